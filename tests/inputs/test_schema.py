@@ -32,6 +32,10 @@ TWELVE = [str(i * i) for i in range(12)]
         (["01067", "80331"], "category", ["a=01067", "a=80331"]),
         (["S", "M", "38", "S"], "category", ["a=38", "a=M", "a=S"]),
         (["", "NA"], "ignored", []),
+        (["yes", "-", "no"], "number", ["a"]),
+        (["cafe\u0301", "caf\u00e9", "x"], "category", ["a=caf\u00e9", "a=x"]),
+        (["10-20", "20-30", "10-20", "20-30"], "category", ["a=10-20", "a=20-30"]),
+        ([f"{i:08x}-1111-4aaa" for i in range(2)], "id", []),
         ([f"CHEMBL{i}" for i in range(10)], "id", []),
         ([f"CHEMBL{i}" for i in range(9)], "category", [f"a=CHEMBL{i}" for i in range(9)]),
     ],
@@ -48,6 +52,9 @@ def test_roles_of_texts(cells, role, names):
         (["12", "15", "x", "11"], r"row 2, column 'a'.*'x', text\).*categorical=\['a'\].*ignore=\['a'\]"),
         (["5 mg", "7 mg", "3 g"], r"numbers in 'mg'.*row 2, column 'a'.*'3 g'"),
         (["2024-01-31", "2024-02-01", "soon"], r"dates .*row 2, column 'a'.*'soon'"),
+        ([f"{i + 90}/{i + 60}" for i in range(12)], r"numbers, or texts that repeat \(got 12 texts in 12 rows"),
+        (["1\u00b12", "3\u00b11", "5\u00b12", "7\u00b13", "9\u00b12"], "texts that repeat"),
+        (["1.100.000", "2", "x"], r"'x', text"),
         (["01/02/2024", "03/04/2024"], "dates that may be written as '%d/%m/%Y' or '%m/%d/%Y'"),
         (["1,100", "2,150"], "before decimals or between thousands"),
         (["1_000", "2_000"], "'1_000'"),
@@ -82,6 +89,8 @@ def test_hints_overrule():
         ("Unnamed: 0", ["7", "3", "5"], "id"),
         ("Unnamed: 0.1", list("0123"), "id"),
         ("id", ["5"] * 12, "id"),
+        ("id", ["7", "3", "5"], "id"),
+        ("guid", ["x", "y", "z"], "id"),
         ("household_id", TWELVE, "id"),
         ("basketId", TWELVE, "id"),
         ("No", TWELVE, "id"),
@@ -113,6 +122,12 @@ def test_a_column_without_a_name_is_no_input():
 def test_columns_that_are_warned_of(name, cells, message):
     with pytest.warns(UserWarning, match=f"Column '{name}'.*{message}"):
         assert infer(**{name: cells}).feature_names == [name]
+
+
+def test_dots_that_may_stand_between_thousands():
+    with pytest.warns(UserWarning, match="'a' has three digits behind each dot, such as '1.100'"):
+        infer(Hints(delimiter=";"), a=["1.100", "2.200", "3.300"])
+    assert only(["1.100.000", "2.000.000"]).notation["thousands"] == "."
 
 
 def test_few_whole_numbers_may_be_codes():

@@ -355,6 +355,8 @@ def test_blank_lines_of_one_column_are_rows(write):
         ("set()", set()),
         ("[]", set()),
         ("(unsorted)", {"(unsorted)"}),
+        ("-", None),
+        ("food;NA;cafe\u0301", {"food", "caf\u00e9"}),
         (["food", "red"], {"food", "red"}),
         (None, set()),
     ],
@@ -363,12 +365,15 @@ def test_names_of_labels_in_a_cell(cell, names):
     assert parse_names(cell, ";", lambda: "row 0") == names
 
 
-def test_cells_that_begin_as_lists_and_are_none_are_refused():
-    with pytest.raises(ValueError, match=r"got '\[food, red\]' in row 0"):
-        parse_names("[food, red]", ";", lambda: "row 0")
+@pytest.mark.parametrize(
+    "cell", ["[food, red]", "['food'", "{food,red}", "[['food']]", "['food', None]", "[{'id': 1}]"]
+)
+def test_cells_that_begin_as_lists_of_names_and_are_none_are_refused(cell):
+    with pytest.raises(ValueError, match=r"Expected .* row 0"):
+        parse_names(cell, ";", lambda: "row 0")
 
 
-@pytest.mark.parametrize("mark", [",", "|", "\t"])
+@pytest.mark.parametrize("mark", [",", "|", "\t", "\n"])
 def test_another_separator_is_named(write, mark):
     table = read_table(write(f'body;topics\nx;"food{mark}red"\ny;food\n'))
     with pytest.raises(ValueError, match=f"label_separator={re.escape(repr(mark))}"):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 #: The words of pairs that mean 0 and 1; both have to occur in a column of inputs.
 TRUTHS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"))
 
-_SPACES = str.maketrans(dict.fromkeys("\u00a0\u2009\u202f", " ") | {"\u2212": "-"})
+_SPACES = str.maketrans(dict.fromkeys("\u00a0\u2009\u202f", " ") | {"\u2212": "-", "\u2019": "'"})
 _MARKS = r"[0-9][0-9.,' ]*(?<=[0-9.])|\.[0-9]+"
 _SYMBOL = "[$€£¥₹₩₽₺₴₦₫฿¢%‰°µ]"
 _WRITTEN = re.compile(
@@ -27,8 +27,9 @@ _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}.*)?")
 _DAYS = (
     *("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%d/%m/%y"),
     *("%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
+    *("%b %d %Y", "%B %d %Y", "%d. %B %Y"),
 )
-_DATES = tuple(day + time for time in ("", " %H:%M", " %H:%M:%S") for day in _DAYS)
+_DATES = (*tuple(day + time for time in ("", " %H:%M", " %H:%M:%S", " %I:%M %p") for day in _DAYS), "%Y%m%dT%H%M%S")
 _SAMPLE = 30  # cells whose notation is looked for
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from tg_mlc._numbers import is_blank, is_missing
 from tg_mlc._options import check_choice
 from tg_mlc.inputs.notations import (
     PLAIN,
+    TRUTHS,
     AmbiguousError,
     Date,
     Notation,
@@ -43,7 +45,9 @@ MAX_VALUES = 100  #: of a category; a column with more is likely to name samples
 MOST_ALIKE = 30  #: columns in a row that are printed although they are read alike
 MIN_ROWS = 10  #: of a table; fewer may have other cells in all rows by chance
 _ID = re.compile(r"(?:.*[ _-])?(?:index|idx|row|no|nr|number|num|key)|(?:row|index)[ _-].*|#", re.IGNORECASE)
-_KEY = re.compile(r"(?i:(?:.*[ _-])?(?:id|uuid)s?|id[ _-].*)|\w*[a-z]I[Dd]")
+_KEY = re.compile(r"(?i:(?:.*[ _-])?(?:id|guid|uuid)s?|id[ _-].*)|\w*[a-z]I[Dd]")
+_HASH = re.compile(r"[0-9a-fA-F-]{16,}")  # as of UUIDs
+_MEASURED = re.compile(r"[-+~<>≤≥±($€£\[]*\s*\.?[0-9]")  # how texts that measure something begin
 _APART = re.compile(r"(?:.*[ _-])?(?:split|fold|weight|partition|is_?train|is_?test|subset)s?", re.IGNORECASE)
 _UNNAMED = re.compile(r"(?:Unnamed: [0-9]+(?:\.[0-9]+)*)?(?:_level_[0-9]+)?")
 
@@ -300,7 +304,7 @@ def column_of(name: str, columns: Collection[str]) -> str:
 
 def cells_of(frame: Any) -> dict[str, np.ndarray]:
     """The cells of a data frame, of pandas or polars, by the names of columns without outer spaces."""
-    names = [str(name).strip() for name in frame.columns]
+    names = [clean(str(name)) for name in frame.columns]
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise ValueError(f"Expected every column to be used once (got {repeated[:5]} more than once)")
@@ -321,6 +325,12 @@ def texts_of(cells: np.ndarray) -> list[str]:
     if cells.dtype.kind == "O":
         return ["" if is_missing(cell) else cell if type(cell) is str else str(cell) for cell in cells.tolist()]
     return ["" if is_missing(cell) else str(cell) for cell in cells.tolist()]
+
+
+def clean(text: str) -> str:
+    """A text without outer spaces, in the usual one of the ways in which Unicode writes accents."""
+    text = text.strip()
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def _seen(cells: Sequence[str]) -> dict[str, Any]:
@@ -368,9 +378,10 @@ def _single_texts(name: str, cells: np.ndarray, where: Where) -> list[str]:
         if isinstance(cell, (list, dict, set, np.ndarray)):
             got = f"{str(cell)[:60]} in {where(row, name)}"
             raise ValueError(f"Expected one value in every cell (got {got}); leave the column out: ignore=[{name!r}]")
-    texts = [cell.strip() for cell in texts_of(cells)]
-    others = {cell for cell in texts if cell != "-" and not is_blank(cell)}
-    if others and "-" in texts and all(any(map(str.isdigit, cell)) for cell in others):
+    texts = [clean(cell) for cell in texts_of(cells)]
+    others = {cell.lower() for cell in texts if cell != "-" and not is_blank(cell)}
+    are_numbers = all(any(map(str.isdigit, cell)) for cell in others)
+    if others and "-" in texts and (are_numbers or others in map(set, TRUTHS)):
         return ["" if cell == "-" else cell for cell in texts]
     return texts
 
@@ -379,6 +390,8 @@ def _judge_numbers(column: Column, values: np.ndarray) -> Column:
     """Leaves out or warns of numbers that are likely to number, divide or weigh the rows."""
     name, is_whole = column.name, bool((values[~np.isnan(values)] % 1 == 0).all())
     leave = f"leave it out: ignore=[{name!r}]"
+    if is_whole and _KEY.fullmatch(name) and _differ(values):
+        return replace(column, role="id", reason="another whole number in each row, under the name of an id")
     if len(values) >= MIN_ROWS:
         if is_whole and _KEY.fullmatch(name):
             return replace(column, role="id", reason="whole numbers under the name of an id")
@@ -423,13 +436,15 @@ def _read_texts(column: Column, texts: list[str], unique: list[str], hints: Hint
         )
         raise ValueError(f"{expected} (got {other[:80]!r}, {looks_like(other)}); {hint}")
     known = len(texts) - column.missing
-    if len(unique) == known >= MIN_ROWS:
+    if len(unique) == known > 1 and (_KEY.fullmatch(name) or all(map(_HASH.fullmatch, unique))):
         return replace(column, role="id", reason="another text in each row")
-    num_digits = sum(any(map(str.isdigit, cell)) for cell in unique)
-    if known >= MIN_ROWS and num_digits * 10 >= 9 * len(unique) and 2 * len(unique) > known:
+    num_digits = sum(_MEASURED.match(cell) is not None for cell in unique)
+    if known >= MIN_ROWS // 2 and num_digits * 2 >= len(unique) and 2 * len(unique) > known:
         cell = unique[0]
         got = f"{len(unique)} texts in {known} rows, such as {cell[:40]!r} in {where(texts.index(cell), name)}"
         raise ValueError(f"Expected numbers, or texts that repeat (got {got}); {hint}")
+    if len(unique) == known >= MIN_ROWS:
+        return replace(column, role="id", reason="another text in each row")
     return _category(column, unique, "texts that repeat")
 
 
@@ -439,11 +454,15 @@ def _check_numbers(
     """Refuses or names numbers that may be meant as something else."""
     if isinstance(notation, Number) and notation.decimal == "," and hints.decimal is None:
         rows = [row for row, cell in enumerate(texts) if "," in cell]
-        if 2 * len(rows) < sum(not is_blank(cell) for cell in texts):
+        if rows and 2 * len(rows) < sum(not is_blank(cell) for cell in texts):
             got = f"{texts[rows[0]]!r} in {where(rows[0], name)}, perhaps with a decimal comma"
             raise ValueError(
                 f"Expected numbers with decimal points, as most cells are (got {got}); pass decimal=',', or correct it"
             )
+    has_three = all(re.fullmatch(r"[1-9][0-9]{0,2}\.[0-9]{3}", cell) for cell in unique)
+    if notation == PLAIN and hints.delimiter == ";" and has_three and len(unique) > 2:
+        told = f"Column '{name}' has three digits behind each dot, such as '{unique[0]}', taken as decimals"
+        _warn(f"{told}. If the dots stand between thousands, pass decimal=','")
     powers = [cell for cell in unique if re.fullmatch(r"[0-9]+[eE][0-9]+", cell)]
     if powers:
         hint = f"If they are names, pass categorical=[{name!r}]"
@@ -474,7 +493,7 @@ def _numbers(column: Column, cells: np.ndarray, where: Where, refused: dict[int,
     if cells.dtype.kind in "biuf":
         return cells.astype(np.float64)
     notation = PLAIN if column.notation is None else notation_of(column.notation)
-    texts = [cell.strip() for cell in texts_of(cells)]
+    texts = [clean(cell) for cell in texts_of(cells)]
     unique = list(dict.fromkeys(texts))
     number: dict[str, float | None] = dict.fromkeys((cell for cell in unique if cell == "-" or is_blank(cell)), np.nan)
     known = [cell for cell in unique if cell not in number]
@@ -496,7 +515,7 @@ def _one_hot(column: Column, cells: np.ndarray) -> np.ndarray:
     place = {value: i for i, value in enumerate(column.values)}
     folded = {value.casefold(): i for value, i in reversed(place.items())} if place else {}
     code: dict[str, int] = {}
-    texts = [cell.strip() for cell in texts_of(cells)]
+    texts = [clean(cell) for cell in texts_of(cells)]
     for cell in set(texts):
         code[cell] = place.get(cell, -1 if is_blank(cell) else folded.get(cell.casefold(), -2))
         if code[cell] == -2 and _whole(cell) in place:  # a typed column of whole numbers, of which some are missing

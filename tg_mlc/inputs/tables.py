@@ -12,7 +12,7 @@ import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -29,9 +29,10 @@ from tg_mlc._numbers import NUMBER, is_blank, is_missing
 from tg_mlc._optional import require
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.inputs.notations import TRUTHS
-from tg_mlc.inputs.schema import Column, Hints, Role, Schema, match_names, texts_of
+from tg_mlc.inputs.schema import Column, Hints, Role, Schema, clean, match_names, texts_of
 
 MARKS = (",", ";", "\t", "|")  #: that usually stand between cells, or between names of labels
+_DASHES = ("-", "\u2013", "\u2014")  # that stand for unknown labels
 _BLOCK = 2**12  # rows that are read at once
 _LONGEST = 2**31 - 1  # characters of a cell, for the module csv
 _LABELS = {word: float(one) for words in TRUTHS for one, word in enumerate(words)}
@@ -171,10 +172,13 @@ class Table:
         """The names that the cells of a column list, :obj:`None` where unknown; a blank cell has no label."""
         cells = np.asarray(self.frame[self.header.index(column)].to_numpy()).tolist()
         sets = [parse_names(cell, separator, partial(self.place, row, column)) for row, cell in enumerate(cells)]
-        texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()[:1] not in "[{("]
+        written = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")
+        texts = [cell for cell in cells if isinstance(cell, str) and not written.match(cell)]
         if len(texts) > 1 and not any(separator in cell for cell in texts):
-            other = next((mark for mark in (*MARKS, "/") if 4 * sum(mark in cell for cell in texts) > len(texts)), None)
-            if other is not None and other != "/":
+            other = next(
+                (mark for mark in (*MARKS, "\n") if 4 * sum(mark in cell for cell in texts) > len(texts)), None
+            )
+            if other is not None:
                 got = f"no cell with it, and {other!r} in cells such as {next(c for c in texts if other in c)[:60]!r}"
                 raise ValueError(
                     f"Expected {separator!r} between the names of labels in column '{column}' of '{self.path}' (got "
@@ -196,32 +200,43 @@ def _label(cell: str) -> float | None:
 def parse_names(cell: Any, separator: str, where: Callable[[], str]) -> set[str] | None:
     """The names of labels in a cell: between separators, or as a list or set of Python, JSON or NumPy."""
     if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
-        return {str(name).strip() for name in cell}
-    text = "" if is_missing(cell) else str(cell).strip()
+        return _names_of(cell, where)
+    text = "" if is_missing(cell) else clean(str(cell))
     if text in ("", "set()", "frozenset()"):
         return set()
-    if is_blank(text):
+    if is_blank(text) or text in _DASHES:
         return None
     inner = re.fullmatch(r"(?:set|frozenset|array|list)\((.*?)(?:, dtype=.*)?\)", text, re.DOTALL)
     text = inner[1].strip() if inner else text
-    if (text[0], text[-1]) in (("[", "]"), ("{", "}"), ("(", ")")):
+    if (text[0], text[-1]) == ("(", ")") or text[0] in "[{":
         names = _literal_names(text)
         if names is not None:
-            return names
+            return _names_of(names, where)
         if text[0] != "(":
             got = f"{text[:60]!r} in {where()}, which begins as a list or a set, and is none"
             raise ValueError(f"Expected names of labels between '{separator}', or a list of them (got {got})")
-    return {name for part in text.split(separator) if (name := part.strip())}
+    return {name for part in text.split(separator) if not is_blank(name := part.strip())}
 
 
-def _literal_names(text: str) -> set[str] | None:
-    """The strings of a written list or set."""
+def _names_of(cell: Iterable[Any], where: Callable[[], str]) -> set[str]:
+    """The names in a list, which are strings or numbers."""
+    names = list(cell)
+    wrong = next(
+        (name for name in names if is_missing(name) or not isinstance(name, (str, int, float, np.generic))), ""
+    )
+    if wrong != "":
+        raise ValueError(f"Expected a list of names of labels in {where()} (got {wrong!r} in it)")
+    return {clean(str(name)) for name in names if clean(str(name))}
+
+
+def _literal_names(text: str) -> Iterable[Any] | None:
+    """The entries of a written list or set."""
     if re.search(r"""['"]\s+['"]""", text) is None:  # Python would join the strings of NumPy, without commas
         for parse in (ast.literal_eval, json.loads):
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 names = parse(text)
                 if isinstance(names, (list, tuple, set)):
-                    return {str(name).strip() for name in names}
+                    return names
     if re.fullmatch(r"""\[\s*(?:(?:'[^']*'|"[^"]*")\s*)*\]""", text) is None:
         return None
     pairs = re.findall(r"""'([^']*)'|"([^"]*)\"""", text)
@@ -334,7 +349,7 @@ def _read(
         return
     if header is not None:
         raise ValueError(f"Expected 'columns' only for a text file without header (got them for '{path}')")
-    names = [str(name).strip() for name in frame.columns]
+    names = [clean(str(name)) for name in frame.columns]
     frame.columns = range(len(names))
     if len(frame) < max(min_rows, 1) and min_rows:
         raise ValueError(f"Expected at least one row in '{path}' (got {len(names)} columns and no row)")
@@ -422,7 +437,7 @@ class _TextFile:
             for read in _without_last_blanks(self._frames(size)):
                 frame, start, place = read, place, place + len(read)
                 if header is None:
-                    header = [name.strip() for name in frame.iloc[0]]
+                    header = [clean(name) for name in frame.iloc[0]]
                     frame, start = frame.iloc[1:], start + 1
                 # pandas takes a row with too few cells, and a blank line, for a row with blank ones.
                 if len(header) != frame.shape[1] or not all(frame.iloc[:, -1].tolist()):
@@ -517,6 +532,8 @@ class _TextFile:
         for row, (line, cells) in enumerate(record for record in records if record[1]):
             if len(cells) != len(names):
                 hint = f"quote cells that contain '{self.delimiter}', or pass another 'delimiter'"
+                if len(cells) == len(names) + 1 and row == 0:
+                    hint += ", or name the first column, if the file has names of rows without a name for them, as of R"
                 expected = f"Expected {len(names)} cells, as in the header,"
                 where = f"row {row} (line {line}) of '{self.path}'"
                 raise ValueError(f"{expected} in {where} (got {len(cells)}); {hint}")
