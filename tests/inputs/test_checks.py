@@ -39,7 +39,6 @@ def test_an_input_that_gives_a_label_away(sign):
         ([[1, 0], [1, 1]], ["sad", "calm"], "one value in all rows, .*'sad'"),
         ([[1, 0], [np.nan, 1]], ["sad", "calm"], "one value in all rows, .*'sad'"),
         ([[1, 0], [0, 1]], ["Calm", "calm "], "differ in case or spaces alone"),
-        ([[1, 0], [0, 1]], ["a/b", "a/b/c"], "paths, such as 'a/b'.*label_paths='/'"),
     ],
 )
 def test_labels_that_are_warned_of(Y, names, message):

@@ -115,13 +115,14 @@ def test_a_column_without_a_name_is_no_input():
     [
         ("loud", list(map(str, range(12))), "goes up by one"),
         ("fold", ["1", "2"] * 6, "divides or weighs"),
+        ("split", ["train", "test"] * 6, "divides or weighs"),
         ("well", ["1E5", "2E5"] * 6, "'1E5', which are taken as numbers"),
         ("day", ["20240131", "20240201"] * 6, "'20240131', taken as numbers"),
     ],
 )
 def test_columns_that_are_warned_of(name, cells, message):
     with pytest.warns(UserWarning, match=f"Column '{name}'.*{message}"):
-        assert infer(**{name: cells}).feature_names == [name]
+        assert [column.name for column in infer(**{name: cells}).inputs] == [name]
 
 
 def test_dots_that_may_stand_between_thousands():

@@ -322,6 +322,15 @@ def test_the_mark_between_cells_is_found(write, text, header):
     assert table.lines == [len(text.splitlines())]
 
 
+def test_what_spreadsheets_add_is_left_out(write):
+    table = read_table(write("\n\nsize,calm,,\n1,0,,\n2,1,,\n"))
+    assert table.schema([], ["calm"], Hints()).feature_names == ["size"]
+    assert table.lines == [4, 5]
+    table = read_table(write("size,calm,,\n1,0,,\n2,1,x,\n"))
+    with pytest.raises(ValueError, match="more than once"):
+        table.schema([], ["calm"], Hints())
+
+
 def test_quotes_that_are_not_closed(write):
     with pytest.raises(ValueError, match="a quote not closed"):
         read_table(write('a,b\n"x,1\ny,2\n"z",3\n'))
@@ -358,7 +367,7 @@ def test_blank_lines_of_one_column_are_rows(write):
         ("-", None),
         ("food;NA;cafe\u0301", {"food", "caf\u00e9"}),
         (["food", "red"], {"food", "red"}),
-        (None, set()),
+        (None, None),
     ],
 )
 def test_names_of_labels_in_a_cell(cell, names):
@@ -394,6 +403,10 @@ def test_names_that_are_paths_above_others_ask_for_a_choice(write):
     with pytest.raises(ValueError, match=r"got 'A/B/C', .*column 'topics'.*label_paths='/' to add all ancestors"):
         table.targets(["topics"], ";")
     assert table.targets(["topics"], ";", "")[1] == ["A/B", "A/B/C"]
+    table = read_table(write("body,topics\nx,A > B\ny,A\n"))
+    with pytest.raises(ValueError, match="label_paths='>'"):
+        table.targets(["topics"], ";")
+    assert table.targets(["topics"], ";", ">")[1] == ["A", "A > B"]
 
 
 def test_labels_in_words(write):

@@ -19,6 +19,7 @@ DOCUMENTS = [["b", "a", "b"], ["c", "a", "b"], []]
     [
         ("Sales rose 3.5 pct in the U.S.", "sales rose 3.5 pct in the u s"),
         ("C#, C++ and F#; a+b HTML5", "c# c++ and f# a b html5"),
+        ("C++17 C#8", "c++17 c#8"),
         ("Café_au lait, cafe\u0301", "café au lait café"),
         (" 12 -- ", "12"),
         ("हिन्दी में", "हिन्दी में"),

@@ -64,14 +64,6 @@ def _warn_of_names(names: Sequence[str]) -> None:
         folded.setdefault(" ".join(name.split()).casefold(), []).append(name)
     if alike := [found for found in folded.values() if len(found) > 1]:
         _warn(f"Labels whose names differ in case or spaces alone, taken as different: {alike[:5]}")
-    for mark in "/>|.":
-        above = [name for name in names if any(other.startswith(name + mark) for other in names if other != name)]
-        if above:
-            _warn(
-                f"Labels whose names are paths, such as '{above[0]}', which lies above others: a row with one of these "
-                f"does not have '{above[0]}' unless it says so; pass label_paths={mark!r} to add all ancestors"
-            )
-            return
 
 
 def _warn_of_leaks(x: np.ndarray, y: np.ndarray, inputs: Sequence[str], names: Sequence[str]) -> None:

@@ -222,7 +222,8 @@ class InputKind(Preprocessor):
         y, label_names = table.targets(labels, options.label_separator, options.label_paths)
         X: Any
         if cls.reads_columns:
-            X, names = schema.matrix(table.cells(), table.place), schema.feature_names
+            used = table.cells([each.name for each in schema.inputs])
+            X, names = schema.matrix(used, table.place), schema.feature_names
         else:
             texts, names = table.texts(columns[0]), None
             refused = cls._refused(texts)

@@ -23,6 +23,7 @@ _WRITTEN = re.compile(
 #: The marks of decimals and of thousands, the most usual first.
 _CONVENTIONS = ((".", ""), (".", ","), (",", ""), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]+)?))?(?: ?([ap])\.?m\.?)?", re.IGNORECASE)
+_HOUR = re.compile(r"([0-9]{1,2})()() ?([ap])\.?m\.?", re.IGNORECASE)
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}.*)?")
 _DAYS = (
     *("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%d/%m/%y"),
@@ -61,7 +62,7 @@ class Number(Notation):
     def parse(self, cell: str) -> float | None:
         """The number, without its unit: ``45%`` is 45."""
         written = _WRITTEN.fullmatch(cell.translate(_SPACES))
-        if written is None or _unit(written) != self.unit:
+        if written is None or _unit(written) != self.unit or _HOUR.fullmatch(cell):
             return None
         whole = written["digits"]
         if not _pattern(self.decimal, self.thousands).fullmatch(whole):
@@ -101,7 +102,7 @@ class Clock(Notation):
 
     def parse(self, cell: str) -> float | None:
         """The minutes since midnight."""
-        found = _CLOCK.fullmatch(cell)
+        found = _CLOCK.fullmatch(cell) or _HOUR.fullmatch(cell)
         if found is None:
             return None
         hour, half = int(found[1]), (found[4] or "").lower()
@@ -109,7 +110,7 @@ class Clock(Notation):
             if not 1 <= hour <= 12:
                 return None
             hour = hour % 12 + 12 * (half == "p")
-        return 60.0 * hour + int(found[2]) + float(found[3] or 0) / 60
+        return 60.0 * hour + int(found[2] or 0) + float(found[3] or 0) / 60
 
     def __str__(self) -> str:
         return "times of day, read as minutes"

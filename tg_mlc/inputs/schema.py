@@ -274,7 +274,9 @@ def _few(names: Sequence[str]) -> str:
 
 def _instead(name: str, names: Sequence[str]) -> str:
     close = get_close_matches(name, names, 1)
-    return f"(got the columns {list(names)[:20]}){f'; is {close[0]!r} meant?' if close else ''}"
+    hint = f"; is {close[0]!r} meant?" if close else ""
+    hint = hint or ("; if another mark stands between cells, pass it as 'delimiter'" if len(names) == 1 else "")
+    return f"(got the columns {list(names)[:20]}){hint}"
 
 
 def match_names(wanted: Sequence[str], names: Sequence[str], source: str = "") -> list[str]:
@@ -369,6 +371,11 @@ def _infer(name: str, cells: np.ndarray, place: int, hints: Hints, where: Where,
         if column.role == "id" and len(unique) <= MAX_VALUES:
             return replace(column, role="category", values=sorted(unique))
         return column
+    if _APART.fullmatch(name) and len(cells) >= MIN_ROWS:
+        _warn(
+            f"Column '{name}' has the name of one that divides or weighs the rows. If it does, leave it out: "
+            f"ignore=[{name!r}]"
+        )
     return column if values is None else _judge_numbers(column, values)
 
 
@@ -399,8 +406,6 @@ def _judge_numbers(column: Column, values: np.ndarray) -> Column:
             return replace(column, role="id", reason="another whole number in each row, under the name of a number")
         if (np.diff(values) == 1).all():
             _warn(f"Column '{name}' goes up by one from row to row. If it numbers the rows, {leave}")
-        if _APART.fullmatch(name):
-            _warn(f"Column '{name}' has the name of one that divides or weighs the rows. If it does, {leave}")
     if is_whole and column.notation == PLAIN.to_dict() and _are_codes(values):
         column.reason = _CODES
     return column

@@ -127,7 +127,7 @@ class Table:
             text (str, optional): The role of the only column of inputs, if that is no column of a matrix.
                 (default: :obj:`None`)
         """
-        self.require(labels, columns or [name for name in self.header if name not in labels], may_lack_labels=True)
+        self.require(labels, columns or [name for name in self._named() if name not in labels], may_lack_labels=True)
         roles: dict[str, Role] = dict.fromkeys(labels, "label")
         if text is not None:
             roles[columns[0]] = text
@@ -136,7 +136,7 @@ class Table:
             return hints.schema
         hints = replace(hints, delimiter=self.delimiter)
         if not columns:
-            schema = Schema.infer(self.cells(), roles, hints, self.place)
+            schema = Schema.infer(self.cells(self._named()), roles, hints, self.place)
         else:
             chosen = self.cells([*columns, *labels])
             schema = Schema.infer(chosen, roles, hints, self.place, chosen=True)
@@ -147,6 +147,13 @@ class Table:
             got = ", ".join(f"'{each.name}': {each.reason}" for each in schema.columns if each.role != "label")
             raise ValueError(f"Expected a column of inputs in '{self.path}' (got none: {got})")
         return schema
+
+    def _named(self) -> list[str]:
+        """All columns but blank ones without a name, of which spreadsheets add any number."""
+        several = self.header.count("") > 1
+        blank = [i for i, name in enumerate(self.header) if several and not name]
+        cells = (cell for i in blank for cell in texts_of(np.asarray(self.frame[i].to_numpy())))
+        return [name for name in self.header if name] if blank and all(map(is_blank, cells)) else self.header
 
     def targets(
         self, labels: Sequence[str], separator: str | None, paths: str | None = None
@@ -201,7 +208,7 @@ def parse_names(cell: Any, separator: str, where: Callable[[], str]) -> set[str]
     """The names of labels in a cell: between separators, or as a list or set of Python, JSON or NumPy."""
     if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
         return _names_of(cell, where)
-    text = "" if is_missing(cell) else clean(str(cell))
+    text = "NA" if is_missing(cell) else clean(str(cell))
     if text in ("", "set()", "frozenset()"):
         return set()
     if is_blank(text) or text in _DASHES:
@@ -245,18 +252,19 @@ def _literal_names(text: str) -> Iterable[Any] | None:
 
 def _refuse_paths(names: set[str], where: str) -> None:
     """Refuses names of which some are paths above others, because their meaning is for a person to decide."""
-    below = next((name for name in sorted(names) if not names.isdisjoint(ancestors(name, "/")[:-1])), None)
-    if below is not None:
-        raise ValueError(
-            f"Expected 'label_paths' for names of labels that are paths (got '{below}', which lies below another name, "
-            f"in {where}); pass label_paths='/' to add all ancestors, or '' to take the names as they are"
-        )
+    for mark in "/>":
+        below = next((name for name in sorted(names) if not names.isdisjoint(ancestors(name, mark)[:-1])), None)
+        if below is not None:
+            got = f"'{below}', which lies below another name, in {where}"
+            hint = f"pass label_paths={mark!r} to add all ancestors, or '' to take the names as they are"
+            raise ValueError(f"Expected 'label_paths' for names of labels that are paths (got {got}); {hint}")
 
 
 def ancestors(name: str, mark: str) -> list[str]:
     """A path, and all paths above it."""
-    parts = name.split(mark)
-    return [mark.join(parts[: depth + 1]) for depth in range(len(parts))]
+    parts = [part.strip() for part in name.split(mark) if part.strip()]
+    space = " " if f" {mark} " in name else ""
+    return [f"{space}{mark}{space}".join(parts[: depth + 1]) for depth in range(len(parts))]
 
 
 def check_columns(used: Sequence[str], header: Sequence[str], source: str) -> None:
@@ -376,7 +384,7 @@ def _typed(path: Path, encoding: str) -> Any:
             if len(sheets) != 1:
                 raise ValueError(f"one sheet with a table is needed, not {list(sheets)}; save it as CSV")
             return next(iter(sheets.values()))
-        first = head.lstrip()[:1]
+        first = head.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
         if first in (b"{", b"[") and path.name.lower().rstrip(".gz").rpartition(".")[2] in ("json", "jsonl", "ndjson"):
             return require("pandas", extra="data").DataFrame(
                 _records(read_unpacked(path).decode(encoding)), dtype=object
@@ -419,15 +427,22 @@ class _TextFile:
         self.encoding = encoding or _encoding_of(head)
         with self._named_if_damaged():
             text = codecs.getincrementaldecoder(self.encoding)().decode(head)
-        self.first_line = next(iter(text.splitlines()), "")
+        before = len(text) - len(text.lstrip("\r\n"))
+        lines = text.splitlines() or [""]
+        blank = text[:before].count("\n") if before < len(text) else 0
+        self.first_line = lines[blank] if blank < len(lines) else ""
         told = re.fullmatch(r'"?sep=(.)"?', self.first_line.strip(" \r\n"), re.IGNORECASE)
-        self.skips = int(told is not None)
+        self.skips = blank + (told is not None)
         if told is not None:
             self.delimiter = delimiter or told[1]
         else:
             self.delimiter = delimiter or _delimiter_of(self.first_line, None if given is None else len(given))
         self._refuse_foreign(text)
         self._place, self._records = 0, self._read()
+
+    @property
+    def _called(self) -> str:
+        return self.encoding.replace("utf-8-sig", "UTF-8")
 
     def blocks(self, min_rows: int, size: int | None) -> Iterator[Table]:
         """The rows of the file, some at a time, or all together."""
@@ -567,7 +582,7 @@ class _TextFile:
             got = f"{type(error).__name__}: {error}"
             hint = "is a quote not closed, or is it of another encoding?"
             raise ValueError(
-                f"Expected '{self.path}' to be a CSV file in {self.encoding} (got {got}); {hint}"
+                f"Expected '{self.path}' to be a CSV file in {self._called} (got {got}); {hint}"
             ) from error
 
     def _refuse_encoding(self, error: UnicodeDecodeError) -> None:
@@ -580,7 +595,7 @@ class _TextFile:
         guess = require("charset_normalizer", extra="data").from_bytes(content).best()
         others = dict.fromkeys(["cp1252", *([guess.encoding] if guess is not None else [])])
         raise ValueError(
-            f"Expected '{self.path}' to be a text file in {self.encoding} (got the byte {error.object[error.start]:#x}"
+            f"Expected '{self.path}' to be a text file in {self._called} (got the byte {error.object[error.start]:#x}"
             f"{where}); pass how its characters are stored, such as {' or '.join(f'encoding={o!r}' for o in others)}"
         ) from error
 

@@ -25,7 +25,7 @@ _WORD = rf"(?:[^\W_{_UNSPACED}]|[{_SIGNS}])"
 #: How texts are split, by the names that models store.
 PATTERNS = {
     "letters": re.compile(r"[^\W\d_]+"),
-    "words": re.compile(rf"[0-9]+(?:[.,][0-9]+)+|{_WORD}+(?:[+#]+(?!{_WORD}))?|[{_UNSPACED}]+"),
+    "words": re.compile(rf"[0-9]+(?:[.,][0-9]+)+|{_WORD}+(?:[+#]+(?:[0-9]+|(?![+#]|{_WORD})))?|[{_UNSPACED}]+"),
 }
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]{{2,}}")
 
