@@ -32,7 +32,7 @@ _COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs ``tg-mlc`` and returns its exit status: 0; 1 if something went wrong; 2 if the command is not one; 130 if it
-    was interrupted, 141 if nobody reads on what it prints, and 143 if it was terminated.
+    was interrupted, 141 if its output is no longer read, and 143 if it was terminated.
     """
     warnings.showwarning = _show_warning
     if argv is None:  # the process is this command alone
@@ -131,4 +131,4 @@ def _run(words: Sequence[str]) -> int:
     try:
         return parse(words, _COMMANDS, "tg-mlc", tg_mlc.__doc__.splitlines()[0], tg_mlc.__version__)()
     finally:
-        sys.stdout.flush()  # else Python notices only at its exit that nobody reads
+        sys.stdout.flush()  # else Python notices only at its exit that the output is no longer read

@@ -28,7 +28,7 @@ class Preprocessor(ABC):
         known = preprocessor.fit_transform(dataset, split)
         module = MultiLabelModule(table_lamp(known[split.train], graph), names, preprocessor=preprocessor)
         ...
-        new = read_checkpoint("best.ckpt").preprocessor.transform(["A text that nobody has labelled."])
+        new = read_checkpoint("best.ckpt").preprocessor.transform(["A text without labels."])
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -106,8 +106,7 @@ class Table:
         for target, column in enumerate(columns):
             cells = self.texts(column)
             value = {cell: _label(cell) for cell in set(cells)}
-            if "-" in value and None not in (value.keys() - {"-"}):
-                value["-"] = math.nan
+            value["-"] = math.nan
             converted = [value[cell] for cell in cells]
             if None in converted:
                 row = converted.index(None)

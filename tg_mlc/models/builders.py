@@ -49,7 +49,7 @@ class Blueprint:
 def builder(build: BuildT) -> BuildT:
     """Registers a function that builds models, which a model's folder finds by its name.
 
-    Of samples whose labels nobody knows, the function has to build a model with all the shapes and settings that it has
+    For samples whose labels are unknown, the function has to build a model with all the shapes and settings that it has
     of training samples: their content may decide only what a state dict holds.
 
     .. code-block:: python
@@ -118,7 +118,7 @@ def _options(bound: inspect.BoundArguments) -> dict[str, Any]:
 
 
 def _stand_in(samples: Mapping[str, Any]) -> MultiLabelDataset:
-    """One sample of zeros, whose labels nobody knows."""
+    """One sample of zeros, whose labels are unknown."""
     data = Data()
     for name, entry in samples["attributes"].items():
         data[name] = torch.zeros(entry["shape"], dtype=getattr(torch, entry["dtype"]))
