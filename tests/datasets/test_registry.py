@@ -33,6 +33,7 @@ COUNTS = {
     "emotions": (593, 6, 72),
     "genbase": (662, 27, 1185),
     "corel5k": (5000, 374, 499),
+    "blogcatalog": (10312, 39, 0),
 }
 # One of those that each data set is made of, or None if it needs none.
 RAW_FILES = {
@@ -52,6 +53,7 @@ RAW_FILES = {
     "genbase": "genbase/raw/genbase.xml",
     "corel5k": "corel5k/raw/Corel5k.xml",
     "rcv1subset1": "rcv1_subsets/raw/rcv1subset1_top944.mat",
+    "blogcatalog": "blogcatalog/raw/blogcatalog.mat",
     "planted": None,
 }
 

@@ -2,6 +2,7 @@
 
 from tg_mlc.datasets import registry
 from tg_mlc.datasets.binding_sites import BindingSites
+from tg_mlc.datasets.blogcatalog import BlogCatalog
 from tg_mlc.datasets.card import DatasetCard
 from tg_mlc.datasets.deepsea import DeepSEA
 from tg_mlc.datasets.downloads import ChecksumError, DatasetUnavailableError
@@ -17,6 +18,7 @@ __all__ = [
     "RCV1",
     "SIDER",
     "BindingSites",
+    "BlogCatalog",
     "ChecksumError",
     "ClinTox",
     "DatasetCard",

@@ -72,18 +72,19 @@ class DatasetCard:
         name = type(dataset).__name__
         known: dict[str, Any] = {"name": name, "title": name, "licence": getattr(dataset, "license", "not stated")}
         inputs, sparse = getattr(dataset, "num_inputs", None), getattr(dataset, "sparse_y", None)
+        labels = dataset.y if sparse is None else sparse()
         in_memory = isinstance(dataset, InMemoryDataset)
         parts = getattr(dataset, "_official", None) if in_memory else dataset.official_split().parts
         return cls(
             **(known if facts is None else {fact: getattr(facts, fact) for fact in FACTS}),
             kind=getattr(dataset, "kind", None) or "graph",
-            samples=len(dataset),
+            samples=labels.shape[0],
             num_inputs=inputs if inputs is not None else dataset.num_node_features,
             official=None if parts is None else tuple(map(len, parts)),
             raw_sha256=_raw_hashes(dataset),
             content_sha256=content_sha256(dataset),
             origin="computed",
-            **label_statistics(dataset.y if sparse is None else sparse()),
+            **label_statistics(labels),
         )
 
     @property

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+import torch
+from torch_geometric.transforms import Constant
+
+from tg_mlc.datasets import BlogCatalog, ChecksumError
+from tg_mlc.datasets.downloads import RawFile
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """Three bloggers in a row, and two categories, in the layout of the published file."""
+    monkeypatch.delenv("TG_MLC_DATA", raising=False)
+    monkeypatch.setattr(BlogCatalog, "files", (RawFile("blogcatalog.mat"),))
+    (tmp_path / "raw").mkdir()
+    network = sp.csc_matrix(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=float))
+    group = sp.csc_matrix(np.array([[1, 0], [1, 1], [0, 0]], dtype=float))
+    scipy.io.savemat(tmp_path / "raw" / "blogcatalog.mat", {"network": network, "group": group})
+    return tmp_path
+
+
+def test_one_graph_whose_nodes_have_labels(small):
+    dataset = BlogCatalog(small)
+    (data,) = dataset
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert data.y.tolist() == dataset.y.tolist() == [[1, 0], [1, 1], [0, 0]]
+    assert (data.num_nodes, dataset.num_labels, dataset.label_names) == (3, 2, ["group 1", "group 2"])
+    assert BlogCatalog(small)[0].to_dict().keys() == data.to_dict().keys()  # as stored
+
+
+def test_a_pre_transform_is_stored_with_the_graph(small):
+    assert BlogCatalog(small, pre_transform=Constant())[0].x.shape == (3, 1)
+
+
+def test_another_file_is_refused(small, monkeypatch):
+    monkeypatch.setattr(BlogCatalog, "files", (RawFile("blogcatalog.mat", ("0" * 64,)),))
+    with pytest.raises(ChecksumError, match=r"blogcatalog\.mat"):
+        BlogCatalog(small)
+
+
+def test_the_published_graph(real_file, tmp_path_factory):
+    real_file("blogcatalog/raw/blogcatalog.mat")
+    data = BlogCatalog(tmp_path_factory.getbasetemp() / "blogcatalog")[0]
+    assert (data.num_nodes, data.num_edges, data.y.size(1)) == (10_312, 2 * 333_983, 39)
+    assert data.is_undirected()
+    assert not data.has_self_loops()
+    assert data.y.sum(dim=1).min() == 1
+    assert torch.equal(data.y.unique(), torch.tensor([0.0, 1.0]))

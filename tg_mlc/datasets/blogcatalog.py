@@ -1,0 +1,53 @@
+"""BlogCatalog, one graph whose nodes have labels."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import scipy.io
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from tg_mlc.data.samples import Samples
+from tg_mlc.datasets.base import PublishedDataset
+from tg_mlc.datasets.downloads import read_checked
+from tg_mlc.datasets.registry import published
+
+
+class BlogCatalog(PublishedDataset):
+    """The friendships of bloggers with the categories of their blogs, from the `"Relational Learning via Latent Social
+    Dimensions" <https://doi.org/10.1145/1557019.1557109>`_ paper.
+
+    .. code-block:: python
+
+        data = BlogCatalog(root="data/blogcatalog")[0]  # data.edge_index, data.y [10312, 39], no data.x
+
+    Every node of the one graph has labels of its own, and there are no node features.
+
+    Args:
+        root (str or Path): Folder to keep the data set in.
+        **options (optional), and errors: As in :class:`~tg_mlc.datasets.base.PublishedDataset`; the one graph is never
+            filtered out.
+    """
+
+    files = published("blogcatalog").files[0]
+
+    @property
+    def y(self) -> Tensor:
+        """The labels of all nodes, ``[num_nodes, num_labels]``."""
+        y: Tensor = self._data.y
+        return y
+
+    def make(self) -> Samples:
+        """Makes the graph from the raw file."""
+        (file,) = self.files
+        arrays = scipy.io.loadmat(io.BytesIO(read_checked(file, Path(self.raw_dir))))
+        network, group = sp.coo_array(arrays["network"]), arrays["group"].toarray()
+        edge_index = torch.stack([torch.from_numpy(place).long() for place in (network.row, network.col)])
+        data = Data(edge_index=edge_index, y=torch.from_numpy(group).float(), num_nodes=group.shape[0]).coalesce()
+        data = data if self.pre_transform is None else self.pre_transform(data)
+        names = [f"group {number}" for number in range(1, group.shape[1] + 1)]
+        return Samples(data, None, names, None, kind="node", num_features=data.num_node_features)
