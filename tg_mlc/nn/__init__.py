@@ -5,6 +5,7 @@ from tg_mlc.nn.feature import FeatureMessagePassing
 from tg_mlc.nn.given import GivenLabels
 from tg_mlc.nn.head import LabelHead
 from tg_mlc.nn.label import FeatureToLabelConv, LabelMessagePassing, LabelToLabelConv
+from tg_mlc.nn.nodes import NeighbourComponents
 
 __all__ = [
     "AttentionConv",
@@ -15,4 +16,5 @@ __all__ = [
     "LabelHead",
     "LabelMessagePassing",
     "LabelToLabelConv",
+    "NeighbourComponents",
 ]

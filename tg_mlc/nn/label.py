@@ -200,6 +200,7 @@ class LabelMessagePassing(nn.Module):
         *,
         ptr: Tensor | None = None,
         edge_index: Adj | None = None,
+        components: Tensor | None = None,
         base_scores: Tensor | None = None,
         batch_size: int | None = None,
         max_num_nodes: int | None = None,
@@ -217,11 +218,15 @@ class LabelMessagePassing(nn.Module):
             edge_index (torch.Tensor or SparseTensor, optional): Edges from components (rows of :obj:`x`) to the
                 labels :math:`0, \ldots, L - 1` of their own sample. If :obj:`None`, every label attends to all
                 components of its sample. (default: :obj:`None`)
+            components (torch.Tensor, optional): Pairs :math:`(2, M)` of a component (row of :obj:`x`) and its sample,
+                in any order, where samples share components, as neighbourhoods do (see
+                :class:`~tg_mlc.nn.NeighbourComponents`), instead of :obj:`batch`, :obj:`ptr` and :obj:`edge_index`.
+                (default: :obj:`None`)
             base_scores (torch.Tensor, optional): Prior knowledge of every label of every sample, as states of
                 shape :math:`(B, L, d)` that are added once labels have attended to components, before they attend to
                 each other. (default: :obj:`None`)
-            batch_size (int, optional): The number of samples, needed beside :obj:`batch` if the last samples have no
-                component, and under :meth:`torch.compile`. (default: :obj:`None`)
+            batch_size (int, optional): The number of samples, needed beside :obj:`batch` or :obj:`components` if the
+                last samples have no component, and under :meth:`torch.compile`. (default: :obj:`None`)
             max_num_nodes (int, optional): The most components of a sample; if :obj:`None`, it is read from the
                 pointers, which waits for the device. (default: :obj:`None`)
             return_intermediate (bool, optional): If set to :obj:`True`, returns :class:`LabelStates` with all
@@ -230,9 +235,16 @@ class LabelMessagePassing(nn.Module):
                 attention of every step. (default: :obj:`False`)
         """
         check_components(x)
-        ptr = to_ptr(x, batch, ptr, batch_size, max_num_nodes)
+        if components is not None:
+            if batch is not None or ptr is not None or edge_index is not None:
+                raise ValueError("Expected either 'components' or 'batch', 'ptr' and 'edge_index' (got both)")
+            if components.dim() != 2 or components.size(0) != 2:
+                raise ValueError(f"Expected 'components' of shape [2, M] (got {list(components.shape)})")
+            components = components[:, components[1].argsort(stable=True)]
+        member, rows = (batch, x) if components is None else (components[1], components[1])
+        ptr = to_ptr(rows, member, ptr, batch_size, max_num_nodes)
         num_samples = ptr.numel() - 1
-        edges = self._edges(x, ptr, edge_index, max_num_nodes)
+        edges = self._edges(x, ptr, edge_index, components, max_num_nodes)
         label_edges = Shared(self._label_edges, num_samples)
 
         def call(conv: nn.Module, x: Any, edges: Tensor | Pattern, **options: int) -> tuple[Tensor, Any]:
@@ -265,7 +277,9 @@ class LabelMessagePassing(nn.Module):
             return states[-1]
         return LabelStates(states[-1], states[:-1], attention)
 
-    def _edges(self, x: Tensor, ptr: Tensor, edge_index: Adj | None, max_num_nodes: int | None) -> Tensor | Pattern:
+    def _edges(
+        self, x: Tensor, ptr: Tensor, edge_index: Adj | None, components: Tensor | None, max_num_nodes: int | None
+    ) -> Tensor | Pattern:
         num_samples = ptr.numel() - 1
         if edge_index is not None:
             edge_index = to_list(edge_index)
@@ -274,9 +288,14 @@ class LabelMessagePassing(nn.Module):
             sample = ptr2index(ptr, output_size=x.size(0))
             return torch.stack([edge_index[0], sample[edge_index[0]] * self.num_labels + edge_index[1]])
         query_ptr = torch.arange(num_samples + 1, device=x.device) * self.num_labels
-        sizes = {"num_queries": num_samples * self.num_labels, "num_keys": x.size(0)}
+        num_keys = x.size(0) if components is None else components.size(1)
+        sizes = {"num_queries": num_samples * self.num_labels, "num_keys": num_keys}
         bounds = {"max_queries": self.num_labels, "max_keys": max_num_nodes}
-        return Blocks(query_ptr, ptr, **sizes, **bounds, validate=False)  # the pointers have been checked
+        blocks = Blocks(query_ptr, ptr, **sizes, **bounds, validate=False)  # the pointers have been checked
+        if components is None:
+            return blocks
+        by_query, place, _ = blocks.csr()
+        return Edges.from_csr(by_query, components[0][place], blocks.num_queries, x.size(0))
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.channels}, num_labels={self.num_labels}, num_steps={self.num_steps})"
