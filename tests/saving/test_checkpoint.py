@@ -30,7 +30,7 @@ def trained(tmp_path_factory):
 
 def test_files_hold_plain_data_only(trained):
     files = sorted(path.name for path in trained.checkpoint.parent.iterdir())
-    assert files == [".lock", "best.ckpt", "last.ckpt", "logs"]
+    assert files == [".lock", "best.ckpt", "last.ckpt", "logs", "model"]
     for name in files[1:3]:
         torch.load(trained.checkpoint.parent / name, weights_only=True)
 

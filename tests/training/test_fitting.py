@@ -126,10 +126,10 @@ def test_training_does_not_change_with_validation(tmp_path, dataset, split):
 def test_errors(tmp_path, dataset, split, data):
     with pytest.raises(ValueError, match="Expected 'monitor' to be one of"):
         fit(make_module(), data, tmp_path, monitor="val/f1")
-    with pytest.raises(ValueError, match=r"'data' to be a MultiLabelDataModule \(got ToyGraphs\)"):
-        fit(make_module(), dataset, tmp_path)
-    with pytest.raises(ValueError, match=r"'module' to be a MultiLabelModule \(got LabelModel\)"):
-        fit(LabelModel(), data, tmp_path)
+    with pytest.raises(ValueError, match=r"'dataset' to be a data set of PyG, or a list of Data \(got int\)"):
+        fit(make_module(), 3, tmp_path)
+    with pytest.raises(ValueError, match=r"'module' to be a torch.nn.Module, or a MultiLabelModule \(got str\)"):
+        fit("GINE", data, tmp_path)
     with pytest.raises(FloatingPointError, match="diverged"):
         fit(make_module(lr=1e30), data, tmp_path, logger=False)
     undefined = Split(split.train, split.val[:1], torch.cat([split.test, split.val[1:]]), "one")

@@ -40,7 +40,7 @@ def evaluate(
     from tg_mlc.metrics import evaluate as report_of
     from tg_mlc.saving import load
 
-    predictor = load(model, device)
+    predictor = load(model, device=device)
     names, inputs = predictor.label_names, inputs_of(predictor, model, delimiter, encoding)
     blocks, scores, targets = Scores(predictor, inputs, csv, batch_size), [], []
     others: dict[str, set[str]] = {}

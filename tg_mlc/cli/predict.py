@@ -58,7 +58,7 @@ def predict(
         raise ValueError(f"Expected --csv with --out (got --out {out} alone); one input is printed")
     if out is not None and csv is not None:
         check_output(out, csv, model)
-    predictor = load(model, device)
+    predictor = load(model, device=device)
     thresholds = predictor.thresholds(metric)
     inputs = inputs_of(predictor, model, delimiter, encoding)
     given = {kind: value for kind, value in {"smiles": smiles, "text": text, "dna": dna}.items() if value is not None}

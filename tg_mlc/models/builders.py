@@ -20,7 +20,7 @@ from tg_mlc.inputs.kinds import KINDS
 
 BuildT = TypeVar("BuildT", bound=Callable[..., nn.Module])
 
-_BLUEPRINT = "_tg_mlc_blueprint"
+_BLUEPRINT, _ARGUMENTS = "_tg_mlc_blueprint", "_tg_mlc_arguments"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class Blueprint:
 
 
 def builder(build: BuildT) -> BuildT:
-    """Registers a function that builds models, which a model's folder finds by its name.
+    """Registers a function that builds models, which a model's folder finds by its name; or lets a class of networks
+    record the arguments of its constructor, with which :func:`tg_mlc.load` makes it again.
 
     For samples whose labels are unknown, the function has to build a model with all the shapes and settings that it has
     of training samples: their content may decide only what a state dict holds.
@@ -65,12 +66,23 @@ def builder(build: BuildT) -> BuildT:
         ValueError: If a builder of another module has this name.
     """
     signature = inspect.signature(build)
+    if isinstance(build, type):
+        initialise = vars(build).get("__init__", nn.Module.__init__)
+
+        @wraps(initialise)
+        def initialise_recorded(self: nn.Module, *args: Any, **kwargs: Any) -> None:
+            initialise(self, *args, **kwargs)
+            if type(self) is build:  # a class derived from it has arguments of its own
+                self.__dict__[_ARGUMENTS] = named_arguments(signature.bind(*args, **kwargs))
+
+        build.__init__ = initialise_recorded  # type: ignore[misc]
+        return build
 
     @wraps(build)
     def recorded(train: MultiLabelDataset, *args: Any, **kwargs: Any) -> nn.Module:
         model = build(train, *args, **kwargs)
         bound = signature.bind(train, *args, **kwargs)
-        model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, _options(bound), describe_samples(train))
+        model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, named_arguments(bound, 2), describe_samples(train))
         return model
 
     register("builder", recorded)
@@ -106,15 +118,20 @@ def describe_samples(dataset: MultiLabelDataset) -> dict[str, Any]:
     return facts if names is None else {**facts, "feature_names": names}
 
 
-def _options(bound: inspect.BoundArguments) -> dict[str, Any]:
-    """The arguments by name, but for the first two."""
+def named_arguments(bound: inspect.BoundArguments, start: int = 0) -> dict[str, Any]:
+    """The arguments by name, but for the first ones."""
     options: dict[str, Any] = {}
     parameters = bound.signature.parameters
-    for name in [name for name in list(parameters)[2:] if name in bound.arguments]:
+    for name in [name for name in list(parameters)[start:] if name in bound.arguments]:
         value = bound.arguments[name]
         value = value.item() if isinstance(value, np.generic) else value
         options.update(value if parameters[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value})
     return options
+
+
+def recorded_arguments(model: nn.Module) -> dict[str, Any] | None:
+    """The arguments of a network's constructor, if :func:`builder` decorates its class."""
+    return cast("dict[str, Any] | None", vars(model).get(_ARGUMENTS))
 
 
 def _stand_in(samples: Mapping[str, Any]) -> MultiLabelDataset:

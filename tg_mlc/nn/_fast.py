@@ -81,8 +81,22 @@ def normalised_branch(
     return out
 
 
+def any_number(size: int) -> bool:
+    """Tells whether a program that is exported leaves a size open, and so may not ask whether it is 1, as broadcasting
+    does.
+    """
+    return torch.compiler.is_exporting() and isinstance(size, torch.SymInt)
+
+
+def repeat_rows(x: Tensor, num_rows: int) -> Tensor:
+    """Repeats all rows in order, up to a number of rows that may be left open."""
+    return x[torch.arange(num_rows, device=x.device) % x.size(0)]
+
+
 def add_repeated(residual: Tensor, x: Tensor) -> Tensor:
     """Adds a residual, whose rows repeat if they are fewer."""
+    if any_number(x.size(0)) and not any_number(residual.size(0)):
+        return repeat_rows(residual, x.size(0)) + x
     if residual.shape == x.shape:
         return residual + x
     return (residual + x.view(-1, *residual.shape)).flatten(end_dim=1)

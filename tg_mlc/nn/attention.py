@@ -17,7 +17,7 @@ from torch_geometric.typing import Adj, OptTensor, SparseTensor
 from torch_geometric.utils import softmax
 
 from tg_mlc._options import check_choice, check_count, check_share
-from tg_mlc.nn._fast import add_repeated, folded_attention, normalised_branch, projected
+from tg_mlc.nn._fast import add_repeated, any_number, folded_attention, normalised_branch, projected, repeat_rows
 from tg_mlc.nn._plan import Plan, no_kernels, not_fused, plan
 from tg_mlc.ops import Blocks, Edges, Pattern, graph_attention
 from tg_mlc.ops.attention import registry
@@ -312,7 +312,9 @@ class AttentionConv(MessagePassing):
             linears = self.lin_query, self.lin_out
             return folded_attention(states, key, value, edge_index, *linears, self.scale, p, num_copies), None, planned
         query = self._project(states, "lin_query", planned.onednn)
-        if num_copies != 1:  # the gradient of a single copy would be summed over nothing
+        if any_number(num_copies):
+            query = repeat_rows(query, num_copies * query.size(0))
+        elif num_copies != 1:  # the gradient of a single copy would be summed over nothing
             query = query.expand(num_copies, *query.shape).flatten(end_dim=1)
         if isinstance(edge_index, Pattern):
             assert planned.backend is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -14,7 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader as TorchDataLoader
-from torch_geometric.data import Batch
+from torch.utils.data import Subset
+from torch_geometric.data import Batch, Dataset
+from torch_geometric.data.data import BaseData
 from torch_geometric.loader import DataLoader
 from typing_extensions import Self
 
@@ -23,10 +25,11 @@ from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.inputs import Preprocessor
 from tg_mlc.metrics import ThresholdTuner
+from tg_mlc.models.builders import blueprint_of
 from tg_mlc.nn.given import given_in
 from tg_mlc.saving.checkpoint import make_entry, restore_preprocessor, restore_tuners
 from tg_mlc.saving.folder import write_folder
-from tg_mlc.saving.model import model_state, restore_model, versions
+from tg_mlc.saving.model import describe_settings, model_state, restore_model, versions
 
 
 class InferenceModel(ABC):
@@ -65,6 +68,12 @@ class InferenceModel(ABC):
     def state_dict(self) -> dict[str, Any]:
         """Returns all that it takes to make it again, as tensors and plain data."""
 
+    def checked_state(self) -> dict[str, Any]:
+        """Returns the state, once a model was made of it as a test."""
+        state = self.state_dict()
+        self.from_state(state)
+        return state
+
     @classmethod
     @abstractmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -74,19 +83,19 @@ class InferenceModel(ABC):
     def to(self, device: torch.device | str) -> Self:
         """Moves it to a device."""
 
-    def save(self, path: str | os.PathLike[str], facts: Mapping[str, Any] | None = None) -> Path:
+    def save(self, path: str | os.PathLike[str], facts: Mapping[str, Any] | None = None, **options: Any) -> Path:
         """Writes a folder that :func:`tg_mlc.load` reads, once it has been made again as a test; a model that is there
         already is replaced as a whole.
 
         Args:
             path (str or PathLike): The folder.
             facts (dict, optional): What else to write down, as plain data. (default: :obj:`None`)
+            **options (optional): What the model needs besides to be made again.
 
         Raises:
-            ValueError: If it cannot be made again, as no :func:`~tg_mlc.models.builder` made a model of it.
+            ValueError: If it cannot be made again.
         """
-        state = self.state_dict()
-        self.from_state(state)
+        state = self.checked_state(**options)
         about = {"label_names": self.label_names, "facts": {"versions": versions(), **(facts or {})}}
         return write_folder(path, {"kind": self.kind, **about, self.kind: state})
 
@@ -100,6 +109,7 @@ class ModuleInference(InferenceModel):
     """
 
     kind = "module"
+    examples: Batch | None = None  #: by which a network of one's own is compared with the one made again
 
     def __init__(self, module: Any) -> None:
         self.model: nn.Module = module.model.eval()
@@ -118,13 +128,14 @@ class ModuleInference(InferenceModel):
     def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
         """Returns scores, and the labels that were given, by the caller or by the samples."""
         samples = raw
-        if not hasattr(raw, "__getitems__"):  # which a NextSetDataset or a part of one has
+        if not makes_batches(raw):
             if self.preprocessor is not None:
                 samples = self.preprocessor.transform(raw)
-            elif not isinstance(raw, MultiLabelDataset):
+            elif not (isinstance(raw, (Dataset, Subset)) or (isinstance(raw, (list, tuple)) and _are_samples(raw))):
                 raise ValueError(
                     f"Expected samples as the model was trained on, because it was saved without a preprocessor (got "
-                    f"{type(raw).__name__}); pass a data set, or 'preprocessor' to MultiLabelModule before training"
+                    f"{type(raw).__name__}); pass a list of Data or a data set, or 'preprocessor' to MultiLabelModule "
+                    f"before training"
                 )
         if given is not None:
             if not isinstance(samples, MultiLabelDataset):
@@ -134,24 +145,54 @@ class ModuleInference(InferenceModel):
         scores: list[Tensor] = []
         found: list[Tensor] = []
         for loaded in make_loader(samples, batch_size=batch_size):
+            if self.examples is None and blueprint_of(self.model) is None:
+                self.examples = loaded
             batch = in_type_of(self.model, loaded.to(device))
             scores.append(scores_of(self.objective, self.model, batch).cpu())
             of_batch = given_in(self.model, batch)
             found += [] if of_batch is None else [of_batch]
         return torch.cat(scores), torch.cat(found) if found else None
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Returns all that it takes to build the model again, and to predict with it.
 
+        Args:
+            arguments (dict, optional): Arguments of the constructor of a network of one's own, where neither
+                :func:`~tg_mlc.models.builder` nor the network's attributes tell them. (default: :obj:`None`)
+
         Raises:
-            ValueError: If no :func:`~tg_mlc.models.builder` made the model.
+            ValueError: If an argument is not known.
         """
-        entry = make_entry(model_state(self.model, self.settings), self.tuners, self.preprocessor)
-        return {"hyper_parameters": self.hparams, **entry}
+        described = model_state(self.model, self.settings, self.label_names, arguments)
+        return {"hyper_parameters": self.hparams, **make_entry(described, self.tuners, self.preprocessor)}
+
+    def checked_state(self, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Returns the state, once a model of it was compared: of a network of one's own, the outputs as well."""
+        state = self.state_dict(arguments)
+        again = self.from_state(state, type(self.model) if "network" in state else None)
+        if "network" not in state:
+            return state
+        if self.examples is None:
+            raise ValueError(
+                f"Expected samples to compare {type(self.model).__name__} with the network that its constructor makes "
+                f"again (got none); call 'tune', 'evaluate' or 'predict' with some before 'save'"
+            )
+        device = next(self.model.parameters()).device
+        models, batch = (self.model, again.model.to(device)), self.examples.to(device)
+        with torch.inference_mode():
+            before, after = (scores_of(self.objective, each.eval(), in_type_of(each, batch.clone())) for each in models)
+        if not torch.allclose(before, after, rtol=1e-4, atol=1e-5, equal_nan=True):
+            found = list(state["network"]["arguments"]) or "none"
+            raise ValueError(
+                f"Expected the same outputs of {type(self.model).__name__} and of the one that its constructor makes "
+                f"again with the arguments {found} (got others); pass those that differ from their defaults: "
+                f"save(path, arguments={{...}})"
+            )
+        return state
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Builds the model again.
+    def from_state(cls, state: Mapping[str, Any], network: type[nn.Module] | None = None) -> Self:
+        """Builds the model again, a network of one's own by its class.
 
         Raises:
             ValueError: If its parts do not fit together, or a class or builder is unknown.
@@ -160,7 +201,7 @@ class ModuleInference(InferenceModel):
         objective = dict(hparams["objective"])
         return cls(
             SimpleNamespace(
-                model=restore_model(state, hparams["label_names"]),
+                model=restore_model(state, hparams["label_names"], network),
                 label_names=hparams["label_names"],
                 objective=find("objective", objective.pop("class"))(**objective),
                 preprocessor=restore_preprocessor(state),
@@ -170,10 +211,30 @@ class ModuleInference(InferenceModel):
             )
         )
 
+    @classmethod
+    def of_network(cls, network: nn.Module, label_names: Sequence[str]) -> Self:
+        """Scores of a network that returns logits, which was trained elsewhere."""
+        names = [str(name) for name in label_names]
+        return cls(
+            SimpleNamespace(
+                model=network,
+                label_names=names,
+                objective=find("objective", "BinaryObjective")(),
+                preprocessor=None,
+                tuners={},
+                hparams={"label_names": names, "objective": {"class": "BinaryObjective"}},
+                settings=describe_settings(network),
+            )
+        )
+
     def to(self, device: torch.device | str) -> Self:
         """Moves the model to a device."""
         self.model.to(device)
         return self
+
+
+def _are_samples(raw: Sequence[Any]) -> bool:
+    return bool(raw) and all(isinstance(sample, BaseData) for sample in raw)
 
 
 def scores_of(objective: Any, model: nn.Module, batch: Batch) -> Tensor:
@@ -199,9 +260,16 @@ def logits_of(model: nn.Module, samples: MultiLabelDataset, batch_size: int = 25
         return torch.cat([model(batch.to(device)).cpu() for batch in loader])
 
 
+def makes_batches(samples: Any) -> bool:
+    """Tells whether a data set makes whole batches, as a NextSetDataset or a part of one does."""
+    while isinstance(samples, Subset):
+        samples = samples.dataset
+    return hasattr(samples, "__getitems__") and not isinstance(samples, Dataset)
+
+
 def make_loader(samples: Any, **options: Any) -> Any:
     """Loads PyG's samples one by one, or whole batches from a data set that makes these."""
-    if hasattr(samples, "__getitems__"):
+    if makes_batches(samples):
         return TorchDataLoader(samples, collate_fn=_as_it_is, **options)
     return DataLoader(samples, **options)
 

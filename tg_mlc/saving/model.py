@@ -5,8 +5,9 @@ without any sample, and by which the weights of another model are refused.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from itertools import chain
@@ -21,7 +22,7 @@ from torch_geometric.data import Data, Dataset, InMemoryDataset
 
 import tg_mlc
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.models.builders import Blueprint, blueprint_of
+from tg_mlc.models.builders import Blueprint, blueprint_of, recorded_arguments
 
 _PARTS = ("builder", "options", "samples")  # of a blueprint
 
@@ -64,37 +65,131 @@ def describe_model(model: nn.Module, settings: Mapping[str, Any] | None = None) 
     }
 
 
-def model_state(model: nn.Module, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def model_state(
+    model: nn.Module,
+    settings: Mapping[str, Any] | None = None,
+    label_names: Sequence[str] | None = None,
+    arguments: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Returns tensors and plain data, of which :func:`restore_model` makes the model again.
 
+    Args:
+        model (torch.nn.Module): What a :func:`~tg_mlc.models.builder` made, or a network of one's own.
+        settings (dict, optional): As in :func:`describe_model`. (default: :obj:`None`)
+        label_names (list[str], optional): The labels. (default: :obj:`None`)
+        arguments (dict, optional): Arguments of the network's constructor that are not found otherwise.
+            (default: :obj:`None`)
+
     Raises:
-        ValueError: If it was made by no :func:`~tg_mlc.models.builder`.
+        ValueError: If an argument of the constructor is not known, or is no plain data.
     """
+    described = {**describe_model(model, settings), "state_dict": model.state_dict()}
     if blueprint_of(model) is None:
+        described["network"] = _describe_network(model, label_names or [], arguments or {})
+    return described
+
+
+def _describe_network(model: nn.Module, label_names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The class of a network and the arguments of its constructor: those that were given or recorded, else attributes
+    of the same name, what the labels tell, and defaults.
+    """
+    network = type(model)
+    graph = next((layer.label_graph for layer in label_graph_users(model)), None)
+    known = {
+        "num_labels": len(label_names),
+        "num_classes": len(label_names),
+        "label_names": list(label_names),
+        **({} if graph is None else {"label_graph": graph}),
+        **{name: value for name, value in vars(model).items() if _packed(value) is not None},
+        **(recorded_arguments(model) or {}),
+        **given,
+    }
+    parameters = inspect.signature(network).parameters
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    arguments = {}
+    for name in dict.fromkeys([*parameters, *(recorded_arguments(model) or {}), *given]):
+        parameter = parameters.get(name)
+        if name in known:
+            arguments[name] = _packed(known[name])
+        if arguments.get(name, ()) is None or (
+            name not in arguments
+            and parameter is not None
+            and parameter.default is parameter.empty
+            and parameter.kind not in several
+        ):
+            got = f"a {type(known[name]).__name__}" if name in known else "no such attribute"
+            raise ValueError(
+                f"Expected the argument '{name}' of {network.__name__} to be plain data or a LabelGraph, kept as an "
+                f"attribute of the same name (got {got}); decorate the class with '@tg_mlc.models.builder', which "
+                f"records arguments, or pass them: save(path, arguments={{'{name}': ...}}); make modules"
+                f" in the constructor"
+            )
+    return {"class": network.__qualname__, "module": network.__module__, "arguments": arguments}
+
+
+def _packed(value: Any) -> Any:
+    """A value as a folder holds it, in a dictionary that says whether it is a label graph; None for other objects."""
+    if isinstance(value, LabelGraph):
+        names = value.get("label_names")
+        described = {**_described(value, value.num_labels), "label_names": None if names is None else list(names)}
+        return {"label_graph": described}
+    value = value.item() if isinstance(value, np.generic) else value
+    return {"value": value} if _is_plain(value) else None
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(type(key) is str for key in value) and all(map(_is_plain, value.values()))
+    return value is None or type(value) in (str, int, float, bool)
+
+
+def _unpacked(entry: Mapping[str, Any]) -> Any:
+    return LabelGraph(**entry["label_graph"]) if "label_graph" in entry else entry["value"]
+
+
+def build_network(network: type[nn.Module], described: Mapping[str, Any]) -> nn.Module:
+    """Makes a network of one's own with the arguments of the one that was saved, and random weights."""
+    arguments = {name: _unpacked(value) for name, value in described["arguments"].items()}
+    try:
+        with torch.random.fork_rng(devices=[]):
+            return network(**arguments)
+    except TypeError as error:
         raise ValueError(
-            f"Expected a model that a builder made, such as 'table_lamp' (got a {type(model).__name__}); let a "
-            f"function with the decorator 'tg_mlc.models.builder' make it"
-        )
-    return {**describe_model(model, settings), "state_dict": model.state_dict()}
+            f"Expected 'arguments' that {network.__name__} takes (got {list(arguments)}: {error})"
+        ) from error
 
 
-def restore_model(state: Mapping[str, Any], label_names: list[str]) -> nn.Module:
+def restore_model(
+    state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None = None
+) -> nn.Module:
     """Makes a model of what :func:`model_state` returned, ready to predict.
 
     Raises:
         ValueError: If its weights or settings do not fit, or its builder is unknown.
     """
-    model = Blueprint(*(state[part] for part in _PARTS)).build(restore_graph(state["label_graph"], label_names))
+    if network is not None:
+        model, maker = build_network(network, state["network"]), f"class '{network.__name__}'"
+    else:
+        blueprint = Blueprint(*(state[part] for part in _PARTS))
+        model, maker = (
+            blueprint.build(restore_graph(state["label_graph"], label_names)),
+            f"builder '{blueprint.builder}'",
+        )
     try:
         model.load_state_dict(state["state_dict"])
         if others := model.state_dict().keys() ^ state["state_dict"].keys():  # of parts that are None
             raise RuntimeError(f"other parts: {sorted(others)[:3]}")
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:300]
-        raise ValueError(
-            f"Expected a model as its builder '{state['builder']}' makes it (got another one: {reason}); make all "
-            f"changes to it in a builder of your own"
-        ) from None
+        hint = "make all changes to it in a builder of your own"
+        if network is not None:
+            found = list(state["network"]["arguments"]) or "no arguments"
+            hint = (
+                f"it was made with {found}, and defaults for the others: pass 'arguments' to 'save' with what differs"
+            )
+        raise ValueError(f"Expected a model as its {maker} makes it (got another one: {reason}); {hint}") from None
     if "settings" in state:
         check_settings(state["settings"], describe_settings(model))
     return model.eval()
@@ -119,11 +214,14 @@ def _describe_graph(model: nn.Module) -> dict[str, Any] | None:
     layer = next(label_graph_users(model), None)
     if layer is None:
         return None
-    graph = layer.label_graph
+    return _described(layer.label_graph, layer.num_labels)
+
+
+def _described(graph: Data, num_labels: int) -> dict[str, Any]:
     weight = graph.get("edge_weight")
     return {
         "edge_index": graph.edge_index.cpu(),
-        "num_nodes": layer.num_labels,
+        "num_nodes": num_labels,
         "edge_weight": None if weight is None else weight.cpu(),
         "kind": str(graph.get("kind", "custom")),
         "source": str(graph.get("source", "")),

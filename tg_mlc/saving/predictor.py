@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -14,16 +14,17 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from tg_mlc._frames import in_order
-from tg_mlc._names import find
+from tg_mlc._names import find, shorten
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice, check_count
 from tg_mlc.data import given_labels
-from tg_mlc.metrics import Evaluation, evaluate
+from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.saving.folder import CONTENT, WEIGHTS, read_folder
-from tg_mlc.saving.inference import InferenceModel, ModuleInference, check_consistent, check_finite
+from tg_mlc.saving.inference import InferenceModel, ModuleInference, check_consistent, check_finite, make_loader
 
 
 class Predictor:
@@ -35,14 +36,41 @@ class Predictor:
         frame = predictor.predict(["CCO", "c1ccccc1"])
         frame["probability"]["nausea"], frame["decision"]["nausea"]
 
+    A network that you have trained in a loop of your own becomes one, too:
+
+    .. code-block:: python
+
+        predictor = Predictor(net, label_names=names)
+        predictor.tune(validation_samples)
+        print(predictor.evaluate(test_samples))
+        predictor.save("model")
+
     Args:
-        scorer (InferenceModel or MultiLabelModule): What computes the scores, such as an
-            :class:`~tg_mlc.stacking.AutoModel`.
+        scorer (InferenceModel, MultiLabelModule or torch.nn.Module): What computes the scores, such as an
+            :class:`~tg_mlc.stacking.AutoModel`; or a network of logits.
         facts (dict, optional): What is known of the model: versions, validation metrics, hashes of data and split.
             (default: :obj:`None`)
+        label_names (Sequence[str], optional): The labels of a network. (default: :obj:`None`)
+
+    Raises:
+        ValueError: If a network comes without :obj:`label_names`, or anything else with them.
     """
 
-    def __init__(self, scorer: InferenceModel | Any, facts: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        scorer: InferenceModel | Any,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        label_names: Sequence[str] | None = None,
+    ) -> None:
+        is_network = isinstance(scorer, nn.Module) and not hasattr(scorer, "objective")
+        if is_network != (label_names is not None):
+            raise ValueError(
+                f"Expected 'label_names' beside a network, and only there (got {label_names!r:.60} beside a "
+                f"{type(scorer).__name__})"
+            )
+        if isinstance(scorer, nn.Module) and label_names is not None:
+            scorer = ModuleInference.of_network(scorer, label_names)
         self.scorer = scorer if isinstance(scorer, InferenceModel) else ModuleInference(scorer)
         self.facts: dict[str, Any] = dict(facts or {})
 
@@ -180,7 +208,17 @@ class Predictor:
             yield frame if hasattr(chunk, "iloc") else frame.set_index(frame.index + first)
             first += len(frame)
 
-    def evaluate(self, raw: Any, y: Any, *, given: Any = None, batch_size: int = 256) -> Evaluation:
+    def tune(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Predictor:
+        """Chooses thresholds for every metric by validation samples, as :func:`tg_mlc.fit` does.
+
+        Args:
+            raw, y, batch_size: As in :meth:`evaluate`.
+        """
+        y = _targets(raw) if y is None else in_order(y, self.label_names, "y", old="the model's labels")
+        self.scorer.tuners = tune_thresholds(read_matrix(y, "y"), self.scores(raw, batch_size=batch_size))
+        return self
+
+    def evaluate(self, raw: Any, y: Any = None, *, given: Any = None, batch_size: int = 256) -> Evaluation:
         """Returns all metrics, at the thresholds of the model, of the labels that it has to predict.
 
         Labels that are given, by :obj:`given` or by the samples' attribute of this name, count as unknown targets:
@@ -188,14 +226,14 @@ class Predictor:
 
         Args:
             raw, given, batch_size: As in :meth:`predict`.
-            y (Tensor, numpy.ndarray or DataFrame): Targets :math:`(N, L)`: 0, 1, or NaN for unknown; the columns of a
-                data frame are matched by name.
+            y (Tensor, numpy.ndarray or DataFrame, optional): Targets :math:`(N, L)`: 0, 1, or NaN for unknown; the
+                columns of a data frame are matched by name. (default: :obj:`None`, those of the samples)
 
         Raises:
             ValueError: If a data frame has other columns than the model has labels, or all labels are given.
         """
         check_count("batch_size", batch_size)
-        y = in_order(y, self.label_names, "y", old="the model's labels")
+        y = _targets(raw) if y is None else in_order(y, self.label_names, "y", old="the model's labels")
         scores, found = self.scorer.scores_and_given(raw, given, batch_size)
         y = read_matrix(y, "y")
         if found is not None and found.shape == y.shape:  # of other shapes, the metrics say so
@@ -207,15 +245,32 @@ class Predictor:
         self.scorer.to(device)
         return self
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes a folder that :func:`tg_mlc.load` reads; see :meth:`tg_mlc.saving.inference.InferenceModel.save`."""
-        return self.scorer.save(path, self.facts)
+    def save(self, path: str | os.PathLike[str], arguments: Mapping[str, Any] | None = None) -> Path:
+        """Writes a folder that :func:`tg_mlc.load` reads, once the model was made again as a test.
+
+        Args:
+            path (str or PathLike): The folder; a model that is there already is replaced as a whole.
+            arguments (dict, optional): Arguments of the constructor of a network of one's own, where neither
+                :func:`~tg_mlc.models.builder` nor attributes of the same names tell them. (default: :obj:`None`)
+
+        Raises:
+            ValueError: If it cannot be made again; the message names the argument that is not known.
+        """
+        return self.scorer.save(path, self.facts, **({} if arguments is None else {"arguments": arguments}))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self.scorer).__name__}, {len(self.label_names)} labels)"
 
 
-def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Predictor:
+def _targets(samples: Any) -> Tensor:
+    """The targets :math:`(N, L)` of samples."""
+    loader = make_loader(samples, batch_size=256, generator=torch.Generator())
+    return torch.cat([batch.y.view(batch.num_graphs, -1) for batch in loader])
+
+
+def load(
+    path: str | os.PathLike[str], network: type[nn.Module] | None = None, *, device: torch.device | str = "cpu"
+) -> Predictor:
     """Loads a model that :func:`tg_mlc.training.fit`, :meth:`tg_mlc.stacking.AutoModel.save` or
     :meth:`~tg_mlc.saving.Predictor.save` wrote to a folder.
 
@@ -223,13 +278,17 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Pr
 
     Args:
         path (str or PathLike): The folder.
+        network (type, optional): The class of a network of your own, which is made again with the arguments that the
+            folder holds. (default: :obj:`None`)
         device (torch.device or str, optional): Where to compute. (default: :obj:`"cpu"`)
 
     Raises:
         FileNotFoundError: If there is no saved model.
-        ValueError: If it is damaged, this version of the package cannot build it, or PyTorch has no such device here.
+        ValueError: If it is damaged, this version of the package cannot build it, PyTorch has no such device here, or
+            :obj:`network` is not the class of the network that was saved.
     """
     content = read_folder(path)
+    _check_network(content, network)
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:  # the latter without CUDA
@@ -238,7 +297,8 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Pr
     try:
         kind = content["kind"]
         check_finite(content[kind])
-        scorer = find("inference model", kind).from_state(content[kind])
+        made_of = (content[kind],) if network is None else (content[kind], network)
+        scorer = find("inference model", kind).from_state(*made_of)
         check_consistent(scorer, content)
         return Predictor(scorer, content["facts"]).to(device)
     except Exception as error:  # of any class, as any value may be one that another version wrote
@@ -246,6 +306,27 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Pr
             f"Expected '{path}' to hold a model that this version of tg_mlc can build (got {type(error).__name__}: "
             f"{error}); '{Path(path) / CONTENT}' says which versions saved it"
         ) from error
+
+
+def _check_network(content: Mapping[str, Any], network: Any) -> None:
+    """Refuses a folder without the class of its network, and a class for a folder that needs none."""
+    state = content.get(content.get("kind", ""), {})
+    described = state.get("network") if isinstance(state, Mapping) else None
+    if described is None:
+        if network is not None:
+            raise ValueError(f"Expected no 'network' for a model that this package builds (got {network!r})")
+        return
+    name = shorten(f"{described.get('module')}.{described.get('class')}")
+    is_class = isinstance(network, type) and issubclass(network, nn.Module)
+    # Not by its module, which is __main__ in the script that trained it.
+    ends = [
+        str(each).rpartition("<locals>.")[2] for each in (described.get("class"), getattr(network, "__qualname__", ""))
+    ]
+    if not is_class or ends[0] != ends[1]:
+        raise ValueError(
+            f"Expected 'network' to be the class {name}, because the folder holds a network of your own and no class "
+            f"is unpickled (got {network!r}); import it and pass it: load(path, {name.rpartition('.')[2]})"
+        )
 
 
 @cache
@@ -286,7 +367,8 @@ def push_to_hub(path: str | os.PathLike[str], repo_id: str, *, private: bool = T
         ValueError: If the folder holds no model, or a damaged one.
         ImportError: If huggingface_hub is not installed (extra ``hub``).
     """
-    load(path)
+    if "network" not in (content := read_folder(path)).get(content["kind"], {}):
+        load(path)
     hub = require("huggingface_hub", extra="hub")
     hub.create_repo(repo_id, private=private, exist_ok=True)
     files = [CONTENT, WEIGHTS]
@@ -297,11 +379,14 @@ def push_to_hub(path: str | os.PathLike[str], repo_id: str, *, private: bool = T
     )
 
 
-def from_pretrained(name: str | os.PathLike[str], device: str = "cpu", **options: Any) -> Predictor:
+def from_pretrained(
+    name: str | os.PathLike[str], device: str = "cpu", network: type[nn.Module] | None = None, **options: Any
+) -> Predictor:
     """Loads a model from a folder, or from the hub.
 
     Args:
         name (str or PathLike): A folder, or a name on the hub.
+        network (type, optional): As of :func:`load`. (default: :obj:`None`)
         device (str, optional): Where to compute. (default: :obj:`"cpu"`)
         **options (optional): Further arguments of :func:`huggingface_hub.snapshot_download`, *e.g.* :obj:`revision`.
 
@@ -310,6 +395,8 @@ def from_pretrained(name: str | os.PathLike[str], device: str = "cpu", **options
         ImportError: If it is no folder and huggingface_hub is not installed (extra ``hub``).
     """
     if Path(name).is_dir():
-        return load(name, device)
+        return load(name, network, device=device)
     hub = require("huggingface_hub", extra="hub")
-    return load(hub.snapshot_download(os.fspath(name), allow_patterns=[CONTENT, WEIGHTS], **options), device)
+    return load(
+        hub.snapshot_download(os.fspath(name), allow_patterns=[CONTENT, WEIGHTS], **options), network, device=device
+    )

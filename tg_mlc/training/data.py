@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ import torch
 from lightning.pytorch import LightningDataModule
 from torch import Generator, Tensor
 from torch.utils.data import Sampler, Subset
-from torch_geometric.data import Data, Dataset
+from torch_geometric.data import Data, Dataset, InMemoryDataset
+from torch_geometric.data.data import BaseData
 from torch_geometric.loader import DataLoader
 
 from tg_mlc._options import check_count
-from tg_mlc.data import Split
-from tg_mlc.saving.inference import make_loader
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.saving.inference import make_loader, makes_batches
 
 
 class EpochSampler(Sampler[int]):
@@ -53,26 +55,68 @@ class EpochSampler(Sampler[int]):
 
 
 class _Samples(Dataset):
-    """The samples of a list, or of a part of a data set, as a data set of PyG."""
+    """The samples of a list, or of another data set, as a data set of PyG whose targets are of shape :math:`(1, L)`."""
 
     def __init__(self, samples: Any) -> None:
         given = samples if isinstance(samples, (list, tuple)) else []
         if isinstance(samples, torch.utils.data.Dataset) and len(samples):  # type: ignore[arg-type]
             given = [samples[0]]
-        types = [type(sample).__name__ for sample in given if not isinstance(sample, Data)]
+        types = [type(sample).__name__ for sample in given if not isinstance(sample, BaseData)]
         if types or not given:
             got = " of ".join([type(samples).__name__, *types[:1]])
             hint = "'from_arrays' and the other readers of 'tg_mlc.data' make one"
             raise ValueError(f"Expected 'dataset' to be a data set of PyG, or a list of Data (got {got}); {hint}")
         super().__init__()
-        self.samples = samples
+        self.samples, self.label_names = samples, getattr(samples, "label_names", None)
+        self.num_labels = _target_of(given[0], 0).numel()
+        for place, sample in enumerate(given):  # of a data set on disk, each is looked at when it is read
+            self._checked(sample, place)
 
     def len(self) -> int:
         return len(self.samples)
 
-    def get(self, idx: int) -> Data:
-        sample: Data = self.samples[idx]
+    def get(self, idx: int) -> BaseData:
+        return self._checked(self.samples[idx], idx)
+
+    def _checked(self, sample: BaseData, place: int) -> BaseData:
+        y = _target_of(sample, place)
+        if y.numel() != self.num_labels:
+            raise ValueError(
+                f"Expected 'y' of {self.num_labels} labels in every sample, as in the first one (got {y.numel()} in "
+                f"sample {place}); pass NaN for labels that are unknown"
+            )
+        sample = copy(sample)
+        sample.y = y
         return sample
+
+
+def _target_of(sample: BaseData, place: int) -> Tensor:
+    """The target of a sample as a row, :math:`(1, L)`."""
+    y = getattr(sample, "y", None)
+    if not isinstance(y, Tensor) or y.numel() == 0 or y.dim() not in (1, 2) or (y.dim() == 2 and y.size(0) != 1):
+        got = f"{list(y.shape)}" if isinstance(y, Tensor) else type(y).__name__
+        raise ValueError(
+            f"Expected 'y' of shape [L] or [1, L] in every sample, one number for each label (got {got} in sample "
+            f"{place}); pass Data(..., y=torch.tensor([0.0, 1.0, float('nan')])), with NaN for an unknown label"
+        )
+    y = y.reshape(1, -1).float()
+    if not ((y == 0) | (y == 1) | y.isnan()).all():
+        raise ValueError(
+            f"Expected 'y' to hold 0, 1 and NaN (got {y.flatten().tolist()[:6]} in sample {place}); for classes, "
+            f"pass torch.nn.functional.one_hot(y, num_classes)"
+        )
+    return y
+
+
+def as_samples(dataset: Any) -> Any:
+    """A data set of PyG whose targets are rows, :math:`(1, L)`, of any samples; one that makes batches stays."""
+    y = dataset._data.get("y") if isinstance(dataset, InMemoryDataset) else None
+    places = (
+        (dataset.slices or {}).get("y") if isinstance(y, Tensor) and y.dim() == 2 and y.is_floating_point() else None
+    )
+    has_rows = isinstance(places, Tensor) and torch.equal(places, torch.arange(places.numel()))
+    is_ready = has_rows or isinstance(dataset, (_Samples, MultiLabelDataset)) or makes_batches(dataset)
+    return dataset if is_ready else _Samples(dataset)
 
 
 class MultiLabelDataModule(LightningDataModule):
@@ -81,8 +125,8 @@ class MultiLabelDataModule(LightningDataModule):
     Checkpoints hold the split's hash and the seed; training can only be resumed with the same.
 
     Args:
-        dataset (Dataset or list of Data): Samples with :obj:`y` of shape :math:`(1, L)`: 0, 1, or NaN for unknown. If
-            a data set has ``__getitems__``, that makes a batch of many samples at once, as
+        dataset (Dataset or list of Data): Samples with :obj:`y` of shape :math:`(L)` or :math:`(1, L)`: 0, 1, or NaN
+            for unknown. If a data set has ``__getitems__``, that makes a batch of many samples at once, as
             :class:`~tg_mlc.sequences.NextSetDataset` does.
         split (Split): Which of them to train, validate and test with.
         batch_size (int, optional): Number of samples per batch. (default: :obj:`32`)
@@ -105,12 +149,7 @@ class MultiLabelDataModule(LightningDataModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        whole = dataset
-        while isinstance(whole, Subset):
-            whole = whole.dataset
-        self._makes_batches = hasattr(whole, "__getitems__")
-        is_ready = self._makes_batches or isinstance(dataset, Dataset)
-        self.dataset: Any = dataset if is_ready else _Samples(dataset)
+        self.dataset = as_samples(dataset)
         _check_fits(split, len(self.dataset))
         check_count("batch_size", batch_size)
         self.split = split
@@ -142,8 +181,11 @@ class MultiLabelDataModule(LightningDataModule):
         # Without a generator of its own a loader draws from the global one, and evaluation would change training.
         options.setdefault("generator", Generator())
         options |= {"batch_size": self.batch_size, "num_workers": self.num_workers}
-        samples = Subset(self.dataset, part.tolist()) if self._makes_batches else self.dataset[part]
-        return make_loader(samples, **options)
+        return make_loader(self.part(part), **options)
+
+    def part(self, indices: Tensor) -> Any:
+        """Returns some of the samples; those of a data set that makes batches make batches, too."""
+        return self.dataset[indices] if isinstance(self.dataset, Dataset) else Subset(self.dataset, indices.tolist())
 
     def state_dict(self) -> dict[str, Any]:
         """Returns what the order of the training samples depends on."""

@@ -4,34 +4,41 @@ settings, the way that recipes, the default and the estimator share.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
 from filelock import FileLock, Timeout
 from lightning.pytorch import Trainer, seed_everything
-from lightning.pytorch.callbacks import Callback, LearningRateMonitor
+from lightning.pytorch.callbacks import Callback, LearningRateMonitor, ProgressBar
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.utils.data import ConcatDataset, RandomSampler, SequentialSampler
+from torch.utils.data import DataLoader as TorchDataLoader
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
-from tg_mlc._names import check_same_names
-from tg_mlc._options import check_count
-from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc._names import check_names, check_same_names
+from tg_mlc._options import check_choice, check_count, check_share
+from tg_mlc.data import MultiLabelDataset, Split, predefined_split, stratified_split
+from tg_mlc.data.splits import PARTS
 from tg_mlc.inputs import Preprocessor
+from tg_mlc.metrics import Evaluation
 from tg_mlc.models.builders import blueprint_of
 from tg_mlc.saving.checkpoint import load_file
-from tg_mlc.saving.inference import ModuleInference
-from tg_mlc.saving.model import data_hash
+from tg_mlc.saving.inference import ModuleInference, make_loader
+from tg_mlc.saving.model import data_hash, label_graph_users
+from tg_mlc.saving.predictor import Predictor
 from tg_mlc.training.callbacks import (
     AtomicCheckpointIO,
     ExponentialMovingAverage,
@@ -41,7 +48,7 @@ from tg_mlc.training.callbacks import (
     RunProgressBar,
     quiet,
 )
-from tg_mlc.training.data import MultiLabelDataModule
+from tg_mlc.training.data import MultiLabelDataModule, as_samples
 from tg_mlc.training.module import MultiLabelModule, check_one_process
 from tg_mlc.training.objectives import BinaryObjective, Objective
 
@@ -57,6 +64,28 @@ MONITORS = {
 _TRAINER_OPTIONS = {"devices": 1, "enable_model_summary": False, "num_sanity_val_steps": 0}
 
 
+def _is_all(value: Any) -> bool:
+    """Tells whether a limit is none: 1.0 is a share of all, and 1 a number of batches."""
+    return value is None or (isinstance(value, float) and value == 1.0)
+
+
+# Values of Lightning's options without which there is no best epoch, or that would falsify it, and what to do.
+_ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "enable_checkpointing": (lambda value: value in (None, True), "the best weights are kept in a checkpoint"),
+    "barebones": (lambda value: not value, "it leaves out the checkpoint that the best weights are kept in"),
+    "fast_dev_run": (lambda value: not value, "it keeps no weights; try limit_train_batches=2 with max_epochs=1"),
+    "limit_train_batches": (lambda value: value != 0, "training takes at least one batch"),
+    "limit_val_batches": (lambda value: value != 0, "validation chooses the best epoch and the thresholds"),
+    "limit_predict_batches": (_is_all, "predictions are those of all samples"),
+    "val_check_interval": (
+        _is_all,
+        "thresholds have to be those of the weights at the end of an epoch; see check_val_every_n_epoch",
+    ),
+}
+_OF_DATA = ("val", "test", "split", "batch_size", "num_workers", "seed")
+_OF_MODULE = tuple(inspect.signature(MultiLabelModule).parameters)[1:]
+
+
 @dataclass(frozen=True)
 class FitResult:
     """The result of :func:`fit`."""
@@ -68,19 +97,52 @@ class FitResult:
     num_epochs: int  #: how many epochs were trained, those before resuming included
     trainer: Trainer
     data: MultiLabelDataModule  #: the batches of the three parts
-    model_folder: Path | None = None  #: what :func:`tg_mlc.load` reads, of a model that a builder made
+    facts: Mapping[str, Any] = field(default_factory=dict)  #: validation metrics, and hashes of data and split
+    model_folder: Path | None = None  #: what :func:`tg_mlc.load` reads, if the model can be made again
 
-    def predict(self, loader: DataLoader) -> Tensor:
-        """Returns the scores of all samples of a loader, :math:`(N, L)`, in its order."""
+    def predict(self, samples: DataLoader | Any) -> Tensor:
+        """Returns the scores of all samples of a loader, a list or a data set, :math:`(N, L)`, in its order."""
+        loader = samples
+        if not isinstance(samples, TorchDataLoader):
+            loader = make_loader(samples, batch_size=self.data.batch_size, generator=torch.Generator())
         with quiet():
             return torch.cat(cast("list[Tensor]", self.trainer.predict(self.module, loader)))
 
+    def evaluate(self, part: Literal["train", "val", "test"] = "test") -> Evaluation:
+        """Returns all metrics of a part of the split, at the thresholds that were chosen on the validation part.
+
+        Args:
+            part (str, optional): Which part. (default: :obj:`"test"`)
+
+        Raises:
+            ValueError: If there is no such part, or it is empty.
+        """
+        check_choice("part", part, PARTS)
+        chosen = getattr(self.data.split, part)
+        if chosen.numel() == 0:
+            raise ValueError(f"Expected samples in the part '{part}' (got none); call fit with {part}=0.1")
+        scorer = ModuleInference(self.module)
+        scorer.preprocessor = None  # which the samples have passed already
+        return Predictor(scorer).evaluate(self.data.part(chosen))
+
+    @property
+    def predictor(self) -> Predictor:
+        """The model with the best weights, as :func:`tg_mlc.load` returns it."""
+        scorer = ModuleInference(self.module)
+        scorer.examples = next(iter(self.data.val_dataloader()))
+        return Predictor(scorer, self.facts)
+
+    def save(self, path: str | os.PathLike[str], arguments: Mapping[str, Any] | None = None) -> Path:
+        """Writes a folder that :func:`tg_mlc.load` reads; see :meth:`tg_mlc.saving.Predictor.save`."""
+        return self.predictor.save(path, arguments)
+
 
 def fit(
-    module: MultiLabelModule,
-    data: MultiLabelDataModule,
+    module: MultiLabelModule | nn.Module,
+    data: MultiLabelDataModule | Any,
     folder: str | os.PathLike[str],
     *,
+    label_names: Sequence[str] | None = None,
     max_epochs: int = 50,
     monitor: str = "val/macro_roc_auc",
     patience: int | None = 10,
@@ -91,29 +153,33 @@ def fit(
     deterministic: bool | Literal["warn"] = False,
     resume: str | os.PathLike[str] | bool = False,
     callbacks: Sequence[Callback] = (),
-    **trainer_options: Any,
+    **options: Any,
 ) -> FitResult:
-    """Trains a module and returns it with the weights of its best epoch.
+    """Trains a network and returns it with the weights of its best epoch.
 
     The folder gets ``best.ckpt``, ``last.ckpt``, under ``logs`` the metrics of every epoch as CSV and for TensorBoard,
-    ``model``, which :func:`tg_mlc.load` reads, if a :func:`~tg_mlc.models.builder` made the model, and ``.lock``, which
-    keeps a second training out while one is under way. Checkpoints are written at the end of an
+    ``model``, which :func:`tg_mlc.load` reads, if the model can be made again, and ``.lock``, which keeps a second
+    training out while one is under way. Checkpoints are written at the end of an
     epoch, and replaced as a whole. Training that was stopped at any moment therefore resumes from the end of its last
     complete epoch; called with the same arguments, it gives bit for bit the weights of an uninterrupted one on a CPU
     with the same number of threads.
 
     .. code-block:: python
 
-        seed_everything(0)
-        module = MultiLabelModule(LaMP(...), dataset.label_names)
-        data = MultiLabelDataModule(dataset, split)
-        result = fit(module, data, "runs/sider", max_epochs=60)
-        scores = result.predict(data.test_dataloader())
+        result = fit(Net(num_labels=12), samples, "runs/mine", val=0.1, test=0.1, label_names=names)
+        print(result.evaluate())
+        result.save("model")
+        tg_mlc.load("model", Net).predict(new_samples)
 
     Args:
-        module (MultiLabelModule): What to train.
-        data (MultiLabelDataModule): What to train with.
+        module (torch.nn.Module or MultiLabelModule): What to train: a network that returns logits :math:`(B, L)` of a
+            batch, or a module with an objective of its own.
+        data (list of Data, Dataset, DataLoader or MultiLabelDataModule): What to train with: samples with :obj:`y` of
+            shape :math:`(L)` or :math:`(1, L)`: 0, 1, or NaN for unknown; a loader, whose samples and size of batches
+            are taken; three of them for training, validation and test; or a module that loads the parts of a split.
         folder (str or PathLike): Where to put checkpoints and logs.
+        label_names (Sequence[str], optional): The labels. (default: those of the samples, or of the label graph, or
+            their numbers)
         max_epochs (int, optional): Number of epochs; the schedule of the learning rate ends there. (default: :obj:`50`)
         monitor (str, optional): The validation metric that says which epoch is best: one of :obj:`MONITORS`.
             (default: :obj:`"val/macro_roc_auc"`)
@@ -130,8 +196,10 @@ def fit(
         resume (bool or str or PathLike, optional): If set to :obj:`True`, goes on from ``last.ckpt`` in
             :obj:`folder`; or a checkpoint in :obj:`folder` to go on from. (default: :obj:`False`)
         callbacks (Sequence[Callback], optional): Further callbacks. (default: :obj:`()`)
-        **trainer_options (optional): Further options of :class:`lightning.pytorch.Trainer`, *e.g.*
-            ``logger=False``.
+        **options (optional): The shares :obj:`val` and :obj:`test` of samples in a stratified split (0.1 each), or a
+            :obj:`split`; :obj:`batch_size`, :obj:`num_workers` and :obj:`seed` (of the split and of the order of
+            samples) of :class:`MultiLabelDataModule`; :obj:`lr`, :obj:`objective` and others of
+            :class:`MultiLabelModule`; and those of :class:`lightning.pytorch.Trainer`, *e.g.* ``logger=False``.
 
     Raises:
         ValueError: If an argument is of another type or out of range, several processes are asked for, a checkpoint to
@@ -142,26 +210,31 @@ def fit(
         FloatingPointError: If the training diverges.
         SystemExit: If the process is told to terminate, with status 143.
     """
-    _check_types(module, data)
+    of_data, of_module = (
+        {name: options.pop(name) for name in names if name in options} for names in (_OF_DATA, _OF_MODULE)
+    )
+    data = data_module(data, **of_data)
+    module = _module(module, data, label_names, of_module)
     check_same_names(getattr(data.dataset, "label_names", None), module.label_names, "the data set")
+    _check_trainer_options(options)
     _check_options(monitor, patience, gradient_clip)
     folder = Path(folder).resolve()
     start = _find_checkpoint(folder, resume)
-    loggers = _loggers(folder, trainer_options.pop("logger", True))
+    loggers = _loggers(folder, options.pop("logger", True))
+    plugins = options.pop("plugins", None) or []
+    bar = options.get("enable_progress_bar", True) and not any(isinstance(each, ProgressBar) for each in callbacks)
     best = FileCheckpoint(folder / "best.ckpt", monitor, MONITORS[monitor])
     last = FileCheckpoint(folder / "last.ckpt")
     with quiet():
         trainer = Trainer(
             max_epochs=max_epochs,
-            callbacks=[*_callbacks(monitor, patience, ema_decay, bool(loggers)), *callbacks, best, last],
+            callbacks=[*_callbacks(monitor, patience, ema_decay, bool(loggers), bar), *callbacks, best, last],
             logger=loggers,
             precision=precision,
             accelerator=accelerator,
             deterministic=deterministic,
-            gradient_clip_val=gradient_clip,
-            plugins=AtomicCheckpointIO(),
-            default_root_dir=folder,
-            **{**_TRAINER_OPTIONS, **trainer_options},
+            plugins=[AtomicCheckpointIO(), *(plugins if isinstance(plugins, list) else [plugins])],
+            **{**_TRAINER_OPTIONS, "default_root_dir": folder, "gradient_clip_val": gradient_clip, **options},
         )
         check_one_process(trainer)
         with _lock(folder):
@@ -182,7 +255,14 @@ def fit(
         trainer=trainer,
         data=data,
     )
-    return replace(result, model_folder=_save_model(result, data, monitor, folder / "model"))
+    thresholds = {metric: tuner.best_value for metric, tuner in module.tuners.items()}
+    facts = {
+        "validation": {monitor: result.best_value, **thresholds},
+        "epochs": result.num_epochs,
+        "data": data_hash(data.dataset),
+        "split": data.split.hash,
+    }
+    return _with_folder(replace(result, facts=facts), folder / "model")
 
 
 @dataclass(frozen=True)
@@ -239,14 +319,94 @@ def train_model(
     return fit(module, data, folder, **settings.fit)
 
 
-def _check_types(module: Any, data: Any) -> None:
-    for name, value, kind, made_of in (
-        ("module", module, MultiLabelModule, "model, dataset.label_names"),
-        ("data", data, MultiLabelDataModule, "dataset, split"),
-    ):
-        if not isinstance(value, kind):
-            wanted = f"Expected '{name}' to be a {kind.__name__} (got {type(value).__name__})"
-            raise ValueError(f"{wanted}; make one: {kind.__name__}({made_of})")
+def data_module(data: Any, **options: Any) -> MultiLabelDataModule:
+    """Makes a data module of samples, loaders, or a data module that is ready.
+
+    Args:
+        data (Any): As of :func:`fit`.
+        **options (optional): The shares :obj:`val` and :obj:`test`, or a :obj:`split`, and options of the data module.
+
+    Raises:
+        ValueError: If an option contradicts the data, or these are none.
+    """
+    if isinstance(data, MultiLabelDataModule):
+        if options:
+            raise ValueError(
+                f"Expected {sorted(options)} to be options of the MultiLabelDataModule (got them in 'fit')"
+            )
+        return data
+    several = isinstance(data, (list, tuple)) and any(isinstance(part, TorchDataLoader) for part in data)
+    if several or isinstance(data, TorchDataLoader):
+        loaders = list(data) if several else [data]
+        for loader in loaders:
+            _check_loader(loader)
+        options = {"batch_size": loaders[0].batch_size, "num_workers": loaders[0].num_workers, **options}
+        data = loaders[0].dataset
+        if several:
+            if len(loaders) != len(PARTS) or {"val", "test", "split"} & {*options}:
+                raise ValueError(
+                    f"Expected three loaders, for training, validation and test, without 'val', 'test' and 'split' "
+                    f"(got {len(loaders)} and {sorted(options)})"
+                )
+            bounds = [0, *accumulate(len(loader.dataset) for loader in loaders)]
+            data = ConcatDataset([loader.dataset for loader in loaders])
+            train, validate, test = map(range, bounds[:-1], bounds[1:])
+            options["split"] = predefined_split(train, validate, test, bounds[-1])
+    samples = as_samples(data)
+    shares = {name: options.pop(name) for name in ("val", "test") if name in options}
+    if shares and "split" in options:
+        raise ValueError(f"Expected either 'split' or {sorted(shares)} (got both)")
+    if "split" not in options:
+        val, test = shares.get("val", 0.1), shares.get("test", 0.1)
+        for name, share in (("val", val), ("test", test)):
+            check_share(name, share)
+        y = torch.cat([sample.y for sample in samples])
+        options["split"] = stratified_split(y, (1 - val - test, val, test), options.get("seed", 0))
+    return MultiLabelDataModule(samples, **options)
+
+
+def _check_loader(loader: Any) -> None:
+    """Refuses a loader whose batches another loader of its samples would not make."""
+    plain = isinstance(loader, TorchDataLoader) and loader.batch_size is not None
+    usual = plain and type(loader.sampler) in (RandomSampler, SequentialSampler)
+    if not usual or getattr(loader, "follow_batch", None) or getattr(loader, "exclude_keys", None):
+        raise ValueError(
+            f"Expected loaders with 'batch_size' and 'shuffle' alone, because a saved model batches new samples itself "
+            f"(got a {type(loader).__name__} with a sampler, 'follow_batch' or 'exclude_keys'); pass its samples, and "
+            f"make in 'forward' what a batch lacks"
+        )
+
+
+def _module(
+    module: Any, data: MultiLabelDataModule, label_names: Sequence[str] | None, options: dict[str, Any]
+) -> MultiLabelModule:
+    """The module of a network, whose labels are named by the caller, the samples, the label graph, or numbers."""
+    if isinstance(module, MultiLabelModule):
+        if label_names is not None or options:
+            given = sorted([*options, *(["label_names"] if label_names is not None else [])])
+            raise ValueError(f"Expected {given} to be arguments of the MultiLabelModule (got them in 'fit')")
+        return module
+    if not isinstance(module, nn.Module):
+        raise ValueError(
+            f"Expected 'module' to be a torch.nn.Module, or a MultiLabelModule (got {type(module).__name__})"
+        )
+    sample = next(iter(data.val_dataloader()))
+    num_labels = sample.y.size(1)
+    graph = next((layer.label_graph for layer in label_graph_users(module)), None)
+    found = [
+        label_names,
+        getattr(data.dataset, "label_names", None),
+        None if graph is None else graph.get("label_names"),
+    ]
+    names = next((names for names in found if names is not None), [f"label_{i}" for i in range(num_labels)])
+    check_names(list(names), num_labels, "label_names", "labels")
+    return MultiLabelModule(module, names, **options)
+
+
+def _check_trainer_options(options: Mapping[str, Any]) -> None:
+    for name, (allows, reason) in _ALLOWED.items():
+        if name in options and not allows(options[name]):
+            raise ValueError(f"Expected '{name}' to be left out (got {options[name]!r}): {reason}")
 
 
 def _check_options(monitor: str, patience: int | None, gradient_clip: float | None) -> None:
@@ -281,12 +441,12 @@ def _lock(folder: Path) -> AbstractContextManager[Any]:
         ) from None
 
 
-def _callbacks(monitor: str, patience: int | None, ema_decay: float | None, log: bool) -> list[Callback]:
-    callbacks: list[Callback] = [RandomState(), RunProgressBar(monitor)]
+def _callbacks(monitor: str, patience: int | None, ema_decay: float | None, log: bool, bar: bool) -> list[Callback]:
+    callbacks: list[Callback] = [RandomState(), *([RunProgressBar(monitor)] if bar else [])]
     if ema_decay is not None:
         callbacks.append(ExponentialMovingAverage(ema_decay))
     if patience is not None:
-        callbacks.append(PatientStopping(monitor, mode=MONITORS[monitor], patience=patience))
+        callbacks.append(PatientStopping(monitor, mode=MONITORS[monitor], patience=patience, strict=False))
     if log:
         callbacks.append(LearningRateMonitor("epoch"))
     return callbacks
@@ -309,25 +469,20 @@ def _initialize_lazy(module: MultiLabelModule, data: MultiLabelDataModule) -> No
 
 def _load_best(module: MultiLabelModule, path: str) -> None:
     if not path:
-        raise RuntimeError("Expected at least one epoch with validation (got none); raise 'max_epochs'")
+        raise RuntimeError(
+            "Expected at least one epoch with validation (got none); raise 'max_epochs', 'max_steps' or 'max_time'"
+        )
     checkpoint = load_file(path, module.device)
     module.on_load_checkpoint(checkpoint)
     module.load_state_dict(checkpoint["state_dict"])
     module.eval()
 
 
-def _save_model(result: FitResult, data: MultiLabelDataModule, monitor: str, folder: Path) -> Path | None:
-    if blueprint_of(result.module.model) is None:
-        return None
-    thresholds = {metric: tuner.best_value for metric, tuner in result.module.tuners.items()}
-    facts = {
-        "validation": {monitor: result.best_value, **thresholds},
-        "epochs": result.num_epochs,
-        "data": data_hash(data.dataset),
-        "split": data.split.hash,
-    }
+def _with_folder(result: FitResult, folder: Path) -> FitResult:
     try:
-        return ModuleInference(result.module).save(folder, facts)
+        return replace(result, model_folder=result.save(folder))
     except ValueError as error:
+        if blueprint_of(result.module.model) is None:  # a network whose arguments 'save' may be told
+            return result
         warnings.warn(f"The model is in '{result.checkpoint}' only, as no folder can hold it: {error}", stacklevel=3)
-        return None
+        return result

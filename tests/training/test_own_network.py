@@ -1,0 +1,412 @@
+"""The road from a network of one's own to predictions elsewhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from lightning.pytorch.callbacks import Callback, TQDMProgressBar
+from lightning.pytorch.plugins.environments import LightningEnvironment
+from torch import nn
+from torch.utils.data import Subset, WeightedRandomSampler
+from torch_geometric.data import Data, HeteroData, OnDiskDataset
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import Linear, global_mean_pool
+
+import tg_mlc
+from tests.training.conftest import GINE, LABELS, LabelModel, ToyGraphs, make_module
+from tg_mlc.data import random_split
+from tg_mlc.datasets import registry
+from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+from tg_mlc.models import builder
+from tg_mlc.saving import Predictor
+from tg_mlc.training import MultiLabelDataModule
+
+ROOT = Path(__file__).parents[2]
+NAMES = ["calm", "sad"]
+
+
+class Net(nn.Module):
+    """Lazy layers, and no attribute but the layers."""
+
+    def __init__(self, num_labels: int, channels: int = 8) -> None:
+        super().__init__()
+        self.lin = Linear(-1, channels)
+        self.labels = tg_mlc.LabelMessagePassing(channels, fully_connected(num_labels), num_steps=1, heads=2)
+        self.head = tg_mlc.LabelHead(self.labels)
+
+    def forward(self, batch: Data) -> torch.Tensor:
+        return self.head(self.labels(self.lin(batch.x.float()).relu(), batch.batch))
+
+
+class Kept(nn.Module):
+    """Arguments of all plain forms, kept as attributes."""
+
+    def __init__(self, sizes: list[int], options: dict[str, float], label_graph: LabelGraph, note: str | None = None):
+        super().__init__()
+        self.sizes, self.options, self.note = sizes, options, note
+        self.lin = nn.Linear(sizes[0], sizes[1])
+        self.labels = tg_mlc.LabelMessagePassing(sizes[1], label_graph, num_steps=1, heads=2)
+        self.head = tg_mlc.LabelHead(self.labels)
+
+    def forward(self, batch: Data) -> torch.Tensor:
+        x = self.lin(batch.x) * self.options["scale"]
+        return self.head(self.labels(x, batch.batch))
+
+
+class Hidden(nn.Module):
+    """An argument that changes outputs but no shape, and that is kept nowhere."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        super().__init__()
+        self.lin = nn.Linear(3, 2)
+        self._scale = scale
+
+    def forward(self, batch: Data) -> torch.Tensor:
+        return self._scale * self.lin(global_mean_pool(batch.x, batch.batch))
+
+
+class Required(Hidden):
+    def __init__(self, factor: float) -> None:
+        super().__init__(factor)
+
+
+class Holder(Hidden):
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+
+@builder
+class Recorded(Hidden):
+    def __init__(self, factor: float, *, power: int = 1) -> None:
+        super().__init__(factor**power)
+
+
+def samples(number: int = 40, shape: tuple[int, ...] = (2,)) -> list[Data]:
+    generator = torch.Generator().manual_seed(0)
+    found = []
+    for _ in range(number):
+        x = torch.randn(4, 3, generator=generator)
+        y = (x.sum(dim=0)[:2] > 0).float()
+        y[torch.rand(2, generator=generator) < 0.1] = torch.nan
+        found.append(Data(x=x, y=y.view(shape)))
+    return found
+
+
+def fit(network: nn.Module, data: object, folder: Path, **options: object):
+    return tg_mlc.fit(network, data, folder, **{"max_epochs": 1, "logger": False, "monitor": "val/loss", **options})
+
+
+class OnDisk(OnDiskDataset):
+    def __init__(self, root: str) -> None:
+        super().__init__(
+            root, schema={"x": {"dtype": torch.float, "size": (4, 3)}, "y": {"dtype": torch.float, "size": (2,)}}
+        )
+
+    def serialize(self, data: Data) -> dict[str, torch.Tensor]:
+        return {"x": data.x, "y": data.y}
+
+    def deserialize(self, data: dict[str, torch.Tensor]) -> Data:
+        return Data(**data)
+
+
+def on_disk(folder: Path) -> OnDisk:
+    dataset = OnDisk(str(folder / "disk"))
+    dataset.extend(samples())
+    return dataset
+
+
+DATA = {
+    "list": lambda folder: samples(),
+    "rows": lambda folder: samples(shape=(1, 2)),
+    "subset": lambda folder: Subset(samples(), range(30)),
+    "on disk": on_disk,
+    "loader": lambda folder: DataLoader(samples(), batch_size=8, shuffle=True),
+    "three loaders": lambda folder: [DataLoader(part, 8) for part in (samples(24), samples(8), samples(8))],
+    "module": lambda folder: MultiLabelDataModule(samples(), random_split(40)),
+}
+
+
+@pytest.mark.parametrize("form", DATA)
+def test_all_forms_of_data(tmp_path, form):
+    result = fit(Net(2), DATA[form](tmp_path), tmp_path / "run", label_names=NAMES)
+    assert result.evaluate().num_samples == result.data.split.sizes[2] > 0
+    assert result.predict(samples(3)).shape == (3, 2)
+    assert result.data.split.num_samples == len(result.data.dataset)
+    assert (result.data.batch_size == 8) == ("loader" in form)
+    again = tg_mlc.load(result.save(tmp_path / "model"), Net)
+    frame = again.predict([Data(x=torch.zeros(2, 3))])
+    assert [*frame["probability"]] == NAMES
+    assert {*frame.columns.get_level_values(0)} == {"probability", "decision", "threshold"}
+    assert again.scores(samples(3)) == pytest.approx(result.predict(samples(3)).numpy(), abs=1e-6)
+    assert again.facts["split"] == result.data.split.hash
+
+
+def test_a_sample_may_be_heterogeneous(tmp_path):
+    def hetero(sample: Data) -> HeteroData:
+        data = HeteroData(y=sample.y)
+        data["atom"].x = sample.x
+        return data
+
+    class Pooled(nn.Module):
+        def __init__(self, num_labels: int) -> None:
+            super().__init__()
+            self.lin = nn.Linear(3, num_labels)
+
+        def forward(self, batch):
+            return self.lin(global_mean_pool(batch["atom"].x, batch["atom"].batch))
+
+    result = fit(Pooled(2), [hetero(sample) for sample in samples()], tmp_path)
+    assert tg_mlc.load(result.model_folder, Pooled).scores([hetero(samples(1)[0])]).shape == (1, 2)
+    assert result.module.label_names == ["label_0", "label_1"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (torch.zeros(3, 2), r"'y' of shape \[L\] or \[1, L\] .* \(got \[3, 2\] in sample 39\)"),
+        (torch.tensor(1.0), r"\(got \[\] in sample 39\)"),
+        (None, r"\(got NoneType in sample 39\)"),
+        (torch.zeros(3), r"'y' of 2 labels in every sample, .* \(got 3 in sample 39\)"),
+        (torch.tensor([2, 1]), r"'y' to hold 0, 1 and NaN \(got \[2.0, 1.0\] in sample 39\)"),
+    ],
+)
+def test_targets_of_other_shapes_are_refused_when_the_module_is_made(wrong, message):
+    data = samples()
+    data[-1].y = wrong
+    with pytest.raises(ValueError, match=message):
+        MultiLabelDataModule(data, random_split(40))
+
+
+def test_a_list_of_samples_trains_through_the_data_module(tmp_path):
+    data = samples()
+    tg_mlc.fit(
+        make_module(lambda: Net(3)),
+        MultiLabelDataModule(ToyGraphs(), random_split(60)),
+        tmp_path,
+        max_epochs=1,
+        logger=False,
+    )
+    assert data[0].y.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (samples, {"val": 1.5}, r"'val' to be a number in \[0, 1\]"),
+        (samples, {"split": random_split(40), "val": 0.2}, "either 'split' or"),
+        (samples, {"label_names": ["one"]}, "'label_names' to name each of the 2 labels"),
+        (lambda: DATA["module"](None), {"val": 0.2}, "to be options of the MultiLabelDataModule"),
+        (lambda: DATA["three loaders"](None)[:2], {}, "Expected three loaders"),
+        (lambda: DATA["three loaders"](None), {"val": 0.2}, "Expected three loaders"),
+        (lambda: DataLoader(samples(), 4, sampler=WeightedRandomSampler([1.0] * 40, 40)), {}, "Expected loaders with"),
+        (lambda: DataLoader(samples(), 4, follow_batch=["x"]), {}, "Expected loaders with"),
+    ],
+)
+def test_options_that_contradict_data_are_refused(tmp_path, data, options, message):
+    with pytest.raises(ValueError, match=message):
+        fit(Net(2), data(), tmp_path, **options)
+
+
+def test_options_of_a_module_are_its_own(tmp_path, data):
+    with pytest.raises(ValueError, match=r"\['lr'\] to be arguments of the MultiLabelModule"):
+        fit(make_module(), data, tmp_path, lr=1e-3)
+    assert fit(GINE(), data, tmp_path, lr=0.5).module.hparams["lr"] == 0.5
+    assert fit(LabelModel(), data, tmp_path).module.label_names == LABELS
+
+
+GRAPH = LabelGraph(torch.tensor([[0, 1], [1, 1]]), label_names=NAMES)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Net(num_labels=2),
+        lambda: Kept([3, 8], {"scale": 2.0}, GRAPH),
+        lambda: Kept([3, 4], {"scale": 2.0}, edgeless(NAMES), note="ü"),
+        lambda: Recorded(3.0, power=2),
+        Hidden,
+    ],
+)
+def test_a_network_is_made_again_with_its_arguments(tmp_path, make):
+    network = make()
+    predictor = Predictor(network, label_names=NAMES).tune(samples())
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    again = tg_mlc.load(predictor.save(tmp_path), type(network))
+    assert torch.equal(torch.rand(1), expected)
+    assert again.scores(samples()) == pytest.approx(predictor.scores(samples()), abs=1e-6)
+    assert again.thresholds().tolist() == predictor.thresholds().tolist()
+    assert again.evaluate(samples()).values == predictor.evaluate(samples()).values
+
+
+@pytest.mark.parametrize(
+    ("make", "message", "arguments"),
+    [
+        (lambda: Net(2, channels=16), r"as its class 'Net' makes it .* pass 'arguments'", {"channels": 16}),
+        (lambda: Hidden(3.0), "the same outputs of Hidden", {"scale": 3.0}),
+        (lambda: Required(3.0), "the argument 'factor' of Required to be plain data", {"factor": 3.0}),
+        (lambda: Holder(nn.Linear(1, 1)), "the argument 'layer' of Holder", None),
+        (lambda: Recorded(torch.tensor(2.0)), r"'factor' of Recorded .* \(got a Tensor\)", {"factor": 2.0}),
+    ],
+)
+def test_arguments_that_are_not_known_are_named(tmp_path, make, message, arguments):
+    predictor = Predictor(make(), label_names=NAMES).tune(samples())
+    with pytest.raises(ValueError, match=message):
+        predictor.save(tmp_path)
+    assert not [*tmp_path.iterdir()]
+    if arguments is not None:
+        predictor.save(tmp_path, arguments)
+        loaded = tg_mlc.load(tmp_path, type(predictor.scorer.model))
+        assert loaded.scores(samples()) == pytest.approx(predictor.scores(samples()), abs=1e-6)
+    with pytest.raises(ValueError, match="argument"):
+        predictor.save(tmp_path, {"nonsense": 1})
+
+
+def test_without_samples_nothing_is_compared_and_nothing_saved(tmp_path):
+    with pytest.raises(ValueError, match="Expected samples to compare Hidden"):
+        Predictor(Hidden(), label_names=NAMES).save(tmp_path)
+
+
+def test_a_network_that_cannot_be_made_again_trains_all_the_same(tmp_path):
+    result = fit(Required(1.0), samples(), tmp_path)
+    assert result.model_folder is None
+    assert tg_mlc.load(result.save(tmp_path / "mine", {"factor": 1.0}), Required).scores(samples(2)).shape == (2, 2)
+
+
+def test_load_checks_the_class(tmp_path):
+    Predictor(Hidden(), label_names=NAMES).tune(samples()).save(tmp_path)
+    for wrong in (None, "cpu", Net, Hidden()):
+        with pytest.raises(ValueError, match=r"'network' to be the class .*test_own_network.Hidden, .* \(got "):
+            tg_mlc.load(tmp_path, wrong)
+
+
+def test_label_names_belong_to_networks():
+    for wrong, names in ((Hidden(), None), (make_module(), LABELS)):
+        with pytest.raises(ValueError, match="'label_names' beside a network, and only there"):
+            Predictor(wrong, label_names=names)
+
+
+ROAD = """
+import torch
+from torch_geometric.data import Data
+
+import tg_mlc
+from tests.training.test_own_network import Net
+
+model = tg_mlc.load({folder!r}, Net)
+frame = model.predict(torch.load({file!r}, weights_only=False))
+print(*frame["probability"].columns, *frame["probability"].to_numpy().round(5).ravel(), sep="\\n")
+"""
+
+
+@pytest.mark.parametrize("name", ["synthetic", "tox21"])
+def test_the_whole_road(tmp_path, name):
+    """Training here, predictions in a new process."""
+    data, names = samples(), NAMES
+    if name == "tox21":
+        if not (Path(os.environ.get("TG_MLC_DATA", "")) / "tox21").is_dir():
+            pytest.skip("TG_MLC_DATA has no Tox21")
+        whole = registry.load("tox21", tmp_path / "data")
+        data, names = [Data(x=each.x, y=each.y[0]) for each in whole[:300]], whole.label_names
+        assert torch.cat([each.y for each in data]).isnan().any()
+
+    result = tg_mlc.fit(
+        Net(num_labels=len(names)),
+        data,
+        tmp_path / "run",
+        val=0.2,
+        test=0.2,
+        label_names=names,
+        max_epochs=2,
+        logger=False,
+    )
+    result.save(tmp_path / "model")
+
+    torch.save([Data(x=each.x) for each in data[:3]], tmp_path / "new.pt")
+    code = ROAD.format(folder=str(tmp_path / "model"), file=str(tmp_path / "new.pt"))
+    done = subprocess.run(
+        [sys.executable, "-W", "default", "-c", code.replace("import torch\n", "import tg_mlc, torch\n", 1)],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = done.stdout.splitlines()
+    assert found[: len(names)] == names
+    expected = result.predict(data[:3]).flatten().tolist()
+    assert [float(value) for value in found[len(names) :]] == pytest.approx(expected, abs=1e-4)
+
+
+WORKS = {
+    "accumulate_grad_batches": 2,
+    "benchmark": True,
+    "callbacks": [TQDMProgressBar(), Callback()],
+    "check_val_every_n_epoch": 2,
+    "detect_anomaly": True,
+    "deterministic": True,
+    "devices": "auto",
+    "enable_model_summary": True,
+    "enable_progress_bar": False,
+    "gradient_clip_algorithm": "value",
+    "gradient_clip_val": 1.0,
+    "inference_mode": False,
+    "limit_test_batches": 1,
+    "limit_train_batches": 2,
+    "limit_val_batches": 1,
+    "log_every_n_steps": 1,
+    "logger": True,
+    "max_steps": 8,
+    "max_time": "00:00:10:00",
+    "min_epochs": 1,
+    "num_sanity_val_steps": 2,
+    "overfit_batches": 2,
+    "plugins": [LightningEnvironment()],
+    "precision": "64-true",
+    "profiler": "simple",
+    "reload_dataloaders_every_n_epochs": 1,
+    "strategy": "auto",
+    "use_distributed_sampler": False,
+    "val_check_interval": 1.0,
+}
+REFUSED = {
+    "barebones": True,
+    "devices": 2,
+    "enable_checkpointing": False,
+    "fast_dev_run": True,
+    "limit_predict_batches": 1,
+    "limit_train_batches": 0,
+    "limit_val_batches": 0,
+    "num_nodes": 2,
+    "val_check_interval": 0.5,
+}
+
+
+@pytest.mark.filterwarnings("ignore:You requested to overfit")
+@pytest.mark.parametrize("option", WORKS)
+def test_options_of_the_trainer_that_work(tmp_path, data, option):
+    result = fit(make_module(), data, tmp_path, **{"max_epochs": 2, option: WORKS[option]})
+    assert result.predict(data.test_dataloader()).shape == (12, 3)
+    assert result.module.tuners
+    assert result.evaluate().num_samples == 12
+
+
+@pytest.mark.parametrize("option", REFUSED)
+def test_options_of_the_trainer_that_are_refused(tmp_path, data, option):
+    with pytest.raises(ValueError, match=option):
+        fit(make_module(), data, tmp_path, **{option: REFUSED[option]})
+
+
+def test_default_root_dir_is_left_to_the_caller(tmp_path, data):
+    result = fit(make_module(), data, tmp_path / "run", default_root_dir=tmp_path / "other")
+    assert result.trainer.default_root_dir == str(tmp_path / "other")
+    assert result.checkpoint.parent == tmp_path / "run"
+
+
+def test_steps_that_end_before_an_epoch_leave_nothing_to_choose_from(tmp_path, data):
+    with pytest.raises(RuntimeError, match=r"at least one epoch with validation .* 'max_steps'"):
+        fit(make_module(), data, tmp_path, max_steps=1)
