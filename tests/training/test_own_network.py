@@ -15,32 +15,20 @@ from torch import nn
 from torch.utils.data import Subset, WeightedRandomSampler
 from torch_geometric.data import Data, HeteroData, OnDiskDataset
 from torch_geometric.loader import DataLoader
-from torch_geometric.nn import Linear, global_mean_pool
+from torch_geometric.nn import global_mean_pool
 
 import tg_mlc
 from tests.training.conftest import GINE, LABELS, LabelModel, ToyGraphs, make_module
+from tests.training.networks import Net
 from tg_mlc.data import random_split
 from tg_mlc.datasets import registry
-from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+from tg_mlc.graphs import LabelGraph, edgeless
 from tg_mlc.models import builder
 from tg_mlc.saving import Predictor
 from tg_mlc.training import MultiLabelDataModule
 
 ROOT = Path(__file__).parents[2]
 NAMES = ["calm", "sad"]
-
-
-class Net(nn.Module):
-    """Lazy layers, and no attribute but the layers."""
-
-    def __init__(self, num_labels: int, channels: int = 8) -> None:
-        super().__init__()
-        self.lin = Linear(-1, channels)
-        self.labels = tg_mlc.LabelMessagePassing(channels, fully_connected(num_labels), num_steps=1, heads=2)
-        self.head = tg_mlc.LabelHead(self.labels)
-
-    def forward(self, batch: Data) -> torch.Tensor:
-        return self.head(self.labels(self.lin(batch.x.float()).relu(), batch.batch))
 
 
 class Kept(nn.Module):
@@ -298,7 +286,7 @@ import torch
 from torch_geometric.data import Data
 
 import tg_mlc
-from tests.training.test_own_network import Net
+from tests.training.networks import Net
 
 model = tg_mlc.load({folder!r}, Net)
 frame = model.predict(torch.load({file!r}, weights_only=False))
@@ -332,7 +320,7 @@ def test_the_whole_road(tmp_path, name):
     torch.save([Data(x=each.x) for each in data[:3]], tmp_path / "new.pt")
     code = ROAD.format(folder=str(tmp_path / "model"), file=str(tmp_path / "new.pt"))
     done = subprocess.run(
-        [sys.executable, "-W", "default", "-c", code.replace("import torch\n", "import tg_mlc, torch\n", 1)],
+        [sys.executable, "-c", code],
         capture_output=True, text=True, cwd=ROOT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
