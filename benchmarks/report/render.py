@@ -5,8 +5,9 @@
 
 A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``. NAME is a comparison, such as
 ``bibtex-official``, ``ablation-bibtex``, ``planted`` or ``label-graphs`` (those of all comparisons); a learning curve;
-a table of the papers, such as ``papers-lamp-1`` or ``papers-ranks``, or ``messages``, of the same cells; or a file in
-benchmarks/results: of speeds (``NAME growth`` for the exponents that it holds), of settings, or of LANET's tables.
+a table of the papers, such as ``papers-lamp-1`` or ``papers-ranks``, or ``messages``, of the same cells;
+``blogcatalog``; or a file in benchmarks/results: of speeds (``NAME growth`` for the exponents that it holds), of
+settings, or of LANET's tables.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.accuracy.auto import NAME as DEFAULT
+from benchmarks.accuracy.blogcatalog import NAME as NODES
 from benchmarks.accuracy.cells import stored
 from benchmarks.accuracy.papers import TABLES
 from benchmarks.command_line import run
 from benchmarks.files import names, read
 from benchmarks.report import (
+    blogcatalog,
     comparisons,
     default,
     given_labels,
@@ -64,6 +67,7 @@ def table(name: str) -> list[str]:
     cells = partial(stored, tracked=True)
     made: dict[str, Callable[[], list[str]]] = {
         "label-graphs": comparisons.label_graphs,
+        NODES: lambda: blogcatalog.section(read(NODES)),
         "planted": lambda: comparisons.planted_table(comparisons.planted_numbers()),
         "papers-speed": speed.family,
         "papers-ranks": lambda: ranks.section(ranks.numbers(cells()), "papers-ranks.svg"),

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+import torch
+from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
+
+from benchmarks import files
+from benchmarks.accuracy import blogcatalog as benchmark
+from benchmarks.accuracy.blogcatalog import NETMF, NODE2VEC, PROPAGATION, ROWS, SHARES, SIZES, Graph, Trial, main
+from tg_mlc.datasets import BlogCatalog
+from tg_mlc.datasets.downloads import RawFile
+
+needs_loader = pytest.mark.skipif(
+    not (WITH_PYG_LIB or WITH_TORCH_SPARSE), reason="needs torch-sparse, which PyG's neighbour loaders need"
+)
+NUM_NODES = 120
+
+
+@pytest.fixture(scope="module")
+def network() -> np.ndarray:
+    """Two communities."""
+    rng = np.random.default_rng(0)
+    same = np.arange(NUM_NODES) % 2 == np.arange(NUM_NODES)[:, None] % 2
+    edges = np.triu(rng.random((NUM_NODES, NUM_NODES)) < np.where(same, 0.3, 0.02), k=1)
+    return (edges | edges.T).astype(np.float32)
+
+
+@pytest.fixture
+def graph(network: np.ndarray) -> Graph:
+    adjacency = sp.csr_array(network)
+    edge_index = torch.from_numpy(np.stack(adjacency.nonzero())).long()
+    even = torch.arange(NUM_NODES) % 2 == 0
+    whole = benchmark.netmf(adjacency, 16, rank=16)
+    embeddings = {row: benchmark._scaled(whole[:, :8]) for row in SIZES}
+    return Graph(adjacency, edge_index, torch.stack([even, ~even], dim=1).float(), embeddings)
+
+
+def test_netmf_tells_communities_apart(graph: Graph) -> None:
+    x = graph.embeddings[NETMF]
+    similar = torch.nn.functional.cosine_similarity(x[:, None], x[None], dim=-1)
+    same = (graph.y[:, :1] == graph.y[:, 0]).bool()
+    assert similar[same].mean() > similar[~same].mean() + 0.3
+
+
+@pytest.mark.parametrize("row", [NETMF, PROPAGATION])
+def test_base_classifiers_predict_labels(graph: Graph, row: str) -> None:
+    trial = Trial.of(graph, seed=0, share=0.5)
+    scores = trial.scores[row]
+    assert ((scores[:, 0] > scores[:, 1]) == graph.y[:, 0].bool()).float().mean() > 0.9
+
+
+@pytest.mark.parametrize("row", [NETMF, PROPAGATION])
+def test_no_label_of_a_test_node_reaches_scores_nor_does_one_of_a_training_node_reach_its_own(
+    graph: Graph, row: str
+) -> None:
+    trial = Trial.of(graph, seed=0, share=0.5)
+    hidden = graph.y.clone()
+    hidden[trial.test] = 1 - hidden[trial.test]
+    torch.testing.assert_close(Trial.of(graph._replace(y=hidden), 0, 0.5).scores[row], trial.scores[row])
+    changed, one = graph.y.clone(), trial.train[0]
+    changed[one] = 1 - changed[one]
+    again = Trial.of(graph._replace(y=changed), 0, 0.5).scores[row]
+    torch.testing.assert_close(again[one], trial.scores[row][one])
+    assert not torch.equal(again[trial.test], trial.scores[row][trial.test])
+
+
+def test_as_many_labels_as_a_node_has_are_predicted() -> None:
+    y = torch.tensor([[1.0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
+    found = benchmark.measured(y, torch.tensor([[3.0, 2, 1], [0, 1, 2], [1, 2, 3], [-3, 3, -3]]))
+    assert found["known"]["f1_micro"] == pytest.approx(4 / 5)
+
+
+def test_thresholds_never_see_the_nodes_they_decide_on() -> None:
+    y = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).repeat(8, 1)
+    logits = torch.tensor([[3.0, 1.0], [-1.0, -3.0]]).repeat(8, 1)  # each half has a threshold that is right for it
+    found = benchmark.measured(y, logits)
+    assert found["known"]["f1_micro"] == 1.0
+    assert found["thresholds"]["f1_micro"] == pytest.approx(2 * 8 / (16 + 16))  # 8 of 16 are found, of 16 predicted
+
+
+@needs_loader
+def test_a_run_that_stopped_early_goes_on(network: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TG_MLC_DATA", raising=False)
+    monkeypatch.setattr(BlogCatalog, "files", (RawFile("blogcatalog.mat"),))
+    monkeypatch.setattr(files, "RUNS", tmp_path)
+    monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
+    sizes: dict[str, Any] = {"SIZES": dict.fromkeys(SIZES, 8), "FROM_EMBEDDINGS": (2, 1e-2), "FROM_SCORES": (2, 1e-3)}
+    for name, value in {**sizes, "CHANNELS": 8, "is_installed": lambda package: False}.items():
+        monkeypatch.setattr(benchmark, name, value)
+    raw = tmp_path / "blogcatalog" / "raw"
+    raw.mkdir(parents=True)
+    group = np.eye(2)[np.arange(NUM_NODES) % 2]
+    scipy.io.savemat(raw / "blogcatalog.mat", {"network": sp.csc_matrix(network), "group": sp.csc_matrix(group)})
+
+    main(seeds=1, root=tmp_path)
+    benchmark.load.cache_clear()
+    made: list[tuple[int, float]] = []
+    monkeypatch.setattr(benchmark, "run_share", lambda seed, share, root: made.append((seed, share)) or [])
+    main(seeds=2, root=tmp_path)
+    assert made == [(1, share) for share in SHARES]
+    runs = json.loads((tmp_path / "blogcatalog.json").read_text())["runs"]
+    assert [run["model"] for run in runs] == [row for row in ROWS if row != NODE2VEC] * len(SHARES)
+
+
+def test_without_a_sampler_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(benchmark, "WITH_PYG_LIB", False)
+    monkeypatch.setattr(benchmark, "WITH_TORCH_SPARSE", False)
+    with pytest.raises(SystemExit, match=r"torch-sparse.*\[sparse\]"):
+        main(root=tmp_path)
