@@ -214,3 +214,11 @@ def test_missing_lightning_names_the_extra(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=r"tg_mlc\[train\]"):
         from tg_mlc.training import fit  # noqa: F401
+
+
+def test_a_newer_format_is_no_damage(trained, tmp_path):
+    content = torch.load(trained.checkpoint, weights_only=True)
+    content["tg_mlc"]["format"] = "tg_mlc.model/9"
+    torch.save(content, tmp_path / "newer.ckpt")
+    with pytest.raises(ValueError, match="a newer version of tg_mlc wrote it"):
+        read_checkpoint(tmp_path / "newer.ckpt")

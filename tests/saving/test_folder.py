@@ -168,6 +168,24 @@ def places(value, path=()):
         yield from places(item, (*path, key))
 
 
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        ("tg_mlc.model/3", "a newer version of tg_mlc wrote it: update tg_mlc"),
+        ("tg_mlc.model/10", "a newer version of tg_mlc wrote it: update tg_mlc"),
+        ("tg_mlc.model/0", "no format that old"),
+    ],
+)
+def test_another_version_of_the_format_is_no_damage(found, message, tmp_path):
+    signed(small(tmp_path), {**json.loads((tmp_path / "model.json").read_text()), "format": found, "more": 1})
+    with pytest.raises(ValueError, match=rf"in a format up to tg_mlc.model/2 \(got '{found}'\); .*{message}"):
+        read_folder(tmp_path)
+    text = (tmp_path / "model.json").read_text()
+    (tmp_path / "model.json").write_text(text.replace('"b"', '"c"'))
+    with pytest.raises(ValueError, match="to be as tg_mlc wrote it .*SHA-256"):
+        read_folder(tmp_path)
+
+
 WRONG = (None, -1, 10**6, "x", [], {}, [1, 2], {"a": 1}, True, {"float": "x"}, {"tensor": "x"}, {"tensor": {}}, "gone")
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import pickle
 from typing import Any
 
@@ -10,15 +11,18 @@ import pytest
 import scipy.sparse as sp
 import torch
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import tg_mlc
 from tg_mlc.graphs import LabelGraph, tree
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.sklearn import AutoClassifier, LaMPClassifier
+from tg_mlc.stacking import AutoModel
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 5)).astype(np.float32)
@@ -337,3 +341,60 @@ def test_smiles_in_a_frame_and_among_others() -> None:
     assert classifier.predict(pd.DataFrame({"smiles": ["CCCO", "[HH]"]}))[:, 0].tolist() == [True, False]
     with pytest.raises(ValueError, match=r"Expected SMILES alone \(got 1 others, the first 'C\(C' in row 40\)"):
         AutoClassifier(seconds=0).fit([*smiles, "C(C"], [*y, y[0]])
+
+
+SAVED = {
+    "texts": (lambda: LaMPClassifier(**{**SMALL, "label_graph": "co_occurrence"}).fit(TEXTS, SETS), TEXTS),
+    "holes": (lambda: LaMPClassifier(**ALONE, threshold=ThresholdTuner(per_label=True)).fit(X, HOLES), X),
+    "smiles": (lambda: LaMPClassifier(**SMALL).fit(SMILES, AMINES), SMILES),
+    "classes": (lambda: LaMPClassifier(**{**SMALL, "train_options": {"betas": (0.8, 0.9)}}).fit(X, Y[:, 0]), X),
+    "graph": (
+        lambda: LaMPClassifier(**SMALL, label_graph=tree([("0", "1")], ["0", "1", "2"])).fit(X, Y),
+        X,
+    ),
+    "frame": (
+        lambda: LaMPClassifier(**SMALL).fit(FRAME, Y),
+        FRAME := pd.DataFrame({"size": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue")}),
+    ),
+    "auto": (lambda: AutoClassifier(seconds=2, random_state=0).fit(X, Y), X),
+}
+
+
+@pytest.mark.parametrize("case", SAVED)
+def test_a_saved_estimator_is_the_same(tmp_path, case):
+    make, inputs = SAVED[case]
+    fitted = make()
+    loaded = type(fitted).load(fitted.save(tmp_path))
+    assert type(loaded) is type(fitted)
+    settings = [json.dumps(each.get_params(), default=repr) for each in (loaded, fitted)]  # of lists and tuples alike
+    assert settings[0] == settings[1]
+    assert loaded.predict_proba(inputs) == pytest.approx(fitted.predict_proba(inputs), abs=1e-6)
+    found, expected = loaded.predict(inputs), fitted.predict(inputs)
+    assert np.array_equal(found, expected)
+    assert np.asarray(found).dtype == np.asarray(expected).dtype
+    assert vars(loaded).keys() >= vars(fitted).keys()
+    if case != "frame":  # whose columns an estimator reads itself
+        frame = tg_mlc.load(tmp_path).predict(inputs)
+        assert [*frame["probability"]] == fitted._form.names
+
+
+def test_what_cannot_be_saved_or_loaded(tmp_path):
+    fitted = LaMPClassifier(**{**ALONE, "max_epochs": 1, "random_state": np.random.RandomState(0)}).fit(X, Y)
+    with pytest.raises(ValueError, match=r"'random_state' to be plain data .*; call set_params\(random_state=...\)"):
+        fitted.save(tmp_path)
+    fitted.set_params(random_state=0).save(tmp_path)
+    with pytest.raises(ValueError, match=r"to hold a AutoClassifier \(got a LaMPClassifier\)"):
+        AutoClassifier.load(tmp_path)
+    with pytest.raises(ValueError, match=r"folder of a AutoModel \(got one of a ModuleInference\)"):
+        AutoModel.load(tmp_path)
+    with pytest.raises(NotFittedError):
+        LaMPClassifier().save(tmp_path)
+
+
+def test_the_default_is_loaded_as_what_it_was(tmp_path):
+    fitted = AutoClassifier(seconds=2, random_state=0).fit(X, Y)
+    loaded = AutoModel.load(fitted.model_.save(tmp_path))
+    assert type(loaded) is AutoModel
+    assert loaded.predict_proba(X) == pytest.approx(fitted.model_.predict_proba(X), abs=1e-6)
+    with pytest.raises(ValueError, match="got a model without an estimator"):
+        AutoClassifier.load(tmp_path)

@@ -19,7 +19,7 @@ from tg_mlc.graphs import LabelGraph
 from tg_mlc.inputs import Preprocessor
 from tg_mlc.inputs.preprocessor import from_state, to_state
 from tg_mlc.metrics import ThresholdTuner
-from tg_mlc.saving.folder import FORMAT
+from tg_mlc.saving.folder import FORMAT, check_format
 from tg_mlc.saving.legacy import upgrade
 from tg_mlc.saving.model import restore_graph
 
@@ -95,7 +95,10 @@ def load_file(path: str | os.PathLike[str], map_location: Any = "cpu", weights_o
             f"you trust"
         ) from None
     entry = content.get(KEY) if isinstance(content, Mapping) else None
-    if entry is None or "format" in entry:
+    if entry is None:
+        return content
+    if "format" in entry:
+        check_format(entry["format"], path)
         return content
     ours = (KEY, "hyper_parameters", "state_dict")
     return {key: upgrade(value, key) if key in ours else value for key, value in content.items()}

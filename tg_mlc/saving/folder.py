@@ -111,18 +111,37 @@ def _described(path: Path) -> dict[str, Any]:
         ) from None
     try:
         entries = dict(json.loads(text))
-        if entries.keys() != _KEYS or entries["format"] not in (FORMAT, *EARLIER):
-            raise ValueError(f"entries of another format than {FORMAT}")
         # The first entry is the hash of all others, as _dump writes them without it.
         first = _dump({"sha256": entries["sha256"]})[:-3] + b",\n"
         if not text.startswith(first) or entries["sha256"] != sha256(b"{\n" + text[len(first) :]):
             raise ValueError("other characters than those of its SHA-256")
+        check_format(entries["format"], path)
+        if entries.keys() != _KEYS:
+            raise ValueError(f"other entries than {sorted(_KEYS)}")
         weights = entries["weights"]
         if not isinstance(weights, dict) or not all(isinstance(weights.get(key), str) for key in ("file", "sha256")):
             raise ValueError(f"no file and SHA-256 of weights but {str(weights)[:40]}")
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except UnknownFormatError:
+        raise
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise ValueError(_damaged(path, str(error)[:200])) from None
     return entries
+
+
+class UnknownFormatError(ValueError):
+    """A whole file of a version of the format that this version of the package does not read."""
+
+
+def check_format(found: Any, path: str | os.PathLike[str]) -> None:
+    """Refuses a format that a newer version wrote, or one that is too old."""
+    if found in (FORMAT, *EARLIER):
+        return
+    known, given = (re.fullmatch(r"tg_mlc\.model/(\d+)", str(text)) for text in (FORMAT, found))
+    is_newer = known is not None and given is not None and int(given[1]) > int(known[1])
+    hint = "a newer version of tg_mlc wrote it: update tg_mlc, or save it with a version that writes this format"
+    if not is_newer:
+        hint = "this version reads no format that old: save it again with a version between the two"
+    raise UnknownFormatError(f"Expected '{os.fspath(path)}' in a format up to {FORMAT} (got {found!r}); {hint}")
 
 
 def _packed(description: Path, weights: Mapping[str, str]) -> bytes:

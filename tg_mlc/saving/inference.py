@@ -28,7 +28,7 @@ from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.models.builders import blueprint_of
 from tg_mlc.nn.given import given_in
 from tg_mlc.saving.checkpoint import make_entry, restore_preprocessor, restore_tuners
-from tg_mlc.saving.folder import write_folder
+from tg_mlc.saving.folder import read_folder, write_folder
 from tg_mlc.saving.model import describe_settings, model_state, restore_model, versions
 
 
@@ -90,14 +90,35 @@ class InferenceModel(ABC):
         Args:
             path (str or PathLike): The folder.
             facts (dict, optional): What else to write down, as plain data. (default: :obj:`None`)
-            **options (optional): What the model needs besides to be made again.
+            **options (optional): What the model needs besides to be made again; and an entry :obj:`estimator`.
 
         Raises:
             ValueError: If it cannot be made again.
         """
+        beside = {name: options.pop(name) for name in ("estimator",) if name in options}
         state = self.checked_state(**options)
         about = {"label_names": self.label_names, "facts": {"versions": versions(), **(facts or {})}}
-        return write_folder(path, {"kind": self.kind, **about, self.kind: state})
+        return write_folder(path, {"kind": self.kind, **about, **beside, self.kind: state})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Loads a model of this class from the folder that :meth:`save` wrote.
+
+        Raises:
+            ValueError: If the folder holds a model of another class.
+        """
+        return cls.from_content(read_folder(path))
+
+    @classmethod
+    def from_content(cls, content: Mapping[str, Any], *made_of: Any) -> Self:
+        """Makes a model of the content of a folder, whose parts have to agree."""
+        check_finite(content[content["kind"]])
+        found = find("inference model", content["kind"])
+        if not issubclass(found, cls):
+            raise ValueError(f"Expected the folder of a {cls.__name__} (got one of a {found.__name__})")
+        scorer: Self = found.from_state(content[content["kind"]], *made_of)
+        check_consistent(scorer, content)
+        return scorer
 
 
 class ModuleInference(InferenceModel):

@@ -100,7 +100,7 @@ def _describe_network(model: nn.Module, label_names: Sequence[str], given: Mappi
         "num_classes": len(label_names),
         "label_names": list(label_names),
         **({} if graph is None else {"label_graph": graph}),
-        **{name: value for name, value in vars(model).items() if _packed(value) is not None},
+        **{name: value for name, value in vars(model).items() if packed(value) is not None},
         **(recorded_arguments(model) or {}),
         **given,
     }
@@ -110,7 +110,7 @@ def _describe_network(model: nn.Module, label_names: Sequence[str], given: Mappi
     for name in dict.fromkeys([*parameters, *(recorded_arguments(model) or {}), *given]):
         parameter = parameters.get(name)
         if name in known:
-            arguments[name] = _packed(known[name])
+            arguments[name] = packed(known[name])
         if arguments.get(name, ()) is None or (
             name not in arguments
             and parameter is not None
@@ -127,7 +127,7 @@ def _describe_network(model: nn.Module, label_names: Sequence[str], given: Mappi
     return {"class": network.__qualname__, "module": network.__module__, "arguments": arguments}
 
 
-def _packed(value: Any) -> Any:
+def packed(value: Any) -> Any:
     """A value as a folder holds it, in a dictionary that says whether it is a label graph; None for other objects."""
     if isinstance(value, LabelGraph):
         names = value.get("label_names")
@@ -145,13 +145,14 @@ def _is_plain(value: Any) -> bool:
     return value is None or type(value) in (str, int, float, bool)
 
 
-def _unpacked(entry: Mapping[str, Any]) -> Any:
+def unpacked(entry: Mapping[str, Any]) -> Any:
+    """The value that :func:`packed` packed; tuples are lists."""
     return LabelGraph(**entry["label_graph"]) if "label_graph" in entry else entry["value"]
 
 
 def build_network(network: type[nn.Module], described: Mapping[str, Any]) -> nn.Module:
     """Makes a network of one's own with the arguments of the one that was saved, and random weights."""
-    arguments = {name: _unpacked(value) for name, value in described["arguments"].items()}
+    arguments = {name: unpacked(value) for name, value in described["arguments"].items()}
     try:
         with torch.random.fork_rng(devices=[]):
             return network(**arguments)

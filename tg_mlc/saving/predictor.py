@@ -17,14 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from tg_mlc._frames import in_order
-from tg_mlc._names import find, shorten
+from tg_mlc._names import shorten
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice, check_count
 from tg_mlc.data import given_labels
 from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.saving.folder import CONTENT, WEIGHTS, read_folder
-from tg_mlc.saving.inference import InferenceModel, ModuleInference, check_consistent, check_finite, make_loader
+from tg_mlc.saving.inference import InferenceModel, ModuleInference, make_loader
 
 
 class Predictor:
@@ -295,11 +295,7 @@ def load(
         reason = str(error).splitlines()[0]
         raise ValueError(f"Expected 'device' to be one that PyTorch has here (got {str(device)!r}: {reason})") from None
     try:
-        kind = content["kind"]
-        check_finite(content[kind])
-        made_of = (content[kind],) if network is None else (content[kind], network)
-        scorer = find("inference model", kind).from_state(*made_of)
-        check_consistent(scorer, content)
+        scorer = InferenceModel.from_content(content, *([] if network is None else [network]))
         return Predictor(scorer, content["facts"]).to(device)
     except Exception as error:  # of any class, as any value may be one that another version wrote
         raise ValueError(

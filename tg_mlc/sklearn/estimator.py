@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,11 +21,20 @@ from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs.kinds import KINDS, as_texts, infer_form, kind_of_form
 from tg_mlc.inputs.schema import Schema, cells_of
+from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
+from tg_mlc.saving.folder import read_folder
+from tg_mlc.saving.inference import InferenceModel
+from tg_mlc.saving.model import packed, unpacked
 from tg_mlc.sklearn.label_form import LabelForm
 
 # Of several classes that are all as good as excluded, one has to have a probability; and log odds are to be finite.
 _SMALLEST = 1e-12
+# What fitting decides beside the labels and the model, and the type of what is an array.
+_FITTED: dict[str, Any] = {
+    "inputs_": None, "_columns": None, "thresholds_": float, "n_features_in_": None, "feature_names_in_": object,
+    "n_iter_": None,
+}  # fmt: skip
 
 
 class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
@@ -138,6 +149,68 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
         tags.classifier_tags.multi_label = True
         tags.input_tags.sparse = True
         return tags
+
+
+class SavedEstimator(RawInputEstimator):
+    """Base of estimators that a folder of tensors and plain data can hold, which runs no code when it is read."""
+
+    @abstractmethod
+    def _scorer(self) -> InferenceModel:
+        """What computes the scores, as a folder holds it."""
+
+    @abstractmethod
+    def _adopt(self, scorer: Any) -> None:
+        """Takes over what computes the scores."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes a folder from which :meth:`load` makes this estimator again, and :func:`tg_mlc.load` a
+        :class:`~tg_mlc.saving.Predictor` with named probabilities.
+
+        Args:
+            path (str or PathLike): The folder; a model that is there already is replaced as a whole.
+
+        Raises:
+            ValueError: If a setting is no plain data, such as a :class:`numpy.random.RandomState`.
+        """
+        check_is_fitted(self)
+        settings = {}
+        for name, value in self.get_params(deep=False).items():
+            tuner = value if isinstance(value, ThresholdTuner) else None
+            settings[name] = packed(value) if tuner is None else {"tuner": tuner.state_dict()}
+            if settings[name] is None:
+                expected = f"Expected '{name}' to be plain data or a LabelGraph, which a folder can hold"
+                raise ValueError(f"{expected} (got {value!r:.60}); call set_params({name}=...) before 'save'")
+        form = {"form": self._form.form, "classes": self._form.classes.tolist()}
+        types = {"classes": self._form.classes.dtype.str, "labels": np.dtype(self._form.dtype).str}
+        fitted = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
+        fitted = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in fitted.items()}
+        entry = {"class": type(self).__name__, "settings": settings, "form": form, "types": types, "fitted": fitted}
+        return self._scorer().save(path, estimator=entry)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Makes the estimator again that :meth:`save` wrote to a folder.
+
+        Raises:
+            FileNotFoundError: If there is no saved model.
+            ValueError: If it is damaged, or no estimator of this class.
+        """
+        content = read_folder(path)
+        entry = content.get("estimator", {"class": "model without an estimator"})
+        if entry["class"] != cls.__name__:
+            raise ValueError(f"Expected '{os.fspath(path)}' to hold a {cls.__name__} (got a {entry['class']})")
+        tuners = {name: each["tuner"] for name, each in entry["settings"].items() if "tuner" in each}
+        settings = {name: unpacked(each) for name, each in entry["settings"].items() if name not in tuners}
+        restored = {name: ThresholdTuner("f1_micro").load_state_dict(state) for name, state in tuners.items()}
+        estimator = cls(**settings, **restored)
+        types = entry["types"]
+        classes = np.array(entry["form"]["classes"], np.dtype(types["classes"]))
+        estimator._form = LabelForm(entry["form"]["form"], classes, np.dtype(types["labels"]))
+        estimator.classes_ = estimator._form.classes
+        for name, value in entry["fitted"].items():
+            setattr(estimator, name, np.array(value, _FITTED[name]) if isinstance(value, list) else value)
+        estimator._adopt(InferenceModel.from_content(content))
+        return estimator
 
 
 def draw_seed(random_state: Any) -> int:

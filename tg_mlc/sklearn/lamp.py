@@ -25,9 +25,9 @@ from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.metrics import DECISION_METRICS, ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.models import LaMP
-from tg_mlc.saving.inference import logits_of
-from tg_mlc.sklearn.estimator import RawInputEstimator, draw_seed, log_odds, make_samples
-from tg_mlc.stacking import StackingFeatures, auto
+from tg_mlc.saving.inference import ModuleInference, logits_of
+from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed, log_odds, make_samples
+from tg_mlc.stacking import AutoModel, StackingFeatures, auto
 from tg_mlc.stacking.classifiers import AUTOMATIC
 from tg_mlc.stacking.folds import MODULE, settings_of
 from tg_mlc.training import BinaryObjective
@@ -74,7 +74,7 @@ class TrainedModel:
 
 
 @dataclass(eq=False, repr=False)
-class LaMPClassifier(RawInputEstimator):
+class LaMPClassifier(SavedEstimator):
     """Label message passing from the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, as an estimator of scikit-learn.
 
@@ -85,7 +85,7 @@ class LaMPClassifier(RawInputEstimator):
 
     It fits the preprocessing of inputs, the scores of other classifiers as base scores, and
     :class:`~tg_mlc.models.LaMP` to all samples but a share, which chooses the epoch and the threshold. Keep a fitted
-    estimator by :mod:`joblib` or :mod:`pickle` only for processes of your own: files of these can run any code.
+    estimator by :meth:`save`: files of :mod:`joblib` and :mod:`pickle` can run any code when they are read.
 
     Args:
         inputs (str, optional): The form of inputs: :obj:`"vectors"`, :obj:`"bags"` (of words, with weights),
@@ -262,6 +262,16 @@ class LaMPClassifier(RawInputEstimator):
     def _logits(self, X: Any) -> FloatArray:
         return self.trained_.logits(self.trained_.preprocessor.transform(X), self.torch_device)
 
+    def _scorer(self) -> ModuleInference:
+        scorer = ModuleInference.of_network(self.trained_.model, self._form.names)
+        tuner = ThresholdTuner(per_label=self.thresholds_.size > 1)
+        tuner.thresholds = self.thresholds_
+        scorer.preprocessor, scorer.tuners = self.trained_.preprocessor, {"f1_micro": tuner}
+        return scorer
+
+    def _adopt(self, scorer: ModuleInference) -> None:
+        self.trained_ = TrainedModel(cast(Chain, scorer.preprocessor), cast(LaMP, scorer.model), self.n_iter_)
+
     @property
     def torch_device(self) -> torch.device:
         """The device that computes."""
@@ -270,7 +280,7 @@ class LaMPClassifier(RawInputEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class AutoClassifier(RawInputEstimator):
+class AutoClassifier(SavedEstimator):
     """Label message passing and other classifiers, combined by scores of samples that they have not seen
     (:func:`tg_mlc.stacking.auto`), as an estimator of scikit-learn.
 
@@ -310,6 +320,12 @@ class AutoClassifier(RawInputEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+    def _scorer(self) -> AutoModel:
+        return self.model_
+
+    def _adopt(self, scorer: AutoModel) -> None:
+        self.model_ = scorer
 
     def _logits(self, X: Any) -> FloatArray:
         return log_odds(self.model_.predict_proba(X))

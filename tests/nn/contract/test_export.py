@@ -1,0 +1,64 @@
+"""torch.export with an open number of samples, hooks, and to_hetero."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, export
+from torch.fx.experimental import _config as fx
+from torch_geometric.nn import to_hetero
+
+from tests.nn.samples import path_graph, ragged
+from tg_mlc import LabelHead, LabelMessagePassing
+from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+
+
+class Net(nn.Module):
+    def __init__(self, label_graph: LabelGraph) -> None:
+        super().__init__()
+        self.labels = LabelMessagePassing(8, label_graph, num_steps=2, heads=2)
+        self.head = LabelHead(self.labels)
+
+    def forward(self, x: Tensor, ptr: Tensor) -> Tensor:
+        return self.head(self.labels(x, ptr=ptr))
+
+
+def pointers(sizes: list[int]) -> tuple[Tensor, Tensor]:
+    return ragged(sizes, 8)[0], torch.tensor([0, *sizes]).cumsum(0)
+
+
+@pytest.mark.parametrize(
+    "graph", [fully_connected(5), edgeless(5), path_graph(5)], ids=["complete", "edgeless", "path"]
+)
+@pytest.mark.parametrize("smallest", [1, 2])
+def test_export_leaves_the_number_of_samples_open(graph: LabelGraph, smallest: int) -> None:
+    """From two samples on by itself; from one on if PyTorch is told to ask of no size whether it is 1."""
+    model = Net(graph).eval()
+    shapes = ({0: Dim("atoms")}, {0: Dim("batch", min=smallest + 1)})
+    with fx.patch(backed_size_oblivious=smallest == 1):
+        program = export(model, pointers([3, 4, 2]), dynamic_shapes=shapes).module()
+    for sizes in ([5], [3, 1], [2, 7, 1, 4], [3] * 9)[2 - smallest if smallest == 1 else 1 :]:
+        torch.testing.assert_close(program(*pointers(sizes)), model(*pointers(sizes)), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["labels", "labels.feature_to_label.0", "labels.label_to_label.1.lin_query", "head"])
+def test_hooks_see_every_part(name: str) -> None:
+    model, seen = Net(fully_connected(5)), []
+    part = model.get_submodule(name)
+    part.register_forward_pre_hook(lambda *_: seen.append("before"))
+    part.register_forward_hook(lambda *_: seen.append("after"))
+    part.register_full_backward_hook(lambda *_: seen.append("back"))
+    x, ptr = pointers([3, 4])
+    model(x.requires_grad_(), ptr).sum().backward()
+    assert seen == ["before", "after", "back"]
+
+
+def test_to_hetero_makes_labels_for_each_type_of_nodes() -> None:
+    """Which sum up what their own type says; a layer behind the heterogeneous network sees all types."""
+    types = (["atom", "word"], [("atom", "in", "word"), ("word", "of", "atom")])
+    model = to_hetero(Net(fully_connected(5)), types)
+    x, ptr = pointers([3, 4])
+    out = model({"atom": x, "word": 2 * x}, {"atom": ptr, "word": ptr})
+    assert {name: tuple(logits.shape) for name, logits in out.items()} == {"atom": (2, 5), "word": (2, 5)}
+    assert len([part for part in model.modules() if isinstance(part, LabelMessagePassing)]) == 2
