@@ -182,7 +182,7 @@ def test_another_version_of_the_format_is_no_damage(found, message, tmp_path):
         read_folder(tmp_path)
     text = (tmp_path / "model.json").read_text()
     (tmp_path / "model.json").write_text(text.replace('"b"', '"c"'))
-    with pytest.raises(ValueError, match="to be as tg_mlc wrote it .*SHA-256"):
+    with pytest.raises(ValueError, match=r"to be as tg_mlc wrote it .*SHA-256"):
         read_folder(tmp_path)
 
 
