@@ -239,9 +239,13 @@ def test_a_network_is_made_again_with_its_arguments(tmp_path, make):
     [
         (lambda: Net(2, channels=16), r"as its class 'Net' makes it .* pass 'arguments'", {"channels": 16}),
         (lambda: Hidden(3.0), "the same outputs of Hidden", {"scale": 3.0}),
-        (lambda: Required(3.0), "the argument 'factor' of Required to be plain data", {"factor": 3.0}),
-        (lambda: Holder(nn.Linear(1, 1)), "the argument 'layer' of Holder", None),
-        (lambda: Recorded(torch.tensor(2.0)), r"'factor' of Recorded .* \(got a Tensor\)", {"factor": 2.0}),
+        (lambda: Required(3.0), r"arguments of Required to be plain data .*'factor'", {"factor": 3.0}),
+        (lambda: Holder(nn.Linear(1, 1)), r"arguments of Holder .*'layer'", None),
+        (
+            lambda: Recorded(torch.tensor(2.0)),
+            r"arguments of Recorded .* \(got a Tensor as 'factor'\)",
+            {"factor": 2.0},
+        ),
     ],
 )
 def test_arguments_that_are_not_known_are_named(tmp_path, make, message, arguments):
@@ -253,8 +257,8 @@ def test_arguments_that_are_not_known_are_named(tmp_path, make, message, argumen
         predictor.save(tmp_path, arguments)
         loaded = tg_mlc.load(tmp_path, type(predictor.scorer.model))
         assert loaded.scores(samples()) == pytest.approx(predictor.scores(samples()), abs=1e-6)
-    with pytest.raises(ValueError, match="argument"):
-        predictor.save(tmp_path, {"nonsense": 1})
+    with pytest.raises(ValueError, match=r"'nonsense'|'layer'"):
+        predictor.save(tmp_path, {**(arguments or {}), "nonsense": 1})
 
 
 def test_without_samples_nothing_is_compared_and_nothing_saved(tmp_path):

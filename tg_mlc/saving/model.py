@@ -104,26 +104,20 @@ def _describe_network(model: nn.Module, label_names: Sequence[str], given: Mappi
         **(recorded_arguments(model) or {}),
         **given,
     }
-    parameters = inspect.signature(network).parameters
-    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    arguments = {}
-    for name in dict.fromkeys([*parameters, *(recorded_arguments(model) or {}), *given]):
-        parameter = parameters.get(name)
-        if name in known:
-            arguments[name] = packed(known[name])
-        if arguments.get(name, ()) is None or (
-            name not in arguments
-            and parameter is not None
-            and parameter.default is parameter.empty
-            and parameter.kind not in several
-        ):
-            got = f"a {type(known[name]).__name__}" if name in known else "no such attribute"
-            raise ValueError(
-                f"Expected the argument '{name}' of {network.__name__} to be plain data or a LabelGraph, kept as an "
-                f"attribute of the same name (got {got}); decorate the class with '@tg_mlc.models.builder', which "
-                f"records arguments, or pass them: save(path, arguments={{'{name}': ...}}); make modules"
-                f" in the constructor"
-            )
+    signature, recorded = inspect.signature(network), recorded_arguments(model) or {}
+    names = dict.fromkeys([*signature.parameters, *recorded, *given])
+    arguments = {name: packed(known[name]) for name in names if name in known}
+    got = [f"a {type(known[name]).__name__} as '{name}'" for name, value in arguments.items() if value is None]
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        got.append(str(error))
+    if got:
+        raise ValueError(
+            f"Expected the arguments of {network.__name__} to be plain data or a LabelGraph, kept as attributes of the "
+            f"same names (got {got[0]}); decorate the class with '@tg_mlc.models.builder', which records arguments, or "
+            f"pass them: save(path, arguments={{...}}); make modules in the constructor"
+        )
     return {"class": network.__qualname__, "module": network.__module__, "arguments": arguments}
 
 
@@ -150,18 +144,6 @@ def unpacked(entry: Mapping[str, Any]) -> Any:
     return LabelGraph(**entry["label_graph"]) if "label_graph" in entry else entry["value"]
 
 
-def build_network(network: type[nn.Module], described: Mapping[str, Any]) -> nn.Module:
-    """Makes a network of one's own with the arguments of the one that was saved, and random weights."""
-    arguments = {name: unpacked(value) for name, value in described["arguments"].items()}
-    try:
-        with torch.random.fork_rng(devices=[]):
-            return network(**arguments)
-    except TypeError as error:
-        raise ValueError(
-            f"Expected 'arguments' that {network.__name__} takes (got {list(arguments)}: {error})"
-        ) from error
-
-
 def restore_model(
     state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None = None
 ) -> nn.Module:
@@ -171,13 +153,12 @@ def restore_model(
         ValueError: If its weights or settings do not fit, or its builder is unknown.
     """
     if network is not None:
-        model, maker = build_network(network, state["network"]), f"class '{network.__name__}'"
+        maker, arguments = f"class '{network.__name__}'", state["network"]["arguments"]
+        with torch.random.fork_rng(devices=[]):
+            model = network(**{name: unpacked(value) for name, value in arguments.items()})
     else:
-        blueprint = Blueprint(*(state[part] for part in _PARTS))
-        model, maker = (
-            blueprint.build(restore_graph(state["label_graph"], label_names)),
-            f"builder '{blueprint.builder}'",
-        )
+        blueprint, maker = Blueprint(*(state[part] for part in _PARTS)), f"builder '{state['builder']}'"
+        model = blueprint.build(restore_graph(state["label_graph"], label_names))
     try:
         model.load_state_dict(state["state_dict"])
         if others := model.state_dict().keys() ^ state["state_dict"].keys():  # of parts that are None
