@@ -299,6 +299,61 @@ def test_edges_by_names(edges, label_names, tmp_path):
         assert LabelGraph.from_edges(tmp_path / "edges.csv", label_names).label_names == graph.label_names
 
 
+GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="n" for="node" attr.name="name" attr.type="string"/>
+<key id="w" for="edge" attr.name="weight" attr.type="double"/><graph edgedefault="directed">
+<node id="1"><data key="n">sport</data></node><node id="2"><data key="n">golf</data></node>
+<edge source="1" target="2"><data key="w">0.5</data></edge></graph></graphml>"""
+OBO = "format-version: 1.2\n[Term]\nid: T:1\nname: sport\n[Term]\nid: T:2\nname: golf\nis_a: T:1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "weight"),
+    [
+        ("a.csv", "source,target,weight\nsport,golf,0.5\n", {}, 0.5),
+        ("a.tsv", "from\tto\nsport\tgolf\n", {}, None),
+        ("a.csv", "x,y,s\nsport,golf,500\n", {"columns": ("x", "y"), "weight": "s"}, 500.0),
+        ("a.txt", "protein1 protein2 combined_score\nsport golf 500\n", {}, 0.5),
+        ("a.tsv", "#node1\tnode2\tcoexpression\tcombined_score\nsport\tgolf\t0.1\t0.5\n", {}, 0.5),
+        ("a.tsv", "node1\tnode2\tcount\tscore\nsport\tgolf\t7\t500\n", {"weight": "score"}, 0.5),
+        ("a.graphml", GRAPHML, {}, 0.5),
+        ("a.graphml", GRAPHML, {"weight": "none"}, None),
+        ("a.obo", OBO, {}, None),
+    ],
+)
+@pytest.mark.parametrize("label_names", [None, ["art", "golf", "sport"]])
+def test_files_by_names(name, content, options, weight, label_names, tmp_path):
+    (tmp_path / name).write_text(content)
+    graph = LabelGraph.read(tmp_path / name, label_names, **options)
+    assert weights_of(graph) == {("sport", "golf"): weight}
+    assert set(graph.label_names) == set(label_names or ["sport", "golf"])
+
+
+@pytest.mark.parametrize("options", [{"columns": ("a", "target")}, {"weight": "a"}])
+def test_columns_that_are_not_there_are_named(options, tmp_path):
+    (tmp_path / "a.csv").write_text("source,target\nsport,golf\n")
+    with pytest.raises(ValueError, match=r"line 1 of .*'a' .*'target'"):
+        LabelGraph.read(tmp_path / "a.csv", **options)
+
+
+def test_terms_by_identifiers_and_saved_graphs(tmp_path):
+    (tmp_path / "a.obo").write_text(OBO)
+    graph = LabelGraph.read(tmp_path / "a.obo", ["T:1", "T:2"])
+    assert graph.edge_index.tolist() == [[0], [1]]
+    graph.save(tmp_path / "a.safetensors")
+    assert LabelGraph.read(tmp_path / "a.safetensors").label_names == ["T:1", "T:2"]
+    with pytest.raises(ValueError, match="label_names"):
+        LabelGraph.read(tmp_path / "a.safetensors", ["T:2", "T:1"])
+
+
+def test_frame_of_edges_is_read_again(tmp_path):
+    graph = LabelGraph.from_edges([("sport", "golf", 0.5), ("law", "golf", 0.25)], ["law", "golf", "sport", "art"])
+    graph.to_frame().to_csv(tmp_path / "a.csv", index=False)
+    again = LabelGraph.read(tmp_path / "a.csv", graph.label_names)
+    assert weights_of(again) == weights_of(graph) == {("sport", "golf"): 0.5, ("law", "golf"): 0.25}
+    assert LabelGraph(num_nodes=2).to_frame().columns.tolist() == ["source", "target"]
+
+
 def test_edges_without_weights():
     for edges in ([("a", "b"), ["b", "a"]], "source,target\na,b\nb,a\n", "a\tb\nb\ta\n"):
         assert weights_of(LabelGraph.from_edges(edges)) == {("a", "b"): None, ("b", "a"): None}

@@ -2,7 +2,7 @@ import networkx as nx
 import pytest
 import torch
 
-from tg_mlc.graphs import LabelGraph, edgeless, from_networkx, to_networkx
+from tg_mlc.graphs import LabelGraph, edgeless, from_networkx
 
 
 @pytest.fixture
@@ -18,18 +18,18 @@ def graph():
 
 @pytest.mark.parametrize("by_name", [True, False])
 def test_round_trip(graph, by_name):
-    back = from_networkx(to_networkx(graph, by_name=by_name))
+    back = from_networkx(graph.to_networkx(by_name=by_name))
     assert torch.equal(back.edge_index, graph.edge_index)
     assert torch.equal(back.edge_weight, graph.edge_weight)
     assert (back.label_names, back.kind, back.source) == (graph.label_names, graph.kind, graph.source)
 
 
 def test_to_networkx_by_name(graph):
-    network = to_networkx(graph, by_name=True)
+    network = graph.to_networkx(by_name=True)
     assert network.edges["x", "y"]["weight"] == 0.5
     assert set(network) == {"x", "y", "z"}
     with pytest.raises(ValueError, match="label_names"):
-        to_networkx(edgeless(2), by_name=True)
+        edgeless(2).to_networkx(by_name=True)
 
 
 def test_undirected_edges_run_both_ways():

@@ -49,6 +49,17 @@ def test_draws_names_in_given_axes_and_leaves_pyplot_alone():
     assert ax.get_title() == "T"
 
 
+def test_names_do_not_cover_the_dots():
+    names = ["a name of several words that is wrapped in lines", "b", "c"]
+    ax = LabelGraph.from_edges([("b", names[0]), ("b", "c")], names).plot()
+    ax.figure.draw_without_rendering()
+    by_text = {text.get_text().replace("\n", " "): text for text in ax.texts}
+    dots = next(part for part in ax.collections if len(part.get_offsets()) == 3 and len(part.get_sizes()) == 3)
+    for name, point, size in zip(names, dots.get_offsets(), dots.get_sizes(), strict=True):
+        top = ax.transData.transform(point)[1] + size**0.5 / 2 * ax.figure.dpi / 72
+        assert by_text[name].get_window_extent().y0 >= top
+
+
 def test_matrix_has_targets_in_rows():
     graph = LabelGraph(torch.tensor([[0], [1]]), num_nodes=2, edge_weight=torch.tensor([3.0]))
     cells = np.ma.filled(graph.plot(style="matrix").images[0].get_array(), np.nan)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.graphs.helpers import both, edges_of, error_of, loops
-from tg_mlc.graphs import read_parents, to_networkx, tree
+from tg_mlc.graphs import read_parents, tree
 
 #     r
 #    / \
@@ -161,7 +161,7 @@ def test_the_topics_of_rcv1(real_file):
     for include_root, sizes, components in ((False, (103, 2 * 99 + 103), 4), (True, (104, 2 * 103 + 104), 1)):
         topics = tree(pairs, root="Root", include_root=include_root)
         assert (topics.num_labels, topics.num_edges) == sizes
-        assert nx.number_weakly_connected_components(to_networkx(topics)) == components
+        assert nx.number_weakly_connected_components(topics.to_networkx()) == components
     assert (len(pairs), len({child for child, _ in pairs})) == (103, 103)
     parent_of, by_hand = dict(pairs), 0
     for above in parent_of.values():

@@ -5,7 +5,7 @@ from tg_mlc.graphs.co_occurrence import co_occurrence
 from tg_mlc.graphs.compare import GraphComparison, compare
 from tg_mlc.graphs.label_graph import LabelGraph
 from tg_mlc.graphs.learned import learned
-from tg_mlc.graphs.networkx import from_networkx, to_networkx
+from tg_mlc.graphs.networkx import from_networkx
 from tg_mlc.graphs.plot import plot_comparison
 from tg_mlc.graphs.string_ppi import string_ppi
 from tg_mlc.graphs.tree import read_parents, tree
@@ -23,7 +23,6 @@ __all__ = [
     "plot_comparison",
     "read_parents",
     "string_ppi",
-    "to_networkx",
     "tree",
     "wordnet",
 ]

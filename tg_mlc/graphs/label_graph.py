@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -24,20 +24,26 @@ from torch_geometric.utils import (
     coalesce,
     is_sparse,
     remove_self_loops,
+    to_networkx,
     to_scipy_sparse_matrix,
     to_undirected,
 )
 
 from tg_mlc._files import replace_when_done
 from tg_mlc._names import check_names
+from tg_mlc._optional import require
 from tg_mlc._options import check_choice
 from tg_mlc.graphs.plot import plot_label_graph
-from tg_mlc.graphs.tables import read_edges
+from tg_mlc.graphs.tables import DEFAULT_COLUMNS, read_edges
 from tg_mlc.ops.patterns import check_edge_index, to_list, with_values
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Order = Literal["rcm", "tree"]
 #: The mark of the file format, which stays the same wherever the class is defined.
 FORMAT = "tg_mlc.LabelGraph/1"
+MAX_SCORE = 1000  #: of STRING, which writes probabilities in thousandths
 
 
 class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
@@ -138,6 +144,12 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
                     expected = f"edge {number} to be names of a source and a target, and perhaps a number as the weight"
                     raise ValueError(f"Expected {expected} (got {edge!r})")
                 rows.append((f"edge {number}", edge[0], edge[1], None if weight is None else float(weight)))
+        return cls._from_rows(origin, rows, label_names)
+
+    @classmethod
+    def _from_rows(
+        cls, origin: str, rows: list[tuple[str, str, str, float | None]], label_names: Sequence[str] | None
+    ) -> LabelGraph:
         found = dict.fromkeys(end for row in rows for end in row[1:3])
         names = check_label_names(list(found) if label_names is None else label_names)
         position = {name: index for index, name in enumerate(names)}
@@ -152,6 +164,60 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         index = torch.tensor([[position[j], position[i]] for _, j, i, _ in rows], dtype=torch.long).view(-1, 2).t()
         weight = torch.tensor(weights) if weights else None
         return cls(index, edge_weight=weight, label_names=names, kind="edges", source=f"{len(rows)} edges of {origin}")
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        label_names: Sequence[str] | None = None,
+        *,
+        columns: tuple[str, str] = DEFAULT_COLUMNS,
+        weight: str | None = None,
+    ) -> LabelGraph:
+        """Reads the edges of a file by the names of labels: a table, a GraphML file (``.graphml``), an OBO ontology
+        (``.obo``, an edge from each term to those below it), or what :meth:`save` wrote (``.safetensors``).
+
+        Args:
+            path (str or Path): The file; tables are divided as :meth:`from_edges` says, or by white space.
+            label_names (list of str, optional): The labels in their order, those without an edge too; terms of an OBO
+                file go by identifiers if one of these is an identifier, else by names. (default: :obj:`None`, as they
+                appear)
+            columns (tuple of str, optional): The columns of source and target; without the default ones, those that
+                mean the same. (default: :obj:`("source", "target")`)
+            weight (str, optional): The column, or the attribute in GraphML, of weights; whole scores up to 1000, as
+                STRING writes them, become 0 to 1. (default: :obj:`None`, the one that is called so, if any)
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ValueError: If the file is of another form, or names no label.
+        """
+        from tg_mlc.graphs.tree import read_parents, tree
+
+        suffix = Path(path).suffix.lower()
+        if suffix == ".safetensors":
+            graph = cls.load(path)
+            if None not in (label_names, graph.label_names) and label_names != graph.label_names:
+                raise ValueError(f"Expected '{path}' to have the labels of 'label_names', in this order (got others)")
+            return graph
+        if suffix == ".obo":
+            parents = read_parents(path, "obo")
+            if label_names is None or not {*label_names} & {child for child, _ in parents}:
+                parents = read_parents(path, "obo", names=True)
+            return tree(parents, label_names, undirected=False, self_loops=False).remove_self_loops()
+        if suffix == ".graphml":
+            import networkx as nx
+
+            network = nx.read_graphml(path)
+            called = {node: str(data.get("name", data.get("label", node))) for node, data in network.nodes(data=True)}
+            found: Iterable[tuple[Any, Any, Any]] = network.to_directed().edges(data=weight or "weight")
+            edges = [(called[j], called[i], *([] if value is None else [value])) for j, i, value in found]
+            return cls.from_edges(edges, list(called.values()) if label_names is None else label_names)
+        origin, rows = read_edges(path, columns, weight)
+        weights = [row[3] for row in rows if row[3] is not None]
+        is_score = weight is None or "score" in weight
+        if is_score and weights and 1 < max(weights) <= MAX_SCORE and all(value % 1 == 0 for value in weights):
+            rows = [(*row[:3], None if row[3] is None else row[3] / MAX_SCORE) for row in rows]
+        return cls._from_rows(origin, rows, label_names)
 
     def _set_edges(self, edge_index: Tensor, edge_weight: Tensor | None) -> None:
         edge_index = to_list(edge_index)
@@ -341,6 +407,45 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             expected, hint = f"'{path}' to hold a label graph as LabelGraph.save wrote it", "save the graph again"
             raise ValueError(f"Expected {expected} (got {error!r}); the file is damaged, {hint}") from error
+
+    def to_networkx(self, *, by_name: bool = False) -> nx.DiGraph[Any]:
+        r"""Returns the graph as a :class:`networkx.DiGraph` from source to target, with the node attribute :obj:`name`
+        and the edge attribute :obj:`weight` where it has them.
+
+        Args:
+            by_name (bool, optional): If set to :obj:`True`, nodes are the labels' names, not their indices.
+                (default: :obj:`False`)
+
+        Raises:
+            ValueError: If :obj:`by_name` is set for a graph without names.
+        """
+        import networkx as nx
+
+        if by_name and self.label_names is None:
+            raise ValueError("Expected a graph with 'label_names' for 'by_name' (got None); name its labels first")
+        weighted = self.edge_weight is not None
+        out: nx.DiGraph[Any] = to_networkx(
+            self, edge_attrs=["edge_weight"] if weighted else None, graph_attrs=["kind", "source"]
+        )
+        if weighted:
+            nx.set_edge_attributes(out, {edge: out.edges[edge].pop("edge_weight") for edge in out.edges}, "weight")
+        if self.label_names is not None:
+            names = dict(enumerate(self.label_names))
+            nx.set_node_attributes(out, names, "name")
+            out = nx.relabel_nodes(out, names) if by_name else out
+        return out
+
+    def to_frame(self) -> Any:
+        """Returns the edges as a :class:`pandas.DataFrame` of :obj:`source`, :obj:`target` and, if there are any,
+        :obj:`weight`, by the names of labels if they have some; ``to_csv`` writes what :meth:`read` reads.
+        """
+        names = self.label_names or range(self.num_labels)
+        columns: dict[str, list[Any]] = {
+            end: [names[label] for label in labels]
+            for end, labels in zip(DEFAULT_COLUMNS, self.edge_index.tolist(), strict=True)
+        }
+        columns |= {} if self.edge_weight is None else {"weight": self.edge_weight.tolist()}
+        return require("pandas", extra="data").DataFrame(columns)
 
     def plot(self, ax: Any = None, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> Any:
         """Draws the graph with :mod:`matplotlib`; see :func:`tg_mlc.graphs.plot.plot_label_graph`."""

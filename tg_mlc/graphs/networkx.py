@@ -1,4 +1,4 @@
-"""Label graphs from and to NetworkX."""
+"""Label graphs from NetworkX; :meth:`LabelGraph.to_networkx` is the way back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch_geometric.utils as pyg
 
 from tg_mlc.graphs.label_graph import LabelGraph, as_names
 
@@ -78,32 +77,3 @@ def from_networkx(
         kind=str(graph.graph.get("kind", "networkx")) if kind is None else kind,
         source=str(graph.graph.get("source", "")) if source is None else source,
     )
-
-
-def to_networkx(graph: LabelGraph, *, by_name: bool = False) -> nx.DiGraph[Any]:
-    r"""Returns a label graph as a :class:`networkx.DiGraph` from source to target, with the node attribute
-    :obj:`name` and the edge attribute :obj:`weight` where the graph has them.
-
-    Args:
-        graph (LabelGraph): The label graph.
-        by_name (bool, optional): If set to :obj:`True`, nodes are the labels' names, not their indices.
-            (default: :obj:`False`)
-
-    Raises:
-        ValueError: If :obj:`by_name` is set for a graph without names.
-    """
-    import networkx as nx
-
-    if by_name and graph.label_names is None:
-        raise ValueError("Expected a graph with 'label_names' for 'by_name' (got None); name its labels first")
-    weighted = graph.edge_weight is not None
-    out: nx.DiGraph[Any] = pyg.to_networkx(
-        graph, edge_attrs=["edge_weight"] if weighted else None, graph_attrs=["kind", "source"]
-    )
-    if weighted:
-        nx.set_edge_attributes(out, {edge: out.edges[edge].pop("edge_weight") for edge in out.edges}, "weight")
-    if graph.label_names is not None:
-        names = dict(enumerate(graph.label_names))
-        nx.set_node_attributes(out, names, "name")
-        out = nx.relabel_nodes(out, names) if by_name else out
-    return out

@@ -222,6 +222,8 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
         full = {j: {i: distance[j].get(i, longest + 1) for i in undirected} for j in undirected}
         positions = nx.kamada_kawai_layout(undirected, dist=full)
     ax.margins(0.25 if on_circle else 0.1)  # leaves room for names of two dozen letters
+    listeners = dict(network.out_degree)
+    sizes = [25.0 + 120.0 * count / max(1, *listeners.values()) for count in listeners.values()]
     names = graph.label_names or [str(i) for i in range(graph.num_labels)]
     for node, point in positions.items():
         name = fill(names[node], wrap, max_lines=3, placeholder=" …", break_long_words=False)
@@ -231,11 +233,10 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
             ax.text(*(1.06 * point), name, rotation=angle + 180.0 * left, fontsize=8.0, color=INK, **style)
         else:
             halo = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}
-            style = {"ha": "center", "fontsize": 7.0, "color": INK, "zorder": 4, "bbox": halo}
-            ax.annotate(name, point, xytext=(0, 6), textcoords="offset points", **style)
-    listeners = dict(network.out_degree)
-    sizes = [25.0 + 120.0 * count / max(1, *listeners.values()) for count in listeners.values()]
-    nx.draw_networkx_nodes(network, positions, ax=ax, node_size=sizes, node_color=INK, linewidths=0)
+            style = {"ha": "center", "va": "bottom", "fontsize": 7.0, "color": INK, "zorder": 4, "bbox": halo}
+            above = (0, 2 + math.sqrt(sizes[node]) / 2)  # the dot, all lines of the name
+            ax.annotate(name, point, xytext=above, textcoords="offset points", **style)
+    nx.draw_networkx_nodes(network, positions, ax=ax, node_size=sizes, node_color=INK, linewidths=0).set_zorder(5)
     drawn = undirected if graph.is_undirected() else network
     drawn_weights = np.array([weight for _, _, weight in drawn.edges(data="weight", default=1.0)])
     if not len(drawn_weights):

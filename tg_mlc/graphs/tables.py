@@ -38,6 +38,10 @@ UPWARD = (
 DOWNWARD = "parent_of has_part has_child has_subclass superclass_of super_class_of narrower"
 
 
+#: The columns of an edge, unless a person names others or the first line others that mean the same.
+DEFAULT_COLUMNS = ("source", "target")
+
+
 class Table(NamedTuple):
     """The lines of a text as cells."""
 
@@ -121,13 +125,17 @@ def is_index(cell: str) -> bool:
     return not cell or cell.lower() == "index" or cell.startswith("Unnamed: ")
 
 
-def read_edges(path_or_text: PathLike) -> tuple[str, list[tuple[str, str, str, float | None]]]:
+def read_edges(
+    path_or_text: PathLike, columns: tuple[str, str] | None = None, weight_column: str | None = None
+) -> tuple[str, list[tuple[str, str, str, float | None]]]:
     """Reads edges as ``(where, source, target, weight)``, for :meth:`tg_mlc.graphs.LabelGraph.from_edges`, and returns
-    the name of the file with them.
+    the name of the file with them; columns are found by their names unless they are given.
     """
-    table = read_table(*open_lines(path_or_text), holds="edges")
+    table = read_table(*open_lines(path_or_text), holds="edges", spaces=columns is not None)
     header, where = table.header, f"line {table.number} of {table.name}"
     pair, weight = find_pair(header), -1
+    if columns is not None and (columns != DEFAULT_COLUMNS or {*columns} <= {*header}):
+        pair = (_place(columns[0], header, where), _place(columns[1], header, where))
     if pair is None:
         if any(role_of(cell) for cell in header) or all(role_of(cell) == "" for cell in header):
             hint = "call them 'source' and 'target', and perhaps 'weight'"
@@ -139,6 +147,8 @@ def read_edges(path_or_text: PathLike) -> tuple[str, list[tuple[str, str, str, f
         rows = table.all_rows()
     else:
         weights = [i for i, cell in enumerate(header) if role_of(cell) == "weight"]
+        if weight_column is not None:
+            weights = [_place(weight_column, header, where)]
         if len(weights) > 1:
             got = [header[i] for i in weights]
             raise ValueError(f"Expected one column of weights in {where} (got {got}); rename the others")
@@ -154,6 +164,12 @@ def read_edges(path_or_text: PathLike) -> tuple[str, list[tuple[str, str, str, f
             raise ValueError(f"Expected {where} to hold a number as the weight (got {cells[weight][:40]!r})")
         edges.append((where, cells[pair[0]], cells[pair[1]], value))
     return table.name, edges
+
+
+def _place(column: str, header: Sequence[str], where: str) -> int:
+    if column not in header:
+        raise ValueError(f"Expected {where} to name the column {column!r} (got {[*header][:8]}); pass 'columns'")
+    return header.index(column)
 
 
 def _find_delimiter(line: str, where: str, spaces: bool) -> str:
