@@ -19,13 +19,14 @@ README = "README.md"
 
 
 def run(block: str) -> dict[str, Any]:
-    namespace: dict[str, Any] = {}
+    namespace: dict[str, Any] = run(python_blocks(README)[1]) if "Net(num_labels=" in block else {}
     exec(block, namespace)
     return namespace
 
 
 @pytest.mark.parametrize("block", python_blocks(README))
-def test_every_block_runs(block: str) -> None:
+def test_every_block_runs(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     assert run(block)
 
 
