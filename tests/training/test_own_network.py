@@ -327,7 +327,7 @@ def test_the_whole_road(tmp_path, name):
         [sys.executable, "-c", code],
         capture_output=True, text=True, cwd=ROOT, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     found = done.stdout.splitlines()
     assert found[: len(names)] == names
     expected = result.predict(data[:3]).flatten().tolist()

@@ -95,16 +95,11 @@ def _describe_network(model: nn.Module, label_names: Sequence[str], given: Mappi
     """
     network = type(model)
     graph = next((layer.label_graph for layer in label_graph_users(model)), None)
-    known = {
-        "num_labels": len(label_names),
-        "num_classes": len(label_names),
-        "label_names": list(label_names),
-        **({} if graph is None else {"label_graph": graph}),
-        **{name: value for name, value in vars(model).items() if packed(value) is not None},
-        **(recorded_arguments(model) or {}),
-        **given,
-    }
     signature, recorded = inspect.signature(network), recorded_arguments(model) or {}
+    kept = {name: value for name, value in vars(model).items() if packed(value) is not None}
+    sizes = dict.fromkeys(("num_labels", "num_classes"), len(label_names))
+    known = {**sizes, "label_names": list(label_names), "label_graph": graph}
+    known = {**{name: value for name, value in known.items() if value is not None}, **kept, **recorded, **given}
     names = dict.fromkeys([*signature.parameters, *recorded, *given])
     arguments = {name: packed(known[name]) for name in names if name in known}
     got = [f"a {type(known[name]).__name__} as '{name}'" for name, value in arguments.items() if value is None]
@@ -153,9 +148,10 @@ def restore_model(
         ValueError: If its weights or settings do not fit, or its builder is unknown.
     """
     if network is not None:
-        maker, arguments = f"class '{network.__name__}'", state["network"]["arguments"]
+        maker = f"class '{network.__name__}'"
+        arguments = {name: unpacked(value) for name, value in state["network"]["arguments"].items()}
         with torch.random.fork_rng(devices=[]):
-            model = network(**{name: unpacked(value) for name, value in arguments.items()})
+            model = network(**arguments)
     else:
         blueprint, maker = Blueprint(*(state[part] for part in _PARTS)), f"builder '{state['builder']}'"
         model = blueprint.build(restore_graph(state["label_graph"], label_names))
@@ -167,10 +163,7 @@ def restore_model(
         reason = " ".join(str(error).split())[:300]
         hint = "make all changes to it in a builder of your own"
         if network is not None:
-            found = list(state["network"]["arguments"]) or "no arguments"
-            hint = (
-                f"it was made with {found}, and defaults for the others: pass 'arguments' to 'save' with what differs"
-            )
+            hint = f"it was made with the arguments {list(arguments)} alone: pass 'arguments' to 'save' for others"
         raise ValueError(f"Expected a model as its {maker} makes it (got another one: {reason}); {hint}") from None
     if "settings" in state:
         check_settings(state["settings"], describe_settings(model))
@@ -194,9 +187,7 @@ def check_same_model(stored: Mapping[str, Any], model: nn.Module, settings: Mapp
 def _describe_graph(model: nn.Module) -> dict[str, Any] | None:
     """The label graph that the first layer with one passes messages along, as tensors and plain data."""
     layer = next(label_graph_users(model), None)
-    if layer is None:
-        return None
-    return _described(layer.label_graph, layer.num_labels)
+    return None if layer is None else _described(layer.label_graph, layer.num_labels)
 
 
 def _described(graph: Data, num_labels: int) -> dict[str, Any]:

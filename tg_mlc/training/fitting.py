@@ -213,11 +213,10 @@ def fit(
     of_data, of_module = (
         {name: options.pop(name) for name in names if name in options} for names in (_OF_DATA, _OF_MODULE)
     )
-    data = data_module(data, **of_data)
+    data = _data_module(data, of_data)
     module = _module(module, data, label_names, of_module)
     check_same_names(getattr(data.dataset, "label_names", None), module.label_names, "the data set")
-    _check_trainer_options(options)
-    _check_options(monitor, patience, gradient_clip)
+    _check_options(monitor, patience, gradient_clip, options)
     folder = Path(folder).resolve()
     start = _find_checkpoint(folder, resume)
     loggers = _loggers(folder, options.pop("logger", True))
@@ -319,16 +318,8 @@ def train_model(
     return fit(module, data, folder, **settings.fit)
 
 
-def data_module(data: Any, **options: Any) -> MultiLabelDataModule:
-    """Makes a data module of samples, loaders, or a data module that is ready.
-
-    Args:
-        data (Any): As of :func:`fit`.
-        **options (optional): The shares :obj:`val` and :obj:`test`, or a :obj:`split`, and options of the data module.
-
-    Raises:
-        ValueError: If an option contradicts the data, or these are none.
-    """
+def _data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
+    """The data module of samples or loaders, with shares of a split or a split, or one that is ready."""
     if isinstance(data, MultiLabelDataModule):
         if options:
             raise ValueError(
@@ -360,7 +351,7 @@ def data_module(data: Any, **options: Any) -> MultiLabelDataModule:
         val, test = shares.get("val", 0.1), shares.get("test", 0.1)
         for name, share in (("val", val), ("test", test)):
             check_share(name, share)
-        y = torch.cat([sample.y for sample in samples])
+        y = samples.y if isinstance(samples, MultiLabelDataset) else torch.cat([sample.y for sample in samples])
         options["split"] = stratified_split(y, (1 - val - test, val, test), options.get("seed", 0))
     return MultiLabelDataModule(samples, **options)
 
@@ -393,23 +384,17 @@ def _module(
     sample = next(iter(data.val_dataloader()))
     num_labels = sample.y.size(1)
     graph = next((layer.label_graph for layer in label_graph_users(module)), None)
-    found = [
-        label_names,
-        getattr(data.dataset, "label_names", None),
-        None if graph is None else graph.get("label_names"),
-    ]
+    of_graph = None if graph is None else graph.get("label_names")
+    found = [label_names, getattr(data.dataset, "label_names", None), of_graph]
     names = next((names for names in found if names is not None), [f"label_{i}" for i in range(num_labels)])
     check_names(list(names), num_labels, "label_names", "labels")
     return MultiLabelModule(module, names, **options)
 
 
-def _check_trainer_options(options: Mapping[str, Any]) -> None:
+def _check_options(monitor: str, patience: int | None, gradient_clip: float | None, options: Mapping[str, Any]) -> None:
     for name, (allows, reason) in _ALLOWED.items():
         if name in options and not allows(options[name]):
             raise ValueError(f"Expected '{name}' to be left out (got {options[name]!r}): {reason}")
-
-
-def _check_options(monitor: str, patience: int | None, gradient_clip: float | None) -> None:
     if monitor not in MONITORS:
         raise ValueError(f"Expected 'monitor' to be one of {list(MONITORS)} (got {monitor!r})")
     if patience is not None:
