@@ -1,8 +1,9 @@
 """Multi-label classification with message passing between labels, for PyTorch Geometric.
 
 At the top are :class:`LabelMessagePassing`, :class:`LabelHead` and :class:`LabelGraph` for models of your own,
-:func:`fit` to train them, :func:`auto` to fit the default to any samples, :func:`load` to predict with a saved model,
-and :func:`set_backend`. The rooms are imported one by one, so that ``import tg_mlc`` stays light:
+:func:`fit` to train them, :func:`auto` to fit the default to any samples, :func:`compare` to see whether a label graph
+helps, :func:`load` to predict with a saved model, and :func:`set_backend`. The rooms are imported one by one, so that
+``import tg_mlc`` stays light:
 
 * :mod:`tg_mlc.inputs`: kinds of inputs (words, vectors, molecules, DNA), each in one file.
 * :mod:`tg_mlc.data`: data sets of your own, samples and splits; :mod:`tg_mlc.datasets`: published ones.
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from tg_mlc.ops import set_backend
     from tg_mlc.saving import load
     from tg_mlc.stacking import auto
+    from tg_mlc.stacking.comparison import compare
     from tg_mlc.training import fit
 
 __version__ = "0.1.0.dev0"
@@ -46,6 +48,7 @@ __all__ = [
     "LabelMessagePassing",
     "__version__",
     "auto",
+    "compare",
     "fit",
     "load",
     "set_backend",
@@ -58,6 +61,7 @@ __getattr__ = imported_on_use(
         "LabelHead": "tg_mlc.nn",
         "LabelMessagePassing": "tg_mlc.nn",
         "auto": "tg_mlc.stacking",
+        "compare": "tg_mlc.stacking.comparison",
         "fit": "tg_mlc.training",
         "load": "tg_mlc.saving",
         "set_backend": "tg_mlc.ops",

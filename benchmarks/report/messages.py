@@ -15,9 +15,10 @@ from benchmarks.accuracy.papers import GRAPHS, NAMES, WORDNET
 from benchmarks.accuracy.runs import FREQUENCY, Row
 from benchmarks.report.default import COLUMNS
 from benchmarks.report.papers import NUM_SEEDS, Groups, Key, grouped, sources, spreads
-from benchmarks.report.statistics import ALPHA, PairedTest, compare_rows, holm
+from benchmarks.report.statistics import ALPHA, PairedTest, compare_rows
 from benchmarks.report.writing import cell, listed, p_in_words, table
 from tg_mlc.datasets.registry import published
+from tg_mlc.metrics.paired import holm
 
 EDGELESS, GIVEN, BASELINES = (
     Row("lamp", False, "edgeless"),

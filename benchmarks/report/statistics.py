@@ -11,14 +11,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import f as f_distribution
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
-from scipy.stats import t as student_t
 
 from benchmarks.accuracy.runs import BASELINES, Row
+from tg_mlc.metrics.paired import ROUNDING, corrected_difference
 
 #: The level of all tests.
 ALPHA = 0.05
-#: Differences of metrics that are no larger come from the order of sums.
-ROUNDING = 1e-12
 TESTED = ("subset_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")
 Spread = Mapping[str, float | None]
 
@@ -94,20 +92,7 @@ def corrected_p_value(difference: np.ndarray, test_share: float = 0.1, train_sha
     """The two-sided p-value of a mean difference over random splits of one data set; :obj:`None` of a single seed, and
     where it is the same for all, up to rounding, from which no test can tell chance.
     """
-    n = len(difference)
-    if n < 2:
-        return None
-    width = np.sqrt((1 / n + test_share / train_share) * difference.var(ddof=1))
-    if width < ROUNDING:
-        return 1.0 if abs(difference.mean()) < ROUNDING else None
-    return float(2 * student_t.sf(abs(difference.mean()) / width, df=n - 1))
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """P-values corrected for their number (`Holm 1979 <https://www.jstor.org/stable/4615733>`_)."""
-    order = np.argsort(p)
-    stepwise = np.maximum.accumulate(np.array(p)[order] * np.arange(len(p), 0, -1)).clip(max=1.0)
-    return [float(value) for value in stepwise[np.argsort(order)]]
+    return corrected_difference(difference, test_share, train_share).p
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 import tg_mlc
 from tg_mlc._memory import keep_heap
 from tg_mlc.cli._parser import parse
+from tg_mlc.cli.compare import compare_
 from tg_mlc.cli.data import DamagedError, check, get, info, list_
 from tg_mlc.cli.evaluate import evaluate
 from tg_mlc.cli.predict import predict
@@ -26,6 +27,7 @@ _COMMANDS = {
     "predict": predict,
     "evaluate": evaluate,
     "tune": tune,
+    "compare": compare_,  # jsonargparse would import what has its name at the top
     "data": {"check": check, "get": get, "info": info, "list": list_},
 }
 

@@ -11,7 +11,6 @@ from benchmarks.report.statistics import (
     Ranks,
     compare_rows,
     corrected_p_value,
-    holm,
     iman_davenport,
     paired_tests,
     spread,
@@ -117,19 +116,6 @@ def test_seeds_that_share_a_split_need_no_correction() -> None:
     )[0]
     assert test.name == "paired t-test"
     assert test.p == pytest.approx(ttest_1samp([0.02, 0.03, 0.02], 0).pvalue)
-
-
-@pytest.mark.parametrize(
-    ("p", "corrected"),
-    [
-        # The example of R's p.adjust(c(0.01, 0.02, 0.03, 0.04), "holm"), in another order.
-        ([0.03, 0.01, 0.04, 0.02], [0.06, 0.04, 0.06, 0.06]),
-        ([0.6, 0.7], [1.0, 1.0]),
-        ([], []),
-    ],
-)
-def test_holms_correction(p: list[float], corrected: list[float]) -> None:
-    assert holm(p) == pytest.approx(corrected)
 
 
 #: Table 6 of Demsar 2006: AUC of C4.5 with and without two parameters that are tuned, on 14 data sets. Of the last but

@@ -1,0 +1,34 @@
+import json
+
+import pytest
+
+from tests.cli.conftest import write_rows
+from tg_mlc import cli
+
+
+@pytest.fixture
+def words(tmp_path):
+    file = write_rows(tmp_path / "rows.csv")
+    (tmp_path / "mine.csv").write_text("source,target\ntall,broad\n")
+    graphs = f"edgeless,{tmp_path / 'mine.csv'}"
+    words = ["compare", "--csv", str(file), "--labels", "tall,broad", "--graphs", graphs, "--seconds", "0"]
+    return [*words, "--seeds", "1", "--out", str(tmp_path / "out")]
+
+
+def test_table_files_and_a_folder_of_one_comparison(words, tmp_path, capsys):
+    assert cli.main(words) == 0
+    assert "mine.csv" in capsys.readouterr().out
+    rows = (tmp_path / "out" / "comparison.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows] == [
+        "row", "best classifier", "stack without messages", "edgeless", "mine.csv",
+    ]  # fmt: skip
+    assert set(json.loads((tmp_path / "out" / "comparison.json").read_text())["values"]) == {
+        row.split(",")[0] for row in rows[1:]
+    }
+    assert cli.main([*words[:-4], "--seeds", "2", *words[-2:]]) == 1
+    assert "options" in capsys.readouterr().err
+
+
+def test_a_split_that_is_the_same_for_all_seeds_is_refused(words, capsys):
+    assert cli.main([*words, "--split", "scaffold"]) == 1
+    assert "scaffold" in capsys.readouterr().err

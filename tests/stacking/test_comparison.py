@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from tg_mlc.data import from_arrays
+from tg_mlc.graphs import LabelGraph, edgeless
+from tg_mlc.stacking import comparison as room
+from tg_mlc.stacking.comparison import METRICS, SINGLE, STACK, Comparison, compare
+
+OFFSETS = np.array([0.01, -0.01, 0.02, 0.0, -0.02])
+
+
+def result(epochs=8, **gains):
+    rows = {SINGLE: 0.5 + OFFSETS, STACK: 0.5 + OFFSETS, "edgeless": 0.5 + OFFSETS}
+    rows |= {row: 0.5 + OFFSETS + gain for row, gain in gains.items()}
+    values = {row: {metric: list(found) for metric in METRICS} for row, found in rows.items()}
+    return Comparison(values, METRICS[0], list(range(5)), 5, (70, 10, 20), [epochs] * 5)
+
+
+@pytest.mark.parametrize(
+    ("gain", "outcome", "words"),
+    [
+        (0.1 + OFFSETS[::-1] / 9, "better", ["Messages help", "Better than both"]),
+        (-0.1 + OFFSETS[::-1] / 9, "worse", ["Messages harm", "simpler"]),
+        (OFFSETS[::-1], "no difference", ["No difference", "lies between -0.0", "simpler"]),
+    ],
+)
+def test_conclusions(gain, outcome, words, tmp_path):
+    comparison = result(complete=gain)
+    [test] = [test for test in comparison.tests if (test.graph, test.against) == ("complete", "edgeless")]
+    assert test.outcome == outcome
+    assert test.difference.low < gain.mean() < test.difference.high
+    assert all(word in str(comparison) for word in words)
+
+
+@pytest.mark.parametrize("epochs", [1, 8])
+def test_too_few_epochs_are_told(epochs):
+    assert ("too short" in result(epochs, complete=OFFSETS[::-1]).conclusion) == (epochs < 8)
+
+
+def test_a_picture_has_a_row_for_each(tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = result(complete=OFFSETS).plot(tmp_path / "a.png")
+    assert [each.get_text() for each in figure.axes[0].get_yticklabels()] == [SINGLE, STACK, "edgeless", "complete"]
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.fixture
+def dataset(capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    return from_arrays(X, (X[:, :2] + rng.normal(size=(60, 2)) > 0).astype(float), kind="vector")
+
+
+def test_goes_on_where_it_was_interrupted(dataset, tmp_path, monkeypatch):
+    trained = []
+    train = room.train_model
+    monkeypatch.setattr(room, "train_model", lambda *args, **options: trained.append(1) or train(*args, **options))
+    first = compare(dataset, ["edgeless", "learned"], seeds=1, seconds=0, folder=tmp_path / "a")
+    assert len(trained) == 3  # the complete graph, for what it learned
+    again = compare(dataset, ["edgeless", "learned"], seeds=1, seconds=0, folder=tmp_path / "a")
+    assert len(trained) == 3
+    assert again == first
+    with pytest.raises(ValueError, match="graphs"):
+        compare(dataset, ["edgeless"], seeds=1, seconds=0, folder=tmp_path / "a")
+
+
+def test_seeds_that_would_not_end_in_time_are_not_begun(dataset):
+    found = compare(dataset, ["edgeless"], seeds=3, seconds=0)
+    assert (found.seeds, found.wanted) == ([0], 3)
+    assert "No conclusion" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("graphs", "message"),
+    [
+        (["complet"], "'graphs' among"),
+        (["edgeless", "edgeless"], "twice"),
+        ([edgeless(3)], "labels of the samples"),
+        ([LabelGraph.from_edges([("a", "b")])], "labels of the samples"),
+    ],
+)
+def test_graphs_that_do_not_fit_are_named(graphs, message, dataset):
+    with pytest.raises(ValueError, match=message):
+        compare(dataset, graphs)

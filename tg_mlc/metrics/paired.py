@@ -1,0 +1,55 @@
+"""Paired tests of two models over random splits of one data set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+#: Differences of metrics that are no larger come from the order of sums.
+ROUNDING = 1e-12
+
+
+class Difference(NamedTuple):
+    """A mean difference over splits, the interval that holds it, and the two-sided p-value that it is 0."""
+
+    mean: float
+    low: float
+    high: float
+    p: float | None  #: None for a single split, and where the difference is the same for all
+
+
+def corrected_difference(
+    difference: Sequence[float] | np.ndarray, test_share: float = 0.1, train_share: float = 0.8, level: float = 0.95
+) -> Difference:
+    r"""The corrected resampled t-test of the `"Inference for the Generalization Error"
+    <https://doi.org/10.1023/A:1024068626366>`_ paper, whose variance allows for samples that splits share,
+
+    .. math::
+        \sigma^2 = \left( \frac{1}{n} + \frac{n_\textrm{test}}{n_\textrm{train}} \right) s^2
+
+    Args:
+        difference (numpy.ndarray): The difference of a metric for each split :math:`(n)`.
+        test_share, train_share (float, optional): The shares of samples, or their numbers; a :obj:`test_share` of 0
+            gives the usual t-test. (default: :obj:`0.1` and :obj:`0.8`)
+        level (float, optional): The level of the interval. (default: :obj:`0.95`)
+    """
+    from scipy.stats import t as student_t  # takes long to import
+
+    values = np.asarray(difference, dtype=float)
+    n, mean = len(values), float(values.mean())
+    if n < 2 or not np.isfinite(mean):
+        return Difference(mean, -np.inf, np.inf, None)
+    width = float(np.sqrt((1 / n + test_share / train_share) * values.var(ddof=1)))
+    if width < ROUNDING:
+        return Difference(mean, mean, mean, 1.0 if abs(mean) < ROUNDING else None)
+    reach = width * float(student_t.ppf((1 + level) / 2, df=n - 1))
+    return Difference(mean, mean - reach, mean + reach, float(2 * student_t.sf(abs(mean) / width, df=n - 1)))
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """P-values corrected for their number (`Holm 1979 <https://www.jstor.org/stable/4615733>`_)."""
+    order = np.argsort(p)
+    stepwise = np.maximum.accumulate(np.array(p)[order] * np.arange(len(p), 0, -1)).clip(max=1.0)
+    return [float(value) for value in stepwise[np.argsort(order)]]

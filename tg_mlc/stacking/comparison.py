@@ -1,0 +1,364 @@
+"""The answer to whether a label graph helps on data of one's own: label graphs and baselines on the same splits."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+from torch import nn
+
+from tg_mlc._files import replace_when_done, sha256
+from tg_mlc._optional import require
+from tg_mlc._options import check_choice, check_count, check_number
+from tg_mlc.data import MultiLabelDataset, Split, random_split, stratified_split
+from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected, learned
+from tg_mlc.inputs import Chain, kind_of
+from tg_mlc.metrics import evaluate, tune_thresholds
+from tg_mlc.metrics.paired import Difference, corrected_difference, holm
+from tg_mlc.saving.inference import logits_of, make_loader
+from tg_mlc.saving.model import data_hash
+from tg_mlc.stacking.classifiers import ranks_and_decides
+from tg_mlc.stacking.combination import LogitStacking
+from tg_mlc.stacking.features import ResumableParts, StackingFeatures
+from tg_mlc.stacking.folds import BATCH_SIZE, MAX_EPOCHS, NUM_STEPS, PATIENCE, TOP_K, seconds_per_epoch, settings_of
+from tg_mlc.training.fitting import train_model
+
+GRAPHS = ("edgeless", "complete", "prior", "learned")
+#: The rows without label message passing: the classifier that training samples speak for, and the weights of all.
+SINGLE, STACK = "best classifier", "stack without messages"
+SHARES = (0.7, 0.1, 0.2)  #: of samples to train, to stop and choose thresholds by, and to test
+METRICS = ("average_precision_macro", "roc_auc_macro", "f1_micro", "f1_macro", "subset_accuracy")
+ALPHA = 0.05
+MIN_EPOCHS = 8  #: after fewer, models still predict what their base scores do
+_SPLITS = {"random": random_split, "stratified": stratified_split}
+# The shares of the time of a seed that classifiers may take, and that trainings are planned to take.
+_CLASSIFIERS, _TRAININGS = 0.25, 0.5
+
+
+class GraphTest(NamedTuple):
+    """A label graph against another row, in the metric that decides."""
+
+    graph: str
+    against: str
+    difference: Difference
+    p: float  #: after Holm's correction for all tests; 1 where there is none
+
+    @property
+    def outcome(self) -> Literal["better", "worse", "no difference"]:
+        """What the test says at a level of 5 %."""
+        return "no difference" if self.p >= ALPHA else "better" if self.difference.mean > 0 else "worse"
+
+    def __str__(self) -> str:
+        mean, low, high, _ = self.difference
+        return f"{self.graph} - {self.against}: {mean:+.4f} ({low:+.4f} to {high:+.4f}), p = {self.p:.3g}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result of :func:`compare`. ``print(comparison)`` shows the table, the tests and the conclusion.
+
+    Args:
+        values (dict): For each row and each of :obj:`METRICS` the values of all seeds.
+        metric (str): The metric that decides.
+        seeds (list[int]): The seeds that are done for all rows.
+        wanted (int): The number of seeds that were asked for.
+        sizes (tuple[int, int, int]): The numbers of samples to train, to validate and to test.
+        epochs (list[int]): How many epochs, at most, the time of each seed allowed to train along each graph.
+    """
+
+    values: dict[str, dict[str, list[float]]]
+    metric: str
+    seeds: list[int]
+    wanted: int
+    sizes: tuple[int, int, int]
+    epochs: list[int]
+
+    @property
+    def tests(self) -> list[GraphTest]:
+        """Each label graph against the edgeless one and against the rows without label message passing."""
+        graphs = [row for row in self.values if row not in (SINGLE, STACK)]
+        pairs = [
+            (row, other)
+            for row in graphs
+            for other in ("edgeless", SINGLE, STACK)
+            if other in self.values and row != other
+        ]
+        found = []
+        for row, other in pairs:
+            ours, theirs = (np.asarray(self.values[each][self.metric]) for each in (row, other))
+            found.append(corrected_difference(ours - theirs, self.sizes[2], self.sizes[0]))
+        corrected = holm([1.0 if each.p is None else each.p for each in found])
+        return [GraphTest(*pair, each, p) for pair, each, p in zip(pairs, found, corrected, strict=True)]
+
+    @property
+    def conclusion(self) -> str:
+        """What the tests say in words; of no difference, how large one could still be."""
+        if len(self.seeds) < 2:
+            return "No conclusion: differences need two seeds at least; give it more --seconds or fewer --graphs."
+        sentences = []
+        if min(self.epochs) < MIN_EPOCHS:
+            sentences.append(
+                f"Time was too short to train along a graph for {MIN_EPOCHS} epochs (got {min(self.epochs)}), which "
+                "may hide what messages do: give it more --seconds, or fewer --seeds or --graphs."
+            )
+        against = [test for test in self.tests if test.against == "edgeless"]
+        for outcome, verb in (("better", "Messages help"), ("worse", "Messages harm")):
+            if chosen := [test for test in against if test.outcome == outcome]:
+                sentences.append(f"{verb} along these label graphs: {'; '.join(map(str, chosen))}.")
+        if same := [test for test in against if test.outcome == "no difference"]:
+            low, high = min(t.difference.low for t in same), max(t.difference.high for t in same)
+            sentences.append(
+                f"No difference between edgeless and {', '.join(test.graph for test in same)} in these "
+                f"{len(self.seeds)} splits: a gain in {self.metric} lies between {low:+.4f} and {high:+.4f}."
+            )
+        beaten = {test.graph for test in self.tests if test.against == STACK and test.outcome == "better"}
+        beaten &= {test.graph for test in self.tests if test.against == SINGLE and test.outcome == "better"}
+        sentences.append(
+            f"Better than both rows without messages: {', '.join(sorted(beaten))}."
+            if beaten
+            else f"No label graph is surely better than the {SINGLE} and the {STACK}: these are simpler."
+        )
+        return " ".join(sentences)
+
+    def __str__(self) -> str:
+        rows: list[tuple[str, ...]] = [("", *METRICS)]
+        for row, values in self.values.items():
+            cells = [np.asarray(values[metric]) for metric in METRICS]
+            rows.append((row, *(f"{x.mean():.4f} ± {x.std(ddof=1) if len(x) > 1 else np.nan:.4f}" for x in cells)))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        done = (
+            f"{len(self.seeds)} of {self.wanted} seeds, each with a split of {self.sizes} samples to train, validate "
+        )
+        lines += [
+            f"{done}and test; mean ± standard deviation; at most {min(self.epochs)} to {max(self.epochs)} epochs",
+            "",
+        ]
+        lines += [f"Differences in {self.metric}, 95 % intervals, p by corrected t-tests with Holm's correction:"]
+        return "\n".join([*lines, *(f"  {test}" for test in self.tests), "", self.conclusion])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns everything as plain values."""
+        tests = [{**t._asdict(), "difference": t.difference._asdict(), "outcome": t.outcome} for t in self.tests]
+        return {**vars(self), "tests": tests, "conclusion": self.conclusion}
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes ``comparison.json`` and ``comparison.csv`` into a folder."""
+        with replace_when_done(Path(folder) / "comparison.json") as path:
+            finite = json.loads(json.dumps(self.to_dict()), parse_constant=lambda _: None)  # JSON has no infinity
+            path.write_text(json.dumps(finite, indent=1))
+        with replace_when_done(Path(folder) / "comparison.csv") as path, path.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["row", "seed", *METRICS])
+            for row, values in self.values.items():
+                columns = zip(self.seeds, *(values[metric] for metric in METRICS), strict=True)
+                writer.writerows([row, *line] for line in columns)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draws the values of every seed and the means, and returns the :class:`matplotlib.figure.Figure`."""
+        figure = require("matplotlib.figure", extra="plot").Figure(figsize=(7, 1 + 0.4 * len(self.values)))
+        ax = figure.add_subplot()
+        for place, values in enumerate(self.values.values()):
+            found = values[self.metric]
+            ax.plot(found, [place] * len(found), "o", color="#1b2a41", alpha=0.4)
+            ax.plot(np.mean(found), place, "|", color="#1b2a41", markersize=18)
+        ax.set_yticks(range(len(self.values)), list(self.values))
+        ax.invert_yaxis()
+        ax.set(xlabel=self.metric, title=f"{len(self.seeds)} splits, and their mean")
+        if path is not None:
+            with replace_when_done(path) as unfinished:
+                figure.savefig(unfinished, format="png", dpi=150, bbox_inches="tight")
+        return figure
+
+
+def compare(
+    dataset: MultiLabelDataset,
+    graphs: Sequence[str | os.PathLike[str] | LabelGraph] = GRAPHS,
+    *,
+    seeds: int = 5,
+    seconds: float = 600.0,
+    folder: str | os.PathLike[str] | None = None,
+    metric: str = METRICS[0],
+    split: str = "random",
+    first_seed: int = 0,
+) -> Comparison:
+    """Tells whether label graphs help: trains LaMP along each of them, and classifiers, on the same splits.
+
+    .. code-block:: python
+
+        print(compare(from_csv("songs.csv", label_columns=["calm", "sad"]), ["edgeless", "complete", "mine.csv"]))
+
+    Args:
+        dataset (MultiLabelDataset): Samples of any kind that :func:`auto` takes.
+        graphs (list, optional): :obj:`"edgeless"`, :obj:`"complete"`, :obj:`"prior"` (labels that occur together in
+            training samples), :obj:`"learned"` (the largest attention of a model trained along the complete graph),
+            files that :meth:`LabelGraph.read <tg_mlc.graphs.LabelGraph.read>` takes, or label graphs.
+            (default: the four names)
+        seeds (int, optional): The number of splits. (default: :obj:`5`)
+        seconds (float, optional): The time that all may take, roughly; a seed that would not end in time is not begun.
+            (default: :obj:`600`)
+        folder (str, optional): Keeps every row of every seed as soon as it is done, from which the same call goes on,
+            and the results. (default: :obj:`None`)
+        metric (str, optional): The one of :obj:`METRICS` that decides. (default: :obj:`"average_precision_macro"`)
+        split (str, optional): :obj:`"random"` or :obj:`"stratified"`. (default: :obj:`"random"`)
+        first_seed (int, optional): The seed of the first split. (default: :obj:`0`)
+
+    Raises:
+        ImportError: If scikit-learn is not installed (extra ``data``).
+        ValueError: If a graph is unknown or has other labels, or the folder belongs to other data or options.
+    """
+    check_count("seeds", seeds)
+    check_number("seconds", seconds)
+    check_choice("metric", metric, METRICS)
+    check_choice("split", split, _SPLITS)
+    rows = _read_graphs(graphs, dataset)
+    start, begun = time.monotonic(), 0.0
+    if folder is not None:
+        _claim(Path(folder), dataset, rows, [seeds, seconds, split, first_seed])
+    done: list[int] = []
+    epochs: list[int] = []
+    found: dict[str, dict[str, list[float]]] = {row: {m: [] for m in METRICS} for row in (SINGLE, STACK, *rows)}
+    for seed in range(first_seed, first_seed + seeds):
+        now = time.monotonic()
+        longest = max(0.0, now - begun) if done else 0.0
+        if done and now - start + longest > seconds:
+            break
+        begun = now
+        shares = _SPLITS[split](len(dataset) if split == "random" else dataset.y, SHARES, seed)  # type: ignore[operator]
+        parts = ResumableParts(None if folder is None else Path(folder) / f"seed-{seed}")
+        trial = _Seed(dataset, shares, seed, seeds, seconds, parts)
+        for row, values in trial.rows(rows).items():
+            for name in METRICS:
+                found[row][name].append(values[name])
+        done.append(seed)
+        epochs.append(trial.epochs)
+    comparison = Comparison(found, metric, done, seeds, shares.sizes, epochs)
+    if folder is not None:
+        comparison.save(folder)
+    return comparison
+
+
+def _read_graphs(graphs: Sequence[Any], dataset: MultiLabelDataset) -> dict[str, LabelGraph | None]:
+    """Label graphs by the names of their rows; those that every split has of its own are :obj:`None`."""
+    names, found = dataset.label_names, dict[str, LabelGraph | None]()
+    fixed = {"edgeless": edgeless(names), "complete": fully_connected(names)}
+    for graph in graphs:
+        if isinstance(graph, str) and graph in GRAPHS:
+            row, value = graph, fixed.get(graph)
+        elif isinstance(graph, LabelGraph):
+            row, value = graph.kind, graph.add_self_loops()
+        elif Path(graph).suffix:
+            row, value = Path(graph).name, LabelGraph.read(graph, names).add_self_loops()
+        else:
+            raise ValueError(f"Expected 'graphs' among {', '.join(GRAPHS)}, files and LabelGraphs (got {graph!r})")
+        if value is not None and (value.num_labels != len(names) or (value.label_names or names) != names):
+            raise ValueError(
+                f"Expected the graph {row!r} to have the labels of the samples, in their order (got others)"
+            )
+        if row in (*found, SINGLE, STACK):
+            raise ValueError(f"Expected every one of 'graphs' to have a name of its own (got {row!r} twice)")
+        found[row] = value
+    return found
+
+
+def _claim(folder: Path, dataset: MultiLabelDataset, rows: dict[str, LabelGraph | None], options: list[Any]) -> None:
+    """Marks a folder as that of these samples and options, or refuses one that belongs to others."""
+    edges = {row: graph and graph.edge_index.tolist() for row, graph in rows.items()}
+    content = {
+        "data": data_hash(dataset) or sha256(dataset.y.numpy().tobytes()),
+        "graphs": sha256(json.dumps(edges).encode()),
+        "options": options,
+    }
+    path = folder / "settings.json"
+    if path.is_file():
+        known = json.loads(path.read_text())
+        if others := [name for name, value in content.items() if known.get(name) != value]:
+            raise ValueError(f"Expected '{folder}' to be of the same comparison (got other {others}); choose another")
+    elif folder.exists() and {each.name for each in folder.iterdir()} - {"training"}:  # molecules that were read
+        raise ValueError(f"Expected '{folder}' to be empty or of the same comparison (got other files); choose another")
+    folder.mkdir(parents=True, exist_ok=True)
+    with replace_when_done(path) as unfinished:
+        unfinished.write_text(json.dumps(content))
+
+
+class _Seed:
+    """All rows of one split."""
+
+    def __init__(
+        self, dataset: MultiLabelDataset, split: Split, seed: int, num_seeds: int, seconds: float, parts: ResumableParts
+    ) -> None:
+        self.dataset, self.split, self.seed, self.num_seeds = dataset, split, seed, num_seeds
+        self.seconds, self.parts = seconds / num_seeds, parts
+
+    def rows(self, graphs: dict[str, LabelGraph | None]) -> dict[str, dict[str, float]]:
+        """The metrics of test samples by row."""
+        from lightning.pytorch.utilities.seed import isolate_rng  # takes long to import
+
+        with isolate_rng():
+            features = StackingFeatures(seconds=self.seconds * _CLASSIFIERS, seed=self.seed, parts=self.parts)
+            self.samples = Chain(*kind_of(self.dataset).steps(), features).fit_transform(self.dataset, self.split)
+            train, rest = self.split.train.numpy(), self.samples.rows("base_scores").double().numpy()
+            y = self.dataset.y.numpy()
+            held_out = rest[train]  # of fits without them; probabilities differ from these by a scale, ranks do not
+            single = [ranks_and_decides(y[train], expit(held_out[..., i])) for i in range(rest.shape[-1])]
+            best = rest[..., [int(np.argmax(single))]]
+            found = {
+                row: self._evaluate(LogitStacking().fit(logits[train], y[train]).predict_proba(logits))
+                for row, logits in ((SINGLE, best), (STACK, rest))
+            }
+            self.settings = settings_of(self.samples)
+            number = len(graphs) + ("learned" in graphs and "complete" not in graphs)
+            self.epochs = self.parts.part("epochs", partial(self._epochs, number))
+            self.complete: nn.Module | None = None
+            for number, (row, graph) in enumerate(graphs.items()):
+                found[row] = self.parts.part(f"graph-{number}", partial(self._run, row, graph))
+        return found
+
+    def _epochs(self, number: int) -> int:
+        train = self.samples[self.split.train]
+        model = self.settings.build(train, fully_connected(self.dataset.label_names), **self.settings.model)
+        affordable = _TRAININGS * self.seconds / number / seconds_per_epoch(model, train)
+        wanted = np.clip(NUM_STEPS * BATCH_SIZE / len(train), MIN_EPOCHS, MAX_EPOCHS)
+        # Two seeds of models that have learned say more than many of models that have not.
+        return max(1, int(min(wanted, max(affordable, min(MIN_EPOCHS, affordable * self.num_seeds / 2)))))
+
+    def _run(self, row: str, graph: LabelGraph | None) -> dict[str, float]:
+        names = self.dataset.label_names
+        if row == "prior" and graph is None:
+            graph = co_occurrence(self.dataset.y, label_names=names, split=self.split)
+        elif graph is None:
+            model = self.complete or self._train(fully_connected(names))
+            loader = make_loader(self.samples[self.split.train], batch_size=256)
+            graph = learned(model, loader, top_k=min(TOP_K, max(1, len(names) // 3)), label_names=names)
+        model = self._train(graph)
+        self.complete = model if row == "complete" else self.complete
+        return self._evaluate(expit(logits_of(model, self.samples).double().numpy()))
+
+    def _train(self, graph: LabelGraph) -> nn.Module:
+        train = self.settings.train
+        options = {**train.fit, "max_epochs": self.epochs, "patience": PATIENCE}
+        with tempfile.TemporaryDirectory() as folder:
+            result = train_model(
+                lambda samples: self.settings.build(samples, graph, **self.settings.model),
+                self.samples,
+                self.split,
+                replace(train, fit=options),
+                folder,
+                seed=self.seed,
+            )
+        return result.module.model.eval()
+
+    def _evaluate(self, scores: np.ndarray) -> dict[str, float]:
+        y, (_, val, test) = self.dataset.y.numpy(), (part.numpy() for part in self.split.parts)
+        values = evaluate(y[test], scores[test], tune_thresholds(y[val], scores[val])).values
+        return {metric: float(values[metric]) for metric in METRICS}
