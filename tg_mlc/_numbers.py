@@ -41,6 +41,9 @@ def as_array(values: Any) -> np.ndarray:
         small = values.is_floating_point() and values.element_size() < 4
         array: np.ndarray = (values.float() if small else values).to_dense().numpy(force=True)
         return array
+    if isinstance(values, np.ma.MaskedArray):  # a masked entry is unknown
+        masked: np.ndarray = values.astype(np.float64 if values.dtype.kind in "biuf" else object)
+        return np.asarray(masked.filled(np.nan))  # type: ignore[attr-defined]
     if isinstance(values, (list, tuple)):
         values = [as_array(row) if isinstance(row, Tensor) else row for row in values]
     return np.asarray(values.toarray() if sp.issparse(values) else values)

@@ -69,7 +69,7 @@ def test_other_delimiters_and_encodings(tmp_path):
         ("a,b,b\n1,1,1\n", {}, r"\['b'\] more than once"),
         ("b\n1\n", {}, r"one column of labels and one of inputs \(got labels=\['b'\], inputs=\[\]\)"),
         (AB, {"label_columns": None}, "Expected 'label_columns', or 'like'"),
-        (AB, {"label_columns": "b"}, r"one column with 'label_separator'"),
+        (AB, {"label_columns": "b"}, r"lists of, or 'label_separator' between, .*label_separator=';'"),
         (AB, {"label_separator": ";"}, r"one column with 'label_separator'"),
         (AB, {"text_column": "a", "feature_columns": ["a"]}, r"got both"),
         (AB, {"text_column": "c"}, r"columns \['c'\]"),

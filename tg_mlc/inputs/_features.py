@@ -16,7 +16,7 @@ from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array, as_list, check_real, to_numbers, to_scipy
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.inputs.kind import InputKind
-from tg_mlc.inputs.schema import Schema, cells_of
+from tg_mlc.inputs.schema import Schema, cells_of, is_dense_frame
 
 Document = Sequence[Any]
 
@@ -63,7 +63,7 @@ class TableKind(InputKind):
 
     def _new_samples(self, raw: Any) -> MultiLabelDataset:
         schema = None if self.schema is None else Schema.from_dict(self.schema)
-        raw = read_frame(raw, self.feature_names, is_old=True, schema=schema)[0]
+        raw = read_frame(raw, self.feature_names, self.kind, is_old=True, schema=schema)[0]
         old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
         return self.samples(raw, self._unknown(num_rows_of(raw)), self.label_names, self.kind, **old)
 
@@ -105,29 +105,27 @@ def may_be_rows(documents: list[Document]) -> bool:
 
 
 def read_frame(
-    X: Any, feature_names: Sequence[str] | None, *, is_old: bool, schema: Schema | None = None
+    X: Any, feature_names: Sequence[str] | None, kind: str | None, *, is_old: bool, schema: Schema | None = None
 ) -> tuple[Any, Sequence[str] | None, Schema | None]:
-    """A data frame with columns that are no numbers as a matrix, the names of its columns, and its schema.
-
-    Anything else stays as it is.
+    """A data frame as a matrix, the names of its columns, and its schema, by the rules of files; anything else, and a
+    frame of sparse columns, as it is.
 
     With :obj:`is_old`, names are those of an old data set, as is the schema, if it had one.
     """
-    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
-        return X, feature_names, None
-    if is_old and schema is not None:
-        return schema.matrix(cells_of(X)), feature_names, schema
-    if all(getattr(dtype, "kind", "O") in "biufc" for dtype in X.dtypes):
+    if not is_dense_frame(X) or (is_old and schema is None and feature_names is None):
         return X, feature_names, None
     if is_old:
-        schema = Schema.of_names(feature_names or (), [str(column) for column in X.columns])
-        names = [column.name for column in schema.columns]
-        return schema.matrix(cells_of(in_order(X, names, "X"))), feature_names, None
+        if schema is None:
+            old = Schema.of_names(feature_names or (), dict.fromkeys(map(str, X.columns)))
+            return old.matrix(cells_of(in_order(X, [column.name for column in old.columns], "X"))), feature_names, None
+        return schema.matrix(cells_of(X)), feature_names, schema
     cells = cells_of(take_by_name(X, feature_names, "feature_names"))
     if feature_names is not None:
         check_names(names := [str(name) for name in feature_names], len(cells), "feature_names")
         cells = dict(zip(names, cells.values(), strict=True))
-    schema = Schema.infer(cells, {}, chosen=feature_names is not None)
+    schema = Schema.infer(cells, {}, chosen=feature_names is not None or kind == "bag")  # whose columns are words
+    if not schema.inputs:
+        raise ValueError(f"Expected a column of inputs in 'X' (got none: {'; '.join(schema.summary())})")
     schema.announce()
     return schema.matrix(cells), schema.feature_names, schema
 

@@ -100,7 +100,7 @@ def from_arrays(
         raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")
     parts = predefined_split(_row_numbers(train, len(y), "train"), (), _row_numbers(test, len(y), "test"), len(y))
     schema = None if like is None else like.schema
-    X, feature_names, schema = read_frame(X, feature_names, is_old=num_inputs is not None, schema=schema)
+    X, feature_names, schema = read_frame(X, feature_names, kind, is_old=num_inputs is not None, schema=schema)
     kind = kind or infer_kind(X)
     dataset = kind_named(kind).samples(
         X,

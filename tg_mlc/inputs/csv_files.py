@@ -56,9 +56,9 @@ def from_csv(
     Args:
         path (str or Path): The file.
         label_columns (list of str or str, optional): The columns of labels, whose cells are 0, 1, such words as yes and
-            no, or blank (unknown); or, with :obj:`label_separator`, the one column that lists the names of a sample's
-            labels (blank: it has none). (default: with :obj:`like`, those of its labels that the file has; other labels
-            are unknown)
+            no, or blank (unknown); or, not in a list, the one column that lists the names of a sample's labels between
+            :obj:`label_separator`, or as a list of Python, JSON or NumPy (blank: it has none). (default: with
+            :obj:`like`, those of its labels that the file has; other labels are unknown)
         feature_columns (list of str, optional): The columns of inputs. (default: those of :obj:`like`, else all but the
             labels, the index and names of rows)
         text_column (str, optional): The column of texts, instead of numbers. (default: :obj:`None`)
@@ -109,8 +109,8 @@ def from_csv(
     Y: Any
     label_names: list[str] | None = None
     if like is None:
-        Y, label_names = table.targets(labels, label_separator, label_paths)
-    elif label_separator is not None:
+        Y, label_names = table.targets(label_columns or (), label_separator, label_paths)
+    elif isinstance(label_columns, str):
         Y = table.label_sets(labels[0], label_separator)
     else:  # labels without a column are unknown
         Y = np.full((len(table), like.num_labels), np.nan, dtype=np.float32)
@@ -129,6 +129,6 @@ def _check_options(
         raise ValueError("Expected 'label_columns', or 'like' for samples whose labels are unknown (got none)")
     if like is not None and not (label_columns is None or isinstance(label_columns, str)):
         raise ValueError("Expected 'like' or a list of 'label_columns' (got both); 'like' names the columns of labels")
-    if (label_separator is None) == isinstance(label_columns, str):
+    if label_separator is not None and not isinstance(label_columns, str):
         got = f"label_columns={label_columns!r}, label_separator={label_separator!r}"
-        raise ValueError(f"Expected 'label_columns' to be a list, or one column with 'label_separator' (got {got})")
+        raise ValueError(f"Expected 'label_columns' to be one column with 'label_separator' (got {got})")

@@ -6,11 +6,16 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any, ClassVar
 
 #: The words of pairs that mean 0 and 1; both have to occur in a column of inputs.
-TRUTHS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"))
+TRUTHS = (
+    *(("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"), (".false.", ".true.")),
+    *(("absent", "present"), ("neg", "pos"), ("negative", "positive"), ("irrelevant", "relevant")),
+    *(("nein", "ja"), ("nee", "ja"), ("nej", "ja"), ("non", "oui"), ("no", "sí"), ("no", "si"), ("não", "sim")),
+    *(("нет", "да"), ("ні", "так"), ("否", "是"), ("いいえ", "はい")),
+)
 
 _SPACES = str.maketrans(dict.fromkeys("\u00a0\u2009\u202f", " ") | {"\u2212": "-", "\u2019": "'"})
 _MARKS = r"[0-9][0-9.,' ]*(?<=[0-9.])|\.[0-9]+"
@@ -24,13 +29,24 @@ _WRITTEN = re.compile(
 _CONVENTIONS = ((".", ""), (".", ","), (",", ""), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]+)?))?(?: ?([ap])\.?m\.?)?", re.IGNORECASE)
 _HOUR = re.compile(r"([0-9]{1,2})()() ?([ap])\.?m\.?", re.IGNORECASE)
+_DURATION = re.compile(
+    r"(?:([0-9]+) ?days?,? ?)?(?:([0-9]+):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]+)?))?)?"
+    r"|(?:([0-9]+) ?d(?:ays?)?,? ?)?(?:([0-9]+) ?h(?:ours?|rs?)? ?)?"
+    r"(?:([0-9]+) ?(?:m(?:in(?:utes?)?)?|(?<=h[0-9]{2})$) ?)?(?:([0-9.]+) ?s(?:ec)?)?"
+    r"|P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9.]+)S)?)?"
+)
+_PERIOD = re.compile(r"(?P<year>[0-9]{4})[- ]?([QW])([0-9]{1,2})|([QW])([0-9]{1,2})[- /]?([0-9]{4})", re.IGNORECASE)
+_WEEKDAY = re.compile(r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? |(?<=:[0-9]{2}) (?:GMT|UTC)$")
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}.*)?")
+_MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m-%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y")
 _DAYS = (
+    "%Y-%m-%d",
     *("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%d/%m/%y"),
     *("%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
     *("%b %d %Y", "%B %d %Y", "%d. %B %Y"),
 )
-_DATES = (*tuple(day + time for time in ("", " %H:%M", " %H:%M:%S", " %I:%M %p") for day in _DAYS), "%Y%m%dT%H%M%S")
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
+_DATES = ("ISO 8601", *(day + time for time in _TIMES for day in _DAYS), "%Y%m%dT%H%M%S", "period", *_MONTHS)
 _SAMPLE = 30  # cells whose notation is looked for
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -117,32 +133,65 @@ class Clock(Notation):
 
 
 @dataclass(frozen=True)
+class Duration(Notation):
+    """Lengths of time, in days."""
+
+    form: ClassVar[str] = "duration"
+
+    def parse(self, cell: str) -> float | None:
+        """The days."""
+        found = _DURATION.fullmatch(cell)
+        parts = [] if found is None else found.groups()
+        told = next((parts[i : i + 4] for i in range(0, len(parts), 4) if any(parts[i : i + 4])), None)
+        try:
+            sizes = (1, 24, 1440, 86_400)
+            return sum(float(part or 0) / size for part, size in zip(told, sizes, strict=True)) if told else None
+        except ValueError:  # of several dots
+            return None
+
+    def __str__(self) -> str:
+        return "durations, read as days"
+
+
+@dataclass(frozen=True)
 class Date(Notation):
-    """Dates, in days since 1970; without a time zone in UTC."""
+    """Dates, months, quarters (``2024Q1``) or weeks (``2024-W05``), in days since 1970; without a time zone in UTC."""
 
     form: ClassVar[str] = "date"
     written: str = "ISO 8601"
+    since: float = 0.0  #: the day that is 0, another one if single precision would not tell two cells apart
 
     def parse(self, cell: str) -> float | None:
-        """The days since 1970-01-01."""
+        """The days since 1970-01-01, or since another day."""
+        cell = _WEEKDAY.sub("", cell) if cell[:1].isalpha() else cell
         try:
-            if self.written == "ISO 8601":
-                if not _ISO.fullmatch(cell):
+            if self.written == "period":
+                if (found := _PERIOD.fullmatch(cell)) is None:
                     return None
+                year, kind, number = found.group(1, 2, 3) if found[1] else found.group(6, 4, 5)
+                is_week = kind in "wW"
+                moment = (
+                    datetime.fromisocalendar(int(year), int(number), 1)
+                    if is_week
+                    else datetime(int(year), 3 * int(number) - 2, 1)
+                )
+            elif self.written != "ISO 8601":
+                moment = datetime.strptime(cell, self.written)
+            elif _ISO.fullmatch(cell):
                 moment = datetime.fromisoformat(re.sub(r"Z$", "+00:00", cell))
             else:
-                moment = datetime.strptime(cell, self.written)
+                return None
         except ValueError:
             return None
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
-        return (moment - _EPOCH).total_seconds() / 86_400
+        return (moment - _EPOCH).total_seconds() / 86_400 - self.since
 
     def __str__(self) -> str:
-        return f"dates ({self.written}), read as days since 1970"
+        return f"dates ({self.written}), read as days since {(_EPOCH + timedelta(self.since)).date()}"
 
 
 PLAIN = Number()
-_FORMS: dict[str, type[Notation]] = {each.form: each for each in (Number, Truth, Clock, Date)}
+_FORMS: dict[str, type[Notation]] = {each.form: each for each in (Number, Truth, Clock, Duration, Date)}
 
 
 def notation_of(entry: Mapping[str, Any]) -> Notation:
@@ -201,7 +250,7 @@ def candidates(cells: Iterable[str], decimal: str | None = None) -> list[Notatio
                 and (point != "," or "," in marks or thousands == ".")
             ):
                 found.append(Number(point, thousands, unit))
-    others = (Clock(), *map(Date, ("ISO 8601", *_DATES)))
+    others = (Clock(), Duration(), *map(Date, _DATES))
     return found + [each for each in others if any(each.parse(cell) is not None for cell in first)]
 
 
@@ -216,17 +265,18 @@ def is_misspelled(cell: str) -> bool:
 
 def looks_like(cell: str) -> str:
     """What a cell seems to be, for messages."""
-    notations = [*(Number(*marks, unit) for marks in _CONVENTIONS for unit in _units(cell)), Clock()]
-    found = next(
-        (each for each in [*notations, *map(Date, ("ISO 8601", *_DATES))] if each.parse(cell) is not None), None
-    )
+    numbers = [Number(*marks, unit) for marks in _CONVENTIONS for unit in _units(cell)]
+    notations = (*numbers, Clock(), Duration(), *map(Date, _DATES))
+    found = next((each for each in notations if each.parse(cell) is not None), None)
     if isinstance(found, Number) and found.unit:
         return "a percentage" if found.unit == "%" else f"a number in '{found.unit}'"
     if isinstance(found, Number):
         if found.thousands:
             return f"a number with {_name_of(found.thousands)} between thousands, or a decimal comma"
         return "a number with a decimal comma" if found.decimal == "," else "a number"
-    return "text" if found is None else "a time of day" if isinstance(found, Clock) else "a date"
+    return (
+        "text" if found is None else {"time": "a time of day", "duration": "a duration", "date": "a date"}[found.form]
+    )
 
 
 def _units(cell: str) -> list[str]:
@@ -236,6 +286,8 @@ def _units(cell: str) -> list[str]:
 
 def _refuse_ambiguous(notation: Notation, cells: Collection[str], decimal: str | None, delimiter: str | None) -> None:
     if isinstance(notation, Date):
+        if notation.written in ("%Y-%m", "%Y/%m") and all((int(c[2:4]) + 1) % 100 == int(c[5:]) for c in cells):
+            raise AmbiguousError("months, or spans from a year to the next; write months as 2024-01-01")
         others = [each for each in map(Date, _DATES) if all(each.parse(cell) is not None for cell in cells)]
         for other in others:
             if any(other.parse(cell) != notation.parse(cell) for cell in cells):

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from tg_mlc._numbers import is_blank, is_missing
+from tg_mlc._numbers import is_blank, is_missing, parse_number
 from tg_mlc._options import check_choice
 from tg_mlc.inputs.notations import (
     PLAIN,
@@ -275,7 +275,15 @@ def _few(names: Sequence[str]) -> str:
 def _instead(name: str, names: Sequence[str]) -> str:
     close = get_close_matches(name, names, 1)
     hint = f"; is {close[0]!r} meant?" if close else ""
-    hint = hint or ("; if another mark stands between cells, pass it as 'delimiter'" if len(names) == 1 else "")
+    if not hint and len(names) == 1:
+        mark = next((mark for mark in ":~^;,|\t " if mark in names[0]), "")
+        hint = (
+            f"; if {mark!r} stands between cells, pass delimiter={mark!r}"
+            if mark
+            else "; pass the 'delimiter' of cells"
+        )
+    if not hint and names and all(parse_number(each) is not None for each in names):
+        hint = "; does the file lack a line with the names of columns?"
     return f"(got the columns {list(names)[:20]}){hint}"
 
 
@@ -284,9 +292,9 @@ def match_names(wanted: Sequence[str], names: Sequence[str], source: str = "") -
     folded: dict[str, list[str]] = {}
     for name in names:
         folded.setdefault(" ".join(name.split()).casefold(), []).append(name)
-    found, missing = [], []
+    found, missing, known = [], [], set(names)
     for name in wanted:
-        alike = [name] if name in names else folded.get(" ".join(name.split()).casefold(), [])
+        alike = [name] if name in known else folded.get(" ".join(name.split()).casefold(), [])
         if len(alike) > 1:
             raise ValueError(f"Expected one column {name!r} (got {alike}, which differ in case or spaces alone)")
         found += alike
@@ -302,6 +310,14 @@ def column_of(name: str, columns: Collection[str]) -> str:
     if name in columns:
         return name
     return next((one for one in columns if name.startswith(f"{one}=")), name.partition("=")[0])
+
+
+def is_dense_frame(X: Any) -> bool:
+    """Tells whether inputs are a data frame whose columns a schema can read."""
+    dtypes = list(X.dtypes) if hasattr(X, "columns") and hasattr(X, "dtypes") else []
+    return bool(dtypes) and not any(
+        type(dtype).__name__ == "SparseDtype" or getattr(dtype, "kind", "") == "c" for dtype in dtypes
+    )
 
 
 def cells_of(frame: Any) -> dict[str, np.ndarray]:
@@ -359,7 +375,7 @@ def _infer(name: str, cells: np.ndarray, place: int, hints: Hints, where: Where,
         return replace(column, role="ignored", reason="has no value")
     if not has_types:
         column = _read_texts(column, texts, unique, hints, where)
-    values = _numbers(column, cells, where, None) if column.role == "number" else None
+    values = _keep_apart(column, _numbers(column, cells, where, None)) if column.role == "number" else None
     if _UNNAMED.fullmatch(name) and not chosen:
         if column.role == "id" or (values is not None and _differ(values)):
             return replace(column, role="id", reason="an index without a name")
@@ -411,6 +427,26 @@ def _judge_numbers(column: Column, values: np.ndarray) -> Column:
     return column
 
 
+def _keep_apart(column: Column, values: np.ndarray) -> np.ndarray:
+    """Counts dates from the first one, or warns of whole numbers, if single precision takes two values for one."""
+    is_date = column.notation is not None and column.notation["form"] == "date"
+    known = np.unique(values[~np.isnan(values)])
+    if len(known) < 2 or not (is_date or (np.abs(known[[0, -1]]).max() > 2**24 and (known % 1 == 0).all())):
+        return values
+    if is_date and len(np.unique(known.astype(np.float32))) < len(known):
+        column.notation = {**(column.notation or {}), "since": float(np.floor(known[0]))}
+        values, known = values - column.notation["since"], known - column.notation["since"]
+    same = np.flatnonzero(np.diff(known.astype(np.float32)) == 0)
+    if same.size:
+        pair = " and ".join(f"{value:.15g}" for value in known[same[0] : same[0] + 2])
+        kind = "dates" if is_date else "whole numbers"
+        _warn(
+            f"Column '{column.name}' has {kind} that 32 bits take for one, such as {pair}. If they are names, pass "
+            f"categorical=[{column.name!r}], else subtract the least one"
+        )
+    return values
+
+
 def _differ(values: np.ndarray) -> bool:
     return len(values) > 1 and not np.isnan(values).any() and len(np.unique(values)) == len(values)
 
@@ -439,6 +475,10 @@ def _read_texts(column: Column, texts: list[str], unique: list[str], hints: Hint
         expected = (
             f"Expected {best or PLAIN}, or blank (missing), in {where(texts.index(other), name)}, as in most rows"
         )
+        row, lone = texts.index(other), best is None or sum(best.parse(cell) is None for cell in unique) == 1
+        if lone and row in (0, len(texts) - 1) and texts.count(other) == 1 and len(texts) > 2:
+            told = "holds units, or a second header" if row == 0 else "sums up the others"
+            hint = f"delete that row if it {told}, {hint}"
         raise ValueError(f"{expected} (got {other[:80]!r}, {looks_like(other)}); {hint}")
     known = len(texts) - column.missing
     if len(unique) == known > 1 and (_KEY.fullmatch(name) or all(map(_HASH.fullmatch, unique))):
@@ -492,7 +532,8 @@ def _are_codes(values: np.ndarray) -> bool:
 def _numbers(column: Column, cells: np.ndarray, where: Where, refused: dict[int, str] | None) -> np.ndarray:
     """The numbers of a column, NaN where unknown."""
     if cells.dtype.kind == "M":
-        return np.where(np.isnat(cells), np.nan, cells.astype("datetime64[ns]").astype(np.int64) / 86_400e9)
+        since = (column.notation or {}).get("since", 0)
+        return np.where(np.isnat(cells), np.nan, cells.astype("datetime64[ns]").astype(np.int64) / 86_400e9 - since)
     if cells.dtype.kind == "m":
         return np.where(np.isnat(cells), np.nan, cells / np.timedelta64(1, "D"))
     if cells.dtype.kind in "biuf":

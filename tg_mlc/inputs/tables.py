@@ -31,10 +31,12 @@ from tg_mlc.data._label_values import read_labels
 from tg_mlc.inputs.notations import TRUTHS
 from tg_mlc.inputs.schema import Column, Hints, Role, Schema, clean, match_names, texts_of
 
-MARKS = (",", ";", "\t", "|")  #: that usually stand between cells, or between names of labels
+MARKS = (",", ";", "\t", "|")  #: that usually stand between cells
+_BETWEEN = (*MARKS, "\n", "\uff1b", "\u3001", " + ", " & ", " #")  # that usually stand between names of labels
 _DASHES = ("-", "\u2013", "\u2014")  # that stand for unknown labels
 _BLOCK = 2**12  # rows that are read at once
 _LONGEST = 2**31 - 1  # characters of a cell, for the module csv
+_WRITTEN = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # how lists begin
 _LABELS = {word: float(one) for words in TRUTHS for one, word in enumerate(words)}
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
 _BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # after those of 32 bits, which begin alike
@@ -111,8 +113,12 @@ class Table:
             if None in converted:
                 row = converted.index(None)
                 hint = "name the columns that are labels with 'label_columns'"
-                expected = f"Expected a label to be 0, 1 or blank (unknown) in {self.place(row, column)}"
-                raise ValueError(f"{expected} (got '{cells[row][:80]}'); {hint}")
+                if _WRITTEN.match(cells[row]):
+                    hint = f"a column of lists of names is label_columns={column!r}, alone and without brackets"
+                elif {cell.strip() for cell in cells if not is_blank(cell)} in ({"1", "-1"}, {"+1", "-1"}, {"1", "2"}):
+                    hint = "write 1 where the label applies, and 0 where it does not"
+                expected = "Expected a label to be 0, 1 or blank (unknown) in"
+                raise ValueError(f"{expected} {self.place(row, column)} (got '{cells[row][:80]}'); {hint}")
             values[:, target] = converted
         return values
 
@@ -155,42 +161,40 @@ class Table:
         return [name for name in self.header if name] if blank and all(map(is_blank, cells)) else self.header
 
     def targets(
-        self, labels: Sequence[str], separator: str | None, paths: str | None = None
+        self, labels: Sequence[str] | str, separator: str | None, paths: str | None = None
     ) -> tuple[np.ndarray, list[str]]:
         """The labels ``[N, L]`` of all rows, and their names.
 
         Args:
-            labels (Sequence[str]): The columns of labels, or the one that lists names.
+            labels (Sequence[str] or str): The columns of labels, or the one that lists names.
             separator (str, optional): The mark between names, if they are listed.
             paths (str, optional): The mark between the parts of names that are paths, whose ancestors hold as well.
                 (default: :obj:`None`)
         """
-        if separator is None:
+        if separator is None and not isinstance(labels, str):
             return read_labels(self.labels(labels), labels)
-        sets: list[Any] = self.label_sets(labels[0], separator)
+        column = labels if isinstance(labels, str) else labels[0]
+        sets: list[Any] = self.label_sets(column, separator)
         if paths is None:
-            _refuse_paths(set().union(*filter(None, sets)), f"column '{labels[0]}' of '{self.path}'")
+            _refuse_paths(set().union(*filter(None, sets)), f"column '{column}' of '{self.path}'")
         if paths:
             sets = [found and {path for name in found for path in ancestors(name, paths)} for found in sets]
         return read_labels(sets, None)
 
-    def label_sets(self, column: str, separator: str) -> list[set[str] | None]:
+    def label_sets(self, column: str, separator: str | None) -> list[set[str] | None]:
         """The names that the cells of a column list, :obj:`None` where unknown; a blank cell has no label."""
         cells = np.asarray(self.frame[self.header.index(column)].to_numpy()).tolist()
-        sets = [parse_names(cell, separator, partial(self.place, row, column)) for row, cell in enumerate(cells)]
-        written = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")
-        texts = [cell for cell in cells if isinstance(cell, str) and not written.match(cell)]
-        if len(texts) > 1 and not any(separator in cell for cell in texts):
-            other = next(
-                (mark for mark in (*MARKS, "\n") if 4 * sum(mark in cell for cell in texts) > len(texts)), None
-            )
-            if other is not None:
-                got = f"no cell with it, and {other!r} in cells such as {next(c for c in texts if other in c)[:60]!r}"
-                raise ValueError(
-                    f"Expected {separator!r} between the names of labels in column '{column}' of '{self.path}' (got "
-                    f"{got}); pass label_separator={other!r}"
-                )
-        return sets
+        texts = [cell for cell in cells if isinstance(cell, str) and not _WRITTEN.match(cell) and not is_blank(cell)]
+        if texts and (separator is None or (len(texts) > 1 and not any(separator in cell for cell in texts))):
+            shares = {mark: sum(mark in cell for cell in texts) / len(texts) for mark in _BETWEEN}
+            other = next((mark for mark, share in shares.items() if share > 1 / 4), None)
+            if other is not None or separator is None:
+                mark = other or ";"
+                got = f"cells such as {next((cell for cell in texts if mark in cell), texts[0])[:60]!r}"
+                expected = f"{separator!r} between" if separator else "lists of, or 'label_separator' between,"
+                where = f"column '{column}' of '{self.path}' (got {got}); pass label_separator={mark!r}"
+                raise ValueError(f"Expected {expected} the names of labels in {where}")
+        return [parse_names(cell, separator, partial(self.place, row, column)) for row, cell in enumerate(cells)]
 
 
 def _label(cell: str) -> float | None:
@@ -203,7 +207,7 @@ def _label(cell: str) -> float | None:
     return _LABELS.get(text)
 
 
-def parse_names(cell: Any, separator: str, where: Callable[[], str]) -> set[str] | None:
+def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> set[str] | None:
     """The names of labels in a cell: between separators, or as a list or set of Python, JSON or NumPy."""
     if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
         return _names_of(cell, where)
@@ -220,8 +224,8 @@ def parse_names(cell: Any, separator: str, where: Callable[[], str]) -> set[str]
             return _names_of(names, where)
         if text[0] != "(":
             got = f"{text[:60]!r} in {where()}, which begins as a list or a set, and is none"
-            raise ValueError(f"Expected names of labels between '{separator}', or a list of them (got {got})")
-    return {name for part in text.split(separator) if not is_blank(name := part.strip())}
+            raise ValueError(f"Expected names of labels between {separator!r}, or a list of them (got {got})")
+    return _names_of((part for part in text.split(separator) if not is_blank(part)), where)
 
 
 def _names_of(cell: Iterable[Any], where: Callable[[], str]) -> set[str]:
@@ -232,7 +236,11 @@ def _names_of(cell: Iterable[Any], where: Callable[[], str]) -> set[str]:
     )
     if wrong != "":
         raise ValueError(f"Expected a list of names of labels in {where()} (got {wrong!r} in it)")
-    return {clean(str(name)) for name in names if clean(str(name))}
+    texts = [text for name in names if (text := clean(str(name)))]
+    if len(texts) > 1 and set(texts) <= {"0", "1", "0.0", "1.0"} and len(set(texts)) < len(texts):
+        hint = "give each label a column of 0 and 1"
+        raise ValueError(f"Expected names of labels in {where()} (got {texts[:8]}, as of a vector); {hint}")
+    return set(texts)
 
 
 def _literal_names(text: str) -> Iterable[Any] | None:

@@ -20,7 +20,7 @@ from typing_extensions import Self
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs.kinds import KINDS, as_texts, infer_form, kind_of_form
-from tg_mlc.inputs.schema import Schema, cells_of
+from tg_mlc.inputs.schema import Schema, cells_of, is_dense_frame
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.saving.folder import read_folder
@@ -118,9 +118,10 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
                 raise ValueError(f"Expected a list or column of strings for inputs '{self.inputs_}' (got {X!r:.60})")
             return texts
         if reset:
-            is_frame = hasattr(X, "columns") and hasattr(X, "dtypes")
-            is_mixed = is_frame and any(getattr(dtype, "kind", "O") not in "biuf" for dtype in X.dtypes)
-            self._columns = Schema.infer(cells_of(X), {}).to_dict() if is_mixed else None
+            schema = Schema.infer(cells_of(X), {}) if is_dense_frame(X) else None
+            is_plain = all(getattr(dtype, "kind", "O") in "biuf" for dtype in getattr(X, "dtypes", ()))
+            same = schema is None or (is_plain and schema.feature_names == [str(name) for name in X.columns])
+            self._columns = None if schema is None or same else schema.to_dict()
         finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
         options: dict[str, Any] = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": finite}
         if self._columns is None:
