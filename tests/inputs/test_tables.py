@@ -231,13 +231,20 @@ def write_format(path):
         path.write_text("\n".join(map(json.dumps, ROWS)))
     elif path.suffix == ".zip":
         with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("table.csv", text)
+            archive.writestr("table.csv", text if path.stem == "a" else json.dumps(ROWS))
+    elif path.suffix == ".gz":
+        path.write_bytes(gzip.compress("\n".join(map(json.dumps, ROWS)).encode()))
+    elif path.suffix == ".txt":
+        path.write_text(f"# Songs, by me, 2024\n\n#\n{text}" if path.stem == "a" else json.dumps(ROWS), "utf-16")
     else:
         path.write_bytes({".bin": gzip.compress, ".dat": lzma.compress}.get(path.suffix, bytes)(text.encode()))
     return path
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.json", "a.jsonl", "a.zip", "a.bin", "a.dat", "a.xlsx"])
+FORMATS = "a.csv a.parquet a.json a.jsonl a.zip json.zip a.jsonl.gz a.bin a.dat a.txt json.txt a.xlsx"
+
+
+@pytest.mark.parametrize("name", [*FORMATS.split()])
 def test_every_format_gives_the_same(tmp_path, name):
     if name == "a.xlsx":
         pytest.importorskip("openpyxl")
@@ -275,7 +282,17 @@ def test_workbooks_have_one_sheet_with_a_table(tmp_path, monkeypatch, sheets, me
         ("a.csv", b"\xd0\xcf\x11\xe0", "old Excel workbook"),
         ("a.csv", b"SQLite format 3\0", "SQLite"),
         ("a.csv", b"%PDF-1.4", "PDF"),
-        ("a.csv", b'{"size": 1, "calm": 0}\n', "JSON; name the file .json"),
+        ("a.sav", b"$FL2@(#)\0\0\0\2", r"a binary file\); read it with pandas.read_spss"),
+        ("a.dta", b"s\1\1\0\2\0", "pandas.read_stata"),
+        ("a.feather", b"ARROW1\0\0", "pandas.read_feather"),
+        ("a.tar", b"a.csv\0\0\0" * 9 + b"a", "export the table as CSV"),
+        ("a.csv", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+        ("a.csv", b"My songs,,\nsize,calm,sad\n1,0,1\n", "the title 'My songs'.*delete"),
+        ("a.csv", b"My songs\nsize,calm\n1,0\n", "'My songs' is a title or a comment"),
+        ("a.csv", "name,calm\n\u0434\u0430,1\n".encode("cp1251"), "line 2.*'cp1251' for '\u0434\u0430,1'"),
+        ("a.csv", "name,calm\n\u4eba\u6c11,1\n".encode("gbk"), "'gb18030' for '\u4eba\u6c11,1'"),
+        ("a.json", b'{"size": [1, 2], "calm": [0, 1]}', r"one object a row is needed, not one of \['size', 'calm'\]"),
+        ("a.jsonl", b'{"size": 1}\n{"size": 2}\n{"size" 3}\n', "line 3: Expecting ':'"),
         ("a.csv", b"<!DOCTYPE html><p>", "a web page"),
         ("a.csv", b"@relation x\n@attribute a numeric\n", "from_arff"),
         ("a.csv", b"1,3 0:0.5 4:1\n0 1:2\n", "LibSVM.*from_libsvm"),

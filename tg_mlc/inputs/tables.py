@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded, read_unpacked
+from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded
 from tg_mlc._numbers import NUMBER, is_blank, is_missing
 from tg_mlc._optional import require
 from tg_mlc.data._label_values import read_labels
@@ -46,11 +46,23 @@ LIBSVM_SIZES = re.compile(r"\s*([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})\s*")
 _FOREIGN = {
     b"\xd0\xcf\x11\xe0": "an old Excel workbook; save it as .xlsx or CSV",
     b"SQLite format": "an SQLite database; export the table as CSV",
-    b"\x89HDF": "an HDF5 file; export the table as CSV",
+    b"%PDF": "a PDF document; export the table as CSV",
     b"\x80\x04": "a pickle; save the data frame as CSV or Parquet",
     b"\x93NUMPY": "a NumPy file; load it, and use 'from_arrays'",
-    b"%PDF": "a PDF document; export the table as CSV",
+    b"\x28\xb5\x2f\xfd": "a file packed by zstd; unpack it",
+    b"version https://git-lfs": "a pointer of Git LFS; get the file itself with 'git lfs pull'",
 }
+_READERS = {
+    "sav": "spss",
+    "dta": "stata",
+    "h5": "hdf",
+    "hdf5": "hdf",
+    "sas7bdat": "sas",
+    "xpt": "sas",
+    "arrow": "feather",
+}
+_READERS |= {"feather": "feather", "orc": "orc"}
+_ENCODINGS = ("cp1252", "cp1251", "gb18030", "shift_jis")  # that files in no UTF-8 are usually in
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,10 +370,13 @@ def _read(
         raise FileNotFoundError(f"Expected the file '{path}' (got {found})")
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(f"Expected 'delimiter' to be one character that may stand between cells (got {delimiter!r})")
-    frame = _typed(path, encoding or "utf-8-sig")
+    frame = _typed(path)
     if frame is None:
-        yield from _TextFile(path, delimiter, encoding, header).blocks(min_rows, size)
-        return
+        file = _TextFile(path, delimiter, encoding, header)
+        if not file.is_json:
+            yield from file.blocks(min_rows, size)
+            return
+        frame = file.records()
     if header is not None:
         raise ValueError(f"Expected 'columns' only for a text file without header (got them for '{path}')")
     names = [clean(str(name)) for name in frame.columns]
@@ -373,7 +388,7 @@ def _read(
         yield Table(path, names, frame.iloc[start : start + size].reset_index(drop=True), start, None)
 
 
-def _typed(path: Path, encoding: str) -> Any:
+def _typed(path: Path) -> Any:
     """The data frame of a file whose cells have types; nothing for a text file with marks between cells."""
     with path.open("rb") as file:
         head = file.read(2**12)
@@ -391,15 +406,10 @@ def _typed(path: Path, encoding: str) -> Any:
             if len(sheets) != 1:
                 raise ValueError(f"one sheet with a table is needed, not {list(sheets)}; save it as CSV")
             return next(iter(sheets.values()))
-        first = head.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
-        if first in (b"{", b"[") and path.name.lower().rstrip(".gz").rpartition(".")[2] in ("json", "jsonl", "ndjson"):
-            return require("pandas", extra="data").DataFrame(
-                _records(read_unpacked(path).decode(encoding)), dtype=object
-            )
     except ImportError as error:
         raise ImportError(f"{error}; or save '{path}' as CSV") from error
     except (ValueError, OSError, NotImplementedError, KeyError, zipfile.BadZipFile) as error:
-        what = "a parquet file" if head.startswith(b"PAR1") else "an Excel workbook" if head[:2] == b"PK" else "JSON"
+        what = "a parquet file" if head.startswith(b"PAR1") else "an Excel workbook"
         raise ValueError(
             f"Expected '{path}' to be {what} of one table (got {type(error).__name__}: {error})"
         ) from error
@@ -412,12 +422,21 @@ def _records(text: str) -> list[dict[str, Any]]:
     """The objects of a JSON array, or of lines of JSON."""
     try:
         records = json.loads(text)
-        records = [records] if isinstance(records, dict) else records
-    except json.JSONDecodeError:
-        records = [json.loads(line) for line in text.splitlines() if line.strip()]
-    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+    except json.JSONDecodeError as whole:
+        records = []
+        for number, line in enumerate(text.splitlines(), start=1):
+            try:
+                records += [json.loads(line)] if line.strip() else []
+            except json.JSONDecodeError as error:
+                raise whole if number == 1 else ValueError(f"line {number}: {error}") from None
+    several = [records] if isinstance(records, dict) else records
+    if not isinstance(several, list) or not all(isinstance(record, dict) for record in several):
         raise ValueError("objects with a name for each cell are needed, in an array or one a line")
-    return records
+    if several is not records and records and all(isinstance(cell, (list, dict)) for cell in records.values()):
+        raise ValueError(
+            f"one object a row is needed, not one of {list(records)[:5]}; pass a data frame to 'from_arrays'"
+        )
+    return several
 
 
 class _TextFile:
@@ -432,20 +451,43 @@ class _TextFile:
         with self._open() as file:
             head = file.read(2**16)
         self.encoding = encoding or _encoding_of(head)
+        if encoding is None and b"\0" in head and self.encoding == "utf-8-sig":
+            reader = _READERS.get(path.suffix.lower().lstrip("."))
+            hint = f"read it with pandas.read_{reader}, and use 'from_arrays'" if reader else "export the table as CSV"
+            raise ValueError(f"Expected a table in '{path}' (got a binary file); {hint}")
         with self._named_if_damaged():
             text = codecs.getincrementaldecoder(self.encoding)().decode(head)
-        before = len(text) - len(text.lstrip("\r\n"))
-        lines = text.splitlines() or [""]
-        blank = text[:before].count("\n") if before < len(text) else 0
-        self.first_line = lines[blank] if blank < len(lines) else ""
-        told = re.fullmatch(r'"?sep=(.)"?', self.first_line.strip(" \r\n"), re.IGNORECASE)
-        self.skips = blank + (told is not None)
-        if told is not None:
-            self.delimiter = delimiter or told[1]
-        else:
-            self.delimiter = delimiter or _delimiter_of(self.first_line, None if given is None else len(given))
-        self._refuse_foreign(text)
+        lines = text.splitlines()
+        begin = next((number for number, line in enumerate(lines) if line), 0)
+        told = re.fullmatch(r'"?sep=(.)"?', lines[begin].strip(), re.IGNORECASE) if lines else None
+        begin += told is not None
+        width = None if given is None else len(given)
+        rest = range(begin, len(lines))
+        first = next((number for number in rest if lines[number] and lines[number][0] != "#"), begin)
+        mark = delimiter or (told[1] if told else _delimiter_of(lines[first] if first < len(lines) else "", width))
+        # Lines with '#' are comments, unless they have as many cells as the line after them: then one is the header.
+        width = lines[first].count(mark) if first < len(lines) else 0
+        wide = (number for number in rest[: first - begin] if lines[number] and lines[number].count(mark) == width)
+        self.skips = next(wide, first)
+        self.delimiter = mark
+        names = {*path.name.lower().split(".")[1:]}
+        self.is_json = re.match(r"\s*(?:\[\s*)?\{\s*[\"}]", text) is not None or (
+            text.lstrip()[:1] in tuple("[{") and not names.isdisjoint(("json", "jsonl", "ndjson"))
+        )
+        self._refuse_foreign(lines[self.skips : self.skips + 3])
         self._place, self._records = 0, self._read()
+
+    def records(self) -> Any:
+        """The objects of a JSON file as a data frame."""
+        with self._named_if_damaged(), self._text() as text:
+            try:
+                return require("pandas", extra="data").DataFrame(
+                    _records(text.read().removeprefix("\ufeff")), dtype=object
+                )
+            except ValueError as error:
+                if isinstance(error, UnicodeDecodeError):
+                    raise
+                raise ValueError(f"Expected '{self.path}' to be JSON of one table (got {error})") from error
 
     @property
     def _called(self) -> str:
@@ -461,6 +503,12 @@ class _TextFile:
                 if header is None:
                     header = [clean(name) for name in frame.iloc[0]]
                     frame, start = frame.iloc[1:], start + 1
+                    if len(header) > 2 and sum(map(bool, header)) == 1:
+                        title = next(filter(None, header))
+                        hint = "delete what stands above the line with the names of columns"
+                        raise ValueError(
+                            f"Expected names of columns in '{self.path}' (got the title {title!r}); {hint}"
+                        )
                 # pandas takes a row with too few cells, and a blank line, for a row with blank ones.
                 if len(header) != frame.shape[1] or not all(frame.iloc[:, -1].tolist()):
                     widths = [width for _, width in self._take(start, place)]
@@ -487,8 +535,10 @@ class _TextFile:
             return open_unpacked(self.path, MAX_BYTES)
         with zipfile.ZipFile(self.path) as archive:
             names = [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX" not in name]
-            if len(names) != 1:
-                raise ValueError(f"Expected one file in the zip archive '{self.path}' (got {names[:5]}); unpack it")
+            if len(names) != 1 or names[0].endswith(".npy"):
+                are_arrays = bool(names) and all(name.endswith(".npy") for name in names)
+                hint = "load the arrays with NumPy, and use 'from_arrays'" if are_arrays else "unpack it"
+                raise ValueError(f"Expected one file in the zip archive '{self.path}' (got {names[:5]}); {hint}")
             content = read_bounded(archive.open(names[0]), f"'{names[0]}' in '{self.path}'", MAX_BYTES)
         return open_unpacked(names[0], MAX_BYTES, content)
 
@@ -556,18 +606,18 @@ class _TextFile:
                 hint = f"quote cells that contain '{self.delimiter}', or pass another 'delimiter'"
                 if len(cells) == len(names) + 1 and row == 0:
                     hint += ", or name the first column, if the file has names of rows without a name for them, as of R"
+                if len(names) == 1:
+                    hint = f"if {names[0][:40]!r} is a title or a comment, delete it"
                 expected = f"Expected {len(names)} cells, as in the header,"
                 where = f"row {row} (line {line}) of '{self.path}'"
                 raise ValueError(f"{expected} in {where} (got {len(cells)}); {hint}")
 
-    def _refuse_foreign(self, text: str) -> None:
-        """Refuses text that is no table: JSON under another name, web pages, and LibSVM's form."""
-        lines = [line for line in text.splitlines()[:3] if line.strip()]
+    def _refuse_foreign(self, lines: list[str]) -> None:
+        """Refuses text that is no table: web pages, ARFF, and LibSVM's form."""
+        lines = [line for line in lines if line.strip()]
         what = None
         if looks_like_libsvm(lines):
             what = "rows in the form of LibSVM, svmlight or XMC; read it with tg_mlc.data.from_libsvm"
-        elif lines and lines[0].lstrip().startswith(("{", "[{")):
-            what = "JSON; name the file .json or .jsonl"
         elif lines and re.match(r"\s*<(?:!doctype|html|\?xml)", lines[0], re.IGNORECASE):
             what = "a web page or XML; get the file itself"
         elif lines and re.match(r"@relation\b", lines[0], re.IGNORECASE):
@@ -588,22 +638,29 @@ class _TextFile:
                 self._refuse_encoding(error)
             got = f"{type(error).__name__}: {error}"
             hint = "is a quote not closed, or is it of another encoding?"
+            if isinstance(error, LookupError):
+                hint = "pass an 'encoding' that Python knows"
             raise ValueError(
                 f"Expected '{self.path}' to be a CSV file in {self._called} (got {got}); {hint}"
             ) from error
 
     def _refuse_encoding(self, error: UnicodeDecodeError) -> None:
-        """Names the line, and the encoding that is likely."""
+        """Names the line, and how it reads in encodings that are likely, of which a person can choose."""
         decoder, where, content = codecs.getincrementaldecoder(self.encoding)(), "", b""
         with self._open() as file, suppress(UnicodeDecodeError):
             for number, line in enumerate(file, start=1):
-                where, content = f" in line {number}", content[-(2**16) :] + line
+                where, content = f" in line {number}", line
                 decoder.decode(line)
-        guess = require("charset_normalizer", extra="data").from_bytes(content).best()
-        others = dict.fromkeys(["cp1252", *([guess.encoding] if guess is not None else [])])
+        readings: dict[str, str] = {}
+        for name in _ENCODINGS:
+            with suppress(UnicodeDecodeError):
+                text = content.decode(name).strip()
+                at = max(next((place for place, letter in enumerate(text) if not letter.isascii()), 0) - 5, 0)
+                readings.setdefault(text[at : at + 20], name)
+        told = " or ".join(f"encoding={name!r} for {text!r}" for text, name in readings.items())
         raise ValueError(
             f"Expected '{self.path}' to be a text file in {self._called} (got the byte {error.object[error.start]:#x}"
-            f"{where}); pass how its characters are stored, such as {' or '.join(f'encoding={o!r}' for o in others)}"
+            f"{where}); pass how its characters are stored, such as {told}"
         ) from error
 
     def _read(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
@@ -645,8 +702,9 @@ def looks_like_libsvm(first_lines: list[str]) -> bool:
 
 def _encoding_of(head: bytes) -> str:
     found = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
-    if found is None and head[:200].count(0) * 3 > len(head[:200]):
-        return "utf-16-le" if head[1:200:2].count(0) > head[0:200:2].count(0) else "utf-16-be"
+    even, odd = head[0:200:2].count(0), head[1:200:2].count(0)
+    if found is None and min(even, odd) == 0 and (even + odd) * 3 > len(head[:200]):
+        return "utf-16-le" if odd else "utf-16-be"
     return found or "utf-8-sig"
 
 
