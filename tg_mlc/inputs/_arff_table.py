@@ -6,8 +6,7 @@ import io
 import logging
 import re
 import warnings
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -17,7 +16,8 @@ import scipy.sparse as sp
 
 from tg_mlc._files import MAX_BYTES, read_unpacked
 from tg_mlc._numbers import NUMBER, parse_number
-from tg_mlc.inputs.schema import MAX_VALUES
+from tg_mlc.inputs.notations import TRUTHS, Date, looks_like
+from tg_mlc.inputs.schema import MAX_VALUES, instead
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +33,8 @@ _ATTRIBUTE = re.compile(rf"""@\w+\s+({_QUOTED}|[^\s{{'"][^\s{{]*)\s*(.*)""", re.
 _COMMENT = re.compile(rf"({_QUOTED})|(?<!\S)%.*", re.DOTALL)
 _WEIGHT = re.compile(rf"\{{[ \t]*{NUMBER}[ \t]*\}}")
 _NUMERIC = frozenset({"numeric", "real", "integer"})
-_ONE = frozenset({"1", "1.0", "+1", "+1.0", "true", "t", "yes", "y", "on", "present", "pos", "positive", "relevant"})
-_ZERO = frozenset({"0", "0.0", "-1", "-1.0", "false", "f", "no", "n", "off", "absent", "neg", "negative", "irrelevant"})
+_ONE = {"1", "1.0", "+1", "+1.0", *(one for _, one in TRUTHS)}
+_ZERO = {"0", "0.0", "-1", "-1.0", *(zero for zero, _ in TRUTHS)}
 _NO_PATH = dict.fromkeys(("", "n", "none", "root"), 0.0)
 _DATE = "yyyy-MM-dd'T'HH:mm:ss"  #: of attributes that name no format
 _DATE_PARTS = {"yyyy": "%Y", "yy": "%y", "MMM": "%b", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
@@ -69,6 +69,13 @@ class Arff(NamedTuple):
     #: What the numbers of each attribute with more than two values, or with paths, stand for.
     columns: Mapping[str, Columns] = MappingProxyType({})
 
+    def without(self, names: Container[str]) -> Arff:
+        """The table without some of the attributes."""
+        kept = [place for place, name in enumerate(self.names) if name not in names]
+        return (
+            self._replace(names=[self.names[place] for place in kept], matrix=self.matrix[:, kept]) if names else self
+        )
+
 
 def read_arff(
     source: str | Path | bytes,
@@ -99,6 +106,8 @@ def read_arff(
     try:
         if encoding.lower() not in ("utf-8", "utf8"):
             content = content.decode(encoding).encode()
+        if b"\n" not in content:  # as old Macs write
+            content = content.replace(b"\r", b"\n")
         relation, attributes, start, line = _read_header(content)
         found = _find_labels([each.name for each in attributes], relation, labels)
         found = found or [
@@ -121,7 +130,7 @@ def read_arff(
 
 def meka_count(relation: str) -> int | None:
     """The number of labels that MEKA and mldr write into ``@relation 'name: -C 6'``, negative if they come last."""
-    found = re.findall(r"(?<![^\s:])-C\s+(-?[0-9]{1,9})(?!\S)", relation)
+    found = re.findall(r"(?<![^\s:])-C\s*(-?[0-9]{1,9})(?!\S)", relation)
     return int(found[-1]) if found else None
 
 
@@ -179,18 +188,16 @@ class _Attribute(NamedTuple):
                 expected = f"a path of attribute '{self.name}', or several with '@' between them"
                 raise ValueError(f"Expected {expected} (got {_shorten(wrong[0])})")
             return self.values.setdefault(text, len(self.values) + 1.0)
-        if self.date:
-            try:
-                return (datetime.strptime(text, self.date) - datetime(1970, 1, 1)).total_seconds() / 86400
-            except ValueError:
-                expected = f"a date as {self.date} for attribute '{self.name}'"
-                raise ValueError(f"Expected {expected} (got {_shorten(text)})") from None
-        number = parse_number(text)
+        number = Date(self.date).parse(text) if self.date else parse_number(text)
         fits = number in self.values.values() if self.values and self.is_plain else not self.values
         if number is not None and fits and abs(number) <= _LARGEST:
             return number
-        wanted = "a number" if self.values is None else f"one of {', '.join(self.values)}"
-        raise ValueError(f"Expected {wanted} for attribute '{self.name}' (got {_shorten(text)})")
+        wanted = f"a date as {self.date}" if self.date else "a number"
+        wanted = wanted if self.values is None else f"one of {', '.join(self.values)}"
+        looks = looks_like(text)
+        got = f"{_shorten(text)}{'' if looks == 'text' else f', {looks}'}"
+        hint = "" if text else "; write ? for what is unknown"
+        raise ValueError(f"Expected {wanted} for attribute '{self.name}' (got {got}){hint}")
 
 
 def _read_header(content: bytes) -> tuple[str, list[_Attribute], int, int]:
@@ -288,8 +295,7 @@ def _find_labels(names: list[str], relation: str, labels: Sequence[str] | int | 
         return names[:labels] if labels > 0 else names[labels:]
     if missing := sorted(set(labels) - set(names)):
         got = f"{len(missing)} that are none, such as {missing[:3]}"
-        hint = f"its last attributes are {names[-3:]}"
-        raise ValueError(f"header: Expected every label to be an attribute of the table (got {got}); {hint}")
+        raise ValueError(f"header: Expected every label to be an attribute, unlike {got} {instead(missing[0], names)}")
     if not labels or len(set(labels)) < len(labels):
         raise ValueError(f"header: Expected 'labels' to be distinct and at least one (got {list(labels)[:5]})")
     return list(labels)

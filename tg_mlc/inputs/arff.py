@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import logging
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -20,8 +20,11 @@ from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.records import Records
 from tg_mlc.inputs._arff_table import Arff, read_arff
 from tg_mlc.inputs._features import read_matrix
+from tg_mlc.inputs.checks import check_samples
 from tg_mlc.inputs.kinds import announce_kind
-from tg_mlc.inputs.schema import Column, Role, Schema
+from tg_mlc.inputs.schema import Column, Role, Schema, why_id
+
+logger = logging.getLogger(__name__)
 
 _MAX_LABEL_BYTES = 2**26
 _REASONS = {
@@ -94,7 +97,8 @@ def from_arff(
         encoding (str, optional): How characters are stored, such as :obj:`"latin1"`. (default: UTF-8)
 
     Warns:
-        UserWarning: If a label has one value in all samples, or rows have weights, which are left out.
+        UserWarning: If rows have weights, which are left out, a label has one value in all samples, or an input alone
+            tells a label; numbers of rows under the name of an id are left out.
 
     Raises:
         FileNotFoundError: If a file is missing.
@@ -108,14 +112,23 @@ def from_arff(
         hint = "pass an XML file, a list of names, or their number, negative if they come last"
         raise ValueError(f"Expected {expected} (got {labels}); {hint}")
     second = None if test is None else read_arff(test, drop, labels=first.labels, encoding=encoding)
-    records = make_records(first, second, kind)
-    varies = np.fmin.reduce(records.y) < np.fmax.reduce(records.y)
-    if constant := [name for name, each in zip(records.label_names, varies, strict=True) if not each]:
-        got = f"{len(constant)}, such as {constant[:3]}"
-        warnings.warn(f"Labels that have one value in all samples cannot be learned (got {got})", stacklevel=2)
+    ids = (
+        {}
+        if sp.issparse(first.matrix)
+        else {
+            name: why
+            for place, name in enumerate(first.names)
+            if name not in first.labels and name not in first.columns and (why := why_id(name, first.matrix[:, place]))
+        }
+    )
+    for name, why in ids.items():
+        logger.info("Left out attribute '%s' (%s)", name, why)
+    records = make_records(first.without(ids), None if second is None else second.without(ids), kind)
     if kind is None:
         announce_kind(records.kind, _REASONS[records.kind])
-    return ArrayDataset(records.to_samples(), transform)
+    dataset = ArrayDataset(records.to_samples(), transform)
+    check_samples(dataset)
+    return dataset
 
 
 def read_label_xml(path: str | Path) -> LabelFile:

@@ -20,6 +20,7 @@ from tg_mlc.data import ArrayDataset
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.records import Records
 from tg_mlc.inputs._features import read_matrix
+from tg_mlc.inputs.checks import check_samples
 from tg_mlc.inputs.tables import LIBSVM_LINE, LIBSVM_SIZES
 
 _MAX_INDEX = 2**24  # of an input, each of which has a name
@@ -101,7 +102,9 @@ def from_libsvm(
     values, _ = read_labels(y, label_names)
     each_row, num_train = np.arange(len(labels)), parts[0][0].shape[0]
     official = (None, None) if test is None else (each_row[:num_train], each_row[num_train:])
-    return ArrayDataset(Records(inputs, values, label_names, feature_names, *official).to_samples(), transform)
+    dataset = ArrayDataset(Records(inputs, values, label_names, feature_names, *official).to_samples(), transform)
+    check_samples(dataset)
+    return dataset
 
 
 def _check_lines(lines: list[str], declared: re.Match[str] | None, path: str, zero_based: bool | None) -> None:
@@ -117,6 +120,10 @@ def _check_lines(lines: list[str], declared: re.Match[str] | None, path: str, ze
         if match is None or not (line.strip() or declared):
             expected = "labels and inputs as in 'label,label index:value index:value'"
             hint = "a sample without both is written as '0:0'" if match else "is it in the form of LibSVM?"
+            if re.match(r"[-+]1\s", line):
+                hint = "write the number of the label in place of +1, and nothing in place of -1"
+            elif " qid:" in line:
+                hint = "take out 'qid:', which groups the samples of a ranking"
             raise ValueError(f"Expected {expected} in {where} (got {line[:60]!r}); {hint}")
         indices = [int(pair.partition(":")[0]) for pair in match[2].split()]
         labels = [int(float(label)) for label in match[1].split(",")] if match[1] else []

@@ -22,6 +22,7 @@ from tg_mlc._options import check_choice
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.samples import Samples, settings_key
+from tg_mlc.inputs.checks import check_lost
 from tg_mlc.inputs.smiles import MoleculeError, molecule_from_rdmol, parse_smiles
 from tg_mlc.inputs.tables import read_molecules
 
@@ -138,6 +139,8 @@ class MoleculeDataset(LabeledMolecules):
     def __init__(self, samples: Samples, transform: Callable[[Data], Data] | None = None) -> None:
         super().__init__(None, transform)
         self._adopt(samples)
+        lost = {entry.row: f"'{shorten(entry.smiles, 40)}': {entry.reason}" for entry in self.report.invalid}
+        check_lost(lost, self.report.num_rows, "row {}".format, max_lost=1.0)
 
     @classmethod
     def from_smiles(

@@ -142,7 +142,7 @@ class Schema:
         hints = hints or Hints()
         for name in (*hints.ignore, *hints.categorical, *hints.ids):
             if name not in frame:
-                raise ValueError(f"Expected a column {name!r} {_instead(name, list(frame))}")
+                raise ValueError(f"Expected a column {name!r} {instead(name, list(frame))}")
         columns = []
         for place, (name, cells) in enumerate(frame.items()):
             if name in hints.ignore:
@@ -272,7 +272,8 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
-def _instead(name: str, names: Sequence[str]) -> str:
+def instead(name: str, names: Sequence[str]) -> str:
+    """The names that there are in place of a missing one, and which of them may be meant."""
     close = get_close_matches(name, names, 1)
     hint = f"; is {close[0]!r} meant?" if close else ""
     if not hint and len(names) == 1:
@@ -301,7 +302,7 @@ def match_names(wanted: Sequence[str], names: Sequence[str], source: str = "") -
         missing += [] if alike else [name]
     if missing:
         of = f" in {source}" if source else ""
-        raise ValueError(f"Expected the columns {missing[:20]}{of} {_instead(missing[0], names)}")
+        raise ValueError(f"Expected the columns {missing[:20]}{of} {instead(missing[0], names)}")
     return found
 
 
@@ -411,20 +412,29 @@ def _single_texts(name: str, cells: np.ndarray, where: Where) -> list[str]:
 
 def _judge_numbers(column: Column, values: np.ndarray) -> Column:
     """Leaves out or warns of numbers that are likely to number, divide or weigh the rows."""
-    name, is_whole = column.name, bool((values[~np.isnan(values)] % 1 == 0).all())
-    leave = f"leave it out: ignore=[{name!r}]"
-    if is_whole and _KEY.fullmatch(name) and _differ(values):
-        return replace(column, role="id", reason="another whole number in each row, under the name of an id")
-    if len(values) >= MIN_ROWS:
-        if is_whole and _KEY.fullmatch(name):
-            return replace(column, role="id", reason="whole numbers under the name of an id")
-        if is_whole and _differ(values) and _ID.fullmatch(name):
-            return replace(column, role="id", reason="another whole number in each row, under the name of a number")
-        if (np.diff(values) == 1).all():
-            _warn(f"Column '{name}' goes up by one from row to row. If it numbers the rows, {leave}")
-    if is_whole and column.notation == PLAIN.to_dict() and _are_codes(values):
+    if (reason := why_id(column.name, values)) is not None:
+        return replace(column, role="id", reason=reason)
+    if len(values) >= MIN_ROWS and (np.diff(values) == 1).all():
+        hint = f"leave it out: ignore=[{column.name!r}]"
+        _warn(f"Column '{column.name}' goes up by one from row to row. If it numbers the rows, {hint}")
+    if column.notation == PLAIN.to_dict() and _are_codes(values):
         column.reason = _CODES
     return column
+
+
+def why_id(name: str, values: np.ndarray) -> str | None:
+    """The reason why numbers name the rows, by the name of their column; nothing if they do not."""
+    known = values[~np.isnan(values)]
+    if not (known % 1 == 0).all() or np.isin(known, (0, 1)).all():
+        return None
+    differ, are_many = _differ(values), len(values) >= MIN_ROWS
+    if _KEY.fullmatch(name) and (differ or are_many):
+        return f"{'another whole number in each row' if differ else 'whole numbers'}, under the name of an id"
+    return (
+        "another whole number in each row, under the name of a number"
+        if differ and are_many and _ID.fullmatch(name)
+        else None
+    )
 
 
 def _keep_apart(column: Column, values: np.ndarray) -> np.ndarray:
@@ -526,6 +536,8 @@ def _category(column: Column, values: Collection[str], reason: str) -> Column:
 
 def _are_codes(values: np.ndarray) -> bool:
     known = np.unique(values[~np.isnan(values)])
+    if (known % 1 != 0).any():
+        return False
     return len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10 and bool((np.diff(known) > 1).any())
 
 
