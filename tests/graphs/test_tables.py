@@ -1,6 +1,7 @@
 import pytest
 
-from tg_mlc.graphs.tables import find_pair, open_lines, read_table, relation_of, role_of
+from tg_mlc.graphs import read_parents
+from tg_mlc.graphs.tables import find_pair, open_lines, read_edges, read_table, relation_of, role_of
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,17 @@ def test_relations(cells, way):
 def test_the_first_line_gives_the_delimiter(line, spaces, cells):
     table = read_table(*open_lines(f"{line}\n\n# no row\n{line}\n"), holds="rows", spaces=spaces)
     assert list(table.all_rows()) == [(1, cells), (4, cells)]
+
+
+def test_first_lines_that_name_columns_are_asked_for(caplog):
+    for reads, named in ((read_parents, "child,parent\n"), (read_edges, "source,target\n")):
+        reads("golf,sport\ntennis,sport\nsport,all\n")
+        assert not caplog.text
+        reads("kind,eltern\ngolf,sport\ntennis,sport\n")
+        assert "Line 1 of the text has 'kind' and 'eltern', which no other line has" in caplog.text
+        caplog.clear()
+        with pytest.raises(ValueError, match="names of columns alone"):
+            reads(named)
 
 
 def test_ends_of_an_edge_by_the_names_of_columns():

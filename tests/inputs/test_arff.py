@@ -267,6 +267,20 @@ def test_columns_of_a_test_file_are_matched_by_name(write):
     assert (dataset.y[2].tolist(), dataset.x[2].tolist()) == ([1, 0, 0], [0, 0, 1, 3])
 
 
+def test_tables_are_checked_as_those_of_other_formats(write, caplog):
+    rows = "".join(f"{i % 2},{i // 2 % 2},{i + 100},{i % 2},{i * i % 5}\n" for i in range(24))
+    header = "@relation 'x: -C2'\n@attribute a {0,1}\n@attribute b {0,1}\n@attribute id numeric\n"
+    header += "@attribute leak numeric\n@attribute size numeric\n@data\n"
+    path = write("a.arff", (header + rows).replace("\n", "\r"))
+    with pytest.warns(UserWarning, match="'leak' alone tells label 'a'"), caplog.at_level("INFO"):
+        assert from_arff(path, path).feature_names == ["leak", "size"]
+    assert "Left out attribute 'id'" in caplog.text
+    with pytest.raises(ValueError, match=r"such as \['bb'\].*is 'b' meant\?"):
+        from_arff(path, labels=["bb"])
+    with pytest.raises(ValueError, match=r"got ''\); write \? for"):
+        from_arff(write("b.arff", header + "1,0,5,,2\n"))
+
+
 @pytest.mark.parametrize(
     ("first", "options", "message"),
     [

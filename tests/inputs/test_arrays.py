@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
-from tg_mlc.data import DNADataset
+from tg_mlc.data import DNADataset, from_csv
 from tg_mlc.inputs.arrays import from_arrays
 
 Y = [[1, 0], [0, 1], [1, 1]]
@@ -289,6 +289,26 @@ def test_new_frames_are_told_by_the_names_of_their_columns():
     bags = from_arrays(sparse[["w", "u", "v"]], like=from_arrays(sparse, Y))
     assert (bags[0].x.tolist(), bags[0].weight.tolist()) == ([1, 2], [2.5, 1.0])
     assert torch.equal(from_arrays(x, like=from_arrays(x.to_numpy(), y)).rows("x"), old.rows("x"))
+
+
+def test_frames_are_read_as_files_are(tmp_path):
+    frame = pd.DataFrame({"id": range(100, 124), "size": [i * i % 7 for i in range(24)], "a": [0, 1] * 12})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    of_file, of_frame = from_csv(tmp_path / "a.csv", ["a"]), from_arrays(frame[["id", "size"]], frame[["a"]])
+    assert of_file.feature_names == of_frame.feature_names == ["size"]
+    roles = [[(each.name, each.role) for each in of.schema.columns] for of in (of_file, of_frame)]
+    assert roles[0] == [*roles[1], ("a", "label")]
+    new = from_arrays(frame[["size", "id"]], like=of_frame)
+    assert torch.equal(new.rows("x"), of_file.rows("x"))
+    assert from_arrays(frame[["id", "size"]], frame[["a"]], kind="bag").feature_names == ["id", "size"]  # words
+
+
+def test_masked_entries_are_unknown():
+    x = np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[0, 1], [0, 0]])
+    y = np.ma.masked_array([[1, 0], [0, 1]], mask=[[0, 0], [1, 0]])
+    dataset = from_arrays(x, y, kind="vector")
+    np.testing.assert_array_equal(dataset.rows("x"), [[1, np.nan], [3, 4]])
+    np.testing.assert_array_equal(dataset.y, [[1, 0], [np.nan, 1]])
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,15 @@ def test_missing_amounts_are_left_out_of_sums(blank):
     assert events.y.toarray().tolist() == [[1, 1], [0, 1], [1, 0]]
 
 
+def test_dates_and_amounts_in_any_notation():
+    table = frame(day=["31.01.2024", "01.02.2024"], cost=["1,50 €", "-"])
+    events = from_events(table, **USED, amount="cost")
+    assert sorted(events.time.tolist()) == [19753, 19754]
+    np.testing.assert_array_equal(np.sort(events.amount.data), [1.5, np.nan])
+    with pytest.raises(ValueError, match="dates that may be written as '%d/%m/%Y' or '%m/%d/%Y'"):
+        from_events(frame(day=["01/02/2024", "02/02/2024"]), **USED)
+
+
 def test_missing_amounts_of_files(write):
     events = from_events(write(f"{BASKETS}eve,2024-01-04,tea,\neve,2024-01-03,tea,\n"), **USED, amount="cost")
     assert np.isnan(events.amount[[5], [2]]).all()

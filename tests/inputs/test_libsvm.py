@@ -58,6 +58,8 @@ def test_training_and_test_files_have_labels_and_inputs_in_common(write, tmp_pat
         ("1 4 3\n0 4:1\n", {}, r"inputs from 0 to 3 in line 2 .*got 4\); pass 'zero_based'"),
         ("1 4 3\n3 1:1\n", {}, r"labels from 0 to 2 in line 2 .*got 3"),
         ("3 4 3\n1 1:1\n", {}, r"3 samples in .*\(got 1; is it|3 samples in .*got 1; is the file cut off"),
+        ("+1 1:1\n-1 1:2\n", {}, r"write the number of the label in place of \+1"),
+        ("1 qid:1 1:1\n", {}, "take out 'qid:'"),
         ("", {}, "at least one sample and one label"),
         ("1 1:1\n", {"kind": "sequence"}, "Expected 'kind' to be one of bag, vector"),
     ],

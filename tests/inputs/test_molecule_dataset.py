@@ -41,6 +41,11 @@ def test_from_csv(table):
     assert dataset.y.nan_to_num(-1).tolist() == [[0, 1], [0, -1], [1, 0], [-1, -1]]
 
 
+def test_molecules_that_are_left_out_are_counted():
+    with pytest.warns(UserWarning, match=r"1 of 2 rows cannot be read .* row 1: 'C1CC': "):
+        MoleculeDataset.from_smiles(["CC", "C1CC"], [[1], [0]])
+
+
 def test_the_report_lists_invalid_and_duplicate_rows(table):
     report = read(table).report
     assert report.num_rows == 5

@@ -8,6 +8,7 @@ from tg_mlc.inputs.notations import (
     AmbiguousError,
     Clock,
     Date,
+    Duration,
     Number,
     Truth,
     find_notation,
@@ -44,6 +45,22 @@ READ = [
     (["01/31/2024"], Date("%m/%d/%Y"), [19753]),
     (["31-Jan-2024"], Date("%d-%b-%Y"), [19753]),
     (["30-10-2016 12:00"], Date("%d-%m-%Y %H:%M"), [17104.5]),
+    (["2024-1-5", "2024-02-16"], Date("%Y-%m-%d"), [19727, 19769]),
+    (["Fri, 05 Jan 2024 12:00:00 GMT"], Date("%d %b %Y %H:%M:%S"), [19727.5]),
+    (["2024-01", "2024-03"], Date("%Y-%m"), [19723, 19783]),
+    (["01/2024"], Date("%m/%Y"), [19723]),
+    (["Jan-24", "Mar-24"], Date("%b-%y"), [19723, 19783]),
+    (["2024Q1", "2024 q2"], Date("period"), [19723, 19814]),
+    (["Q4 2023"], Date("period"), [19631]),
+    (["2024-W01", "2024-W05"], Date("period"), [19723, 19751]),
+    (["1 days 12:00:00", "2 days"], Duration(), [1.5, 2]),
+    (["100:00", "6:00"], Duration(), [100 / 24, 0.25]),
+    (["PT6H", "P1DT12H", "PT36M"], Duration(), [0.25, 1.5, 0.025]),
+    (["6h 36m", "12h", "3h36"], Duration(), [0.275, 0.5, 0.15]),
+    (["nein", "Ja"], Truth("nein", "ja"), [0, 1]),
+    (["no", "sí"], Truth("no", "sí"), [0, 1]),
+    (["да", "нет"], Truth("нет", "да"), [1, 0]),
+    (["negative", "positive"], Truth("negative", "positive"), [0, 1]),
 ]
 
 
@@ -51,7 +68,7 @@ READ = [
 def test_numbers_in_any_writing(cells, notation, values):
     found = find_notation(cells)
     assert found == notation
-    assert [found.parse(cell) for cell in cells] == values
+    assert [found.parse(cell) for cell in cells] == pytest.approx(values)
     assert notation_of(found.to_dict()) == found
     assert str(found)
 

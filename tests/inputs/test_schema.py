@@ -51,6 +51,10 @@ def test_roles_of_texts(cells, role, names):
         (["12", "15", "9,5", "11"], r"'9,5' in row 2, column 'a', perhaps with a decimal comma\); pass decimal=','"),
         (["12", "15", "x", "11"], r"row 2, column 'a'.*'x', text\).*categorical=\['a'\].*ignore=\['a'\]"),
         (["5 mg", "7 mg", "3 g"], r"numbers in 'mg'.*row 2, column 'a'.*'3 g'"),
+        (["mg", "5", "7", "3"], r"row 0, column 'a'.*'mg'.*delete that row if it holds units, or a second header"),
+        (["5", "7", "3", "Total"], r"row 3, column 'a'.*'Total'.*delete that row if it sums up the others"),
+        (["2010-11", "2011-12"], "months, or spans from a year to the next"),
+        (["2024Q1", "2024Q2", "2024Q5"], "dates .*row 2.*'2024Q5', text"),
         (["2024-01-31", "2024-02-01", "soon"], r"dates .*row 2, column 'a'.*'soon'"),
         ([f"{i + 90}/{i + 60}" for i in range(12)], r"numbers, or texts that repeat \(got 12 texts in 12 rows"),
         (["1\u00b12", "3\u00b11", "5\u00b12", "7\u00b13", "9\u00b12"], "texts that repeat"),
@@ -123,6 +127,22 @@ def test_a_column_without_a_name_is_no_input():
 def test_columns_that_are_warned_of(name, cells, message):
     with pytest.warns(UserWarning, match=f"Column '{name}'.*{message}"):
         assert [column.name for column in infer(**{name: cells}).inputs] == [name]
+
+
+def test_values_that_single_precision_would_take_for_one():
+    seconds = [f"2024-01-31 12:00:{second:02d}" for second in range(3)]
+    for cells in (np.array(seconds, dtype=object), np.array(seconds, dtype="datetime64[s]")):
+        schema = Schema.infer({"seen": cells}, {})
+        [column] = Schema.from_dict(schema.to_dict()).columns
+        assert column.notation["since"] == 19753
+        assert column.notes.endswith("days since 2024-01-31")
+        x = schema.matrix({"seen": cells}).astype(np.float32)[:, 0]
+        np.testing.assert_allclose(np.diff(x) * 86_400, 1, atol=0.01)
+    assert only(["2024-01-31", "2024-02-01"]).notation.get("since", 0) == 0
+    with pytest.warns(
+        UserWarning, match="'a' has whole numbers that 32 bits take for one, such as 16777216 and 16777217"
+    ):
+        only(["16777217", "16777216", "3"])
 
 
 def test_dots_that_may_stand_between_thousands():

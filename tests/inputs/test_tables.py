@@ -392,19 +392,38 @@ def test_names_of_labels_in_a_cell(cell, names):
 
 
 @pytest.mark.parametrize(
-    "cell", ["[food, red]", "['food'", "{food,red}", "[['food']]", "['food', None]", "[{'id': 1}]"]
+    "cell",
+    ["[0, 1, 0]", "1;0;0", "[food, red]", "['food'", "{food,red}", "[['food']]", "['food', None]", "[{'id': 1}]"],
 )
 def test_cells_that_begin_as_lists_of_names_and_are_none_are_refused(cell):
     with pytest.raises(ValueError, match=r"Expected .* row 0"):
         parse_names(cell, ";", lambda: "row 0")
 
 
-@pytest.mark.parametrize("mark", [",", "|", "\t", "\n"])
+@pytest.mark.parametrize("mark", [",", "|", "\t", "\n", "\u3001"])
 def test_another_separator_is_named(write, mark):
     table = read_table(write(f'body;topics\nx;"food{mark}red"\ny;food\n'))
     with pytest.raises(ValueError, match=f"label_separator={re.escape(repr(mark))}"):
         table.label_sets("topics", ";")
+    with pytest.raises(ValueError, match="'label_separator' between"):
+        table.label_sets("topics", None)
     assert table.label_sets("topics", mark) == [{"food", "red"}, {"food"}]
+
+
+def test_lists_need_no_separator(write):
+    table = read_table(write("""body;topics\nx;"['food', 'red']"\ny;[]\nz;NA\n"""))
+    assert table.targets("topics", None)[1] == ["food", "red"]
+    with pytest.raises(ValueError, match="label_columns='topics', alone"):
+        table.targets(["topics"], None)
+
+
+@pytest.mark.parametrize(
+    ("header", "hint"),
+    [("size:calm", "delimiter=':'"), ("size calm", "delimiter=' '"), ("1.5,0", "lack a line"), ("sise,clam", "'clam'")],
+)
+def test_what_a_missing_column_may_mean(write, header, hint):
+    with pytest.raises(ValueError, match=hint):
+        read_table(write(f"{header}\n{header}\n")).schema([], ["calm"], Hints())
 
 
 def test_paths_have_ancestors(write):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +12,8 @@ from typing import NamedTuple
 
 from tg_mlc._files import read_lines
 from tg_mlc._numbers import parse_number
+
+logger = logging.getLogger(__name__)
 
 PathLike = str | os.PathLike[str]
 Lines = Iterator[tuple[int, str]]
@@ -163,7 +166,20 @@ def read_edges(
         if weight >= 0 and value is None:
             raise ValueError(f"Expected {where} to hold a number as the weight (got {cells[weight][:40]!r})")
         edges.append((where, cells[pair[0]], cells[pair[1]], value))
+    check_rows([edge[1:3] for edge in edges], table, is_named=find_pair(header) is not None or columns is not None)
     return table.name, edges
+
+
+def check_rows(pairs: Sequence[tuple[str, str]], table: Table, is_named: bool) -> None:
+    """Refuses a file of the names of columns alone, and warns of a first line that may name them in other words,
+    because its names occur in no other line.
+    """
+    if not pairs:
+        raise ValueError(f"Expected {table.name} to hold pairs of names (got the names of columns alone)")
+    first, *others = pairs
+    if not is_named and len(others) > 1 and set(first).isdisjoint(chain.from_iterable(others)):
+        told = "Line %d of %s has %r and %r, which no other line has; delete it if they name columns"
+        logger.warning(told, table.number, table.name, *first)
 
 
 def _place(column: str, header: Sequence[str], where: str) -> int:

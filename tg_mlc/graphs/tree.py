@@ -14,7 +14,7 @@ import torch
 from tg_mlc._numbers import is_blank, parse_number
 from tg_mlc._options import check_choice
 from tg_mlc.graphs.label_graph import LabelGraph, as_names
-from tg_mlc.graphs.tables import Table, open_lines, read_table, relation_of, role_of
+from tg_mlc.graphs.tables import Table, check_rows, open_lines, read_table, relation_of, role_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -334,6 +334,7 @@ def _read_pairs(table: Table, roles: list[str], is_named: bool, form: Form) -> P
             hint = "name the columns 'child', 'relation' and 'parent' in the first line"
             raise ValueError(f"Expected {where} to hold a child and its parent, no relation (got {cells[:5]}); {hint}")
         pairs.append((ends[0], _parent(ends[1])))
+    check_rows([(child, parent or child) for child, parent in pairs], table, is_named)
     _check_pairs(pairs, table.name, is_sure=form != "auto" or is_named or relation >= 0)
     return pairs
 
@@ -344,9 +345,10 @@ def _check_pairs(pairs: Parentage, name: str, is_sure: bool) -> None:
     children, parents = ({pair[end] for pair in known} for end in (0, 1))
     for several in sorted(parents):
         parts = {part.strip() for part in re.split(r"[,;|]", several)}
-        if len(parts) > 1 and parts <= children | parents:
+        known_parts = parts & (children | parents)
+        if len(parts) > 1 and (known_parts == parts or (known_parts and re.search(r"[;|]", several))):
             hint = "write one line for each parent"
-            raise ValueError(f"Expected one parent in each line of {name} (got {several!r}, all names); {hint}")
+            raise ValueError(f"Expected one parent in each line of {name} (got {several!r}, names of others); {hint}")
     hint = "name the columns 'child' and 'parent', or give the form 'pairs' if children come first, 'taxonomy' if"
     if not is_sure and len(children) < len(parents):
         got = f"fewer names in it, {len(children)}, than in the second, {len(parents)}"

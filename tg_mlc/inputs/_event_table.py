@@ -11,6 +11,8 @@ import numpy as np
 
 from tg_mlc._numbers import MISSING
 from tg_mlc._optional import require
+from tg_mlc.inputs.notations import AmbiguousError
+from tg_mlc.inputs.schema import read_numbers
 from tg_mlc.inputs.tables import Table, check_columns, read_table
 
 MAX_DAYS = 150_000  # in the year 2380; what is more is a date as 202401 or 20240131, or seconds
@@ -63,10 +65,10 @@ class EventTable:
 
     def amounts(self, column: str) -> np.ndarray:
         """A column of finite numbers, NaN where cells are blank."""
-        values = self._numbers(column)
+        values = self._written(column, "number", self._numbers(column))
         unknown = ~np.isfinite(values)
         cells = self.columns[column][unknown]
-        unknown[unknown] = cells.notna() & ~cells.astype(str).str.strip().str.lower().isin(MISSING)
+        unknown[unknown] = cells.notna() & ~cells.astype(str).str.strip().str.lower().isin({*MISSING, "-"})
         self._refuse(unknown, column, "a finite number or a blank cell")
         return values
 
@@ -86,10 +88,12 @@ class EventTable:
         try:
             moments = self._pandas.to_datetime(texts, format=time_format or "ISO8601", utc=True, errors="coerce")
         except (ValueError, re.error):  # of a format that is none
-            moments = self._pandas.Series(self._pandas.NaT, range(len(self)))
+            moments = self._pandas.Series(self._pandas.NaT, range(len(self)), dtype="datetime64[ns, UTC]")
+        days = np.asarray((moments - self._pandas.Timestamp(0, tz="UTC")) / self._pandas.Timedelta(days=1))
+        days = self._written(column, "date", days) if time_format is None else days
         expected = "a date as in ISO 8601" if time_format is None else f"a date written as '{time_format}'"
-        self._refuse(moments.isna(), column, expected, "; say with 'time_format' how dates are written")
-        return np.asarray((moments - self._pandas.Timestamp(0, tz="UTC")) / self._pandas.Timedelta(days=1))
+        self._refuse(np.isnan(days), column, expected, "; say with 'time_format' how dates are written")
+        return days
 
     def months(self, year: str, month: str) -> np.ndarray:
         """The days since 1970-01-01 of the first days of months."""
@@ -104,12 +108,26 @@ class EventTable:
         values = self._pandas.to_numeric(self.columns[column][:stop], errors="coerce")
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
+    def _written(self, column: str, form: str, values: np.ndarray) -> np.ndarray:
+        """The values of a column, of which some are unknown; those of the notation of all its cells, if it has one."""
+        if np.isnan(values).any() and self.columns[column].dtype.kind not in "biufmM":
+            cells = np.asarray(self.columns[column].to_numpy())
+            try:
+                found, read = read_numbers(column, cells, lambda row, _: self._place(row, column))
+            except ValueError as error:
+                if isinstance(error.__cause__, AmbiguousError):
+                    raise
+            else:
+                return read if found == form else values
+        return values
+
+    def _place(self, row: int, column: str) -> str:
+        where = f"row {row}" if self._csv is None else self._csv.where(row)
+        return f"{where}, column '{column}' of {self.source}"
+
     def _refuse(self, is_wrong: Any, column: str, expected: str, hint: str = "") -> None:
         if is_wrong.any():
             row = int(np.argmax(is_wrong))
-            where = f"row {row}" if self._csv is None else self._csv.where(row)
             cells = [self.columns[name].iloc[row] for name in column.split("' and '")]
             got = ", ".join(repr(cell) if isinstance(cell, str) else str(cell) for cell in cells)
-            raise ValueError(
-                f"Expected {expected} in {where}, column '{column}' of {self.source} (got {got[:80]}){hint}"
-            )
+            raise ValueError(f"Expected {expected} in {self._place(row, column)} (got {got[:80]}){hint}")

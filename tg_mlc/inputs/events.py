@@ -139,7 +139,8 @@ def from_events(
         amount (str, optional): The column of amounts. Blank ones are missing: the amount of a label is the sum of those
             that are known, or NaN. (default: :obj:`None`, 1 in each row)
         time_format (str, optional): How dates are written, as for :meth:`datetime.datetime.strptime`. Time zones count;
-            dates without one are in UTC. (default: :obj:`None`, ISO 8601, unless the first row has a number)
+            dates without one are in UTC. (default: :obj:`None`, as inferred for :func:`from_csv`, unless the first row
+            has a number)
         columns (list of str, optional): The names of the columns of a CSV file without header. (default: :obj:`None`)
         delimiter, encoding: As of :func:`from_csv`.
 

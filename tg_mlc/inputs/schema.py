@@ -275,16 +275,13 @@ def _few(names: Sequence[str]) -> str:
 def instead(name: str, names: Sequence[str]) -> str:
     """The names that there are in place of a missing one, and which of them may be meant."""
     close = get_close_matches(name, names, 1)
-    hint = f"; is {close[0]!r} meant?" if close else ""
-    if not hint and len(names) == 1:
-        mark = next((mark for mark in ":~^;,|\t " if mark in names[0]), "")
-        hint = (
-            f"; if {mark!r} stands between cells, pass delimiter={mark!r}"
-            if mark
-            else "; pass the 'delimiter' of cells"
-        )
-    if not hint and names and all(parse_number(each) is not None for each in names):
+    mark = next((mark for mark in ":~^;,|\t " if mark in names[0]), "") if len(names) == 1 else ""
+    if mark:
+        hint = f"; if {mark!r} stands between cells, pass delimiter={mark!r}"
+    elif names and all(parse_number(each) is not None for each in names):
         hint = "; does the file lack a line with the names of columns?"
+    else:
+        hint = f"; is {close[0]!r} meant?" if close else ""
     return f"(got the columns {list(names)[:20]}){hint}"
 
 
@@ -394,6 +391,20 @@ def _infer(name: str, cells: np.ndarray, place: int, hints: Hints, where: Where,
             f"ignore=[{name!r}]"
         )
     return column if values is None else _judge_numbers(column, values)
+
+
+def read_numbers(name: str, cells: np.ndarray, where: Where) -> tuple[str, np.ndarray]:
+    """The form of :class:`~tg_mlc.inputs.notations.Notation` that all texts of a column have, and their numbers.
+
+    Raises:
+        ValueError: If they have none, because of an :class:`~tg_mlc.inputs.notations.AmbiguousError` if it has two.
+    """
+    texts = _single_texts(name, cells, where)
+    unique = list(dict.fromkeys(cell for cell in texts if not is_blank(cell)))
+    column = _read_texts(Column(name, "number", **_seen(texts)), texts, unique, Hints(), where)
+    if column.role != "number" or column.notation is None:
+        raise ValueError(f"Expected numbers in column '{name}' (got texts)")
+    return str(column.notation["form"]), _numbers(column, cells, where, None)
 
 
 def _single_texts(name: str, cells: np.ndarray, where: Where) -> list[str]:

@@ -32,7 +32,7 @@ from tg_mlc.inputs.notations import TRUTHS
 from tg_mlc.inputs.schema import Column, Hints, Role, Schema, clean, match_names, texts_of
 
 MARKS = (",", ";", "\t", "|")  #: that usually stand between cells
-_BETWEEN = (*MARKS, "\n", "\uff1b", "\u3001", " + ", " & ", " #")  # that usually stand between names of labels
+_BETWEEN = (*MARKS, "\n", "\uff1b", "\u3001", " #")  # that usually stand between names of labels
 _DASHES = ("-", "\u2013", "\u2014")  # that stand for unknown labels
 _BLOCK = 2**12  # rows that are read at once
 _LONGEST = 2**31 - 1  # characters of a cell, for the module csv
