@@ -16,6 +16,7 @@ from tg_mlc.inputs._features import num_rows_of, read_frame
 from tg_mlc.inputs.checks import check_samples
 from tg_mlc.inputs.kind import num_rows
 from tg_mlc.inputs.kinds import infer_kind, kind_named
+from tg_mlc.inputs.schema import is_mixed_frame
 
 
 def from_arrays(
@@ -100,6 +101,8 @@ def from_arrays(
         raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")
     parts = predefined_split(_row_numbers(train, len(y), "train"), (), _row_numbers(test, len(y), "test"), len(y))
     schema = None if like is None else like.schema
+    if kind is None and not is_mixed_frame(X):
+        kind = infer_kind(X)
     X, feature_names, schema = read_frame(X, feature_names, kind, is_old=num_inputs is not None, schema=schema)
     kind = kind or infer_kind(X)
     dataset = kind_named(kind).samples(

@@ -318,6 +318,11 @@ def is_dense_frame(X: Any) -> bool:
     )
 
 
+def is_mixed_frame(X: Any) -> bool:
+    """Tells whether inputs are a data frame of which some columns have no numbers."""
+    return is_dense_frame(X) and any(getattr(dtype, "kind", "O") not in "biuf" for dtype in X.dtypes)
+
+
 def cells_of(frame: Any) -> dict[str, np.ndarray]:
     """The cells of a data frame, of pandas or polars, by the names of columns without outer spaces."""
     names = [clean(str(name)) for name in frame.columns]
@@ -425,7 +430,8 @@ def _judge_numbers(column: Column, values: np.ndarray) -> Column:
     """Leaves out or warns of numbers that are likely to number, divide or weigh the rows."""
     if (reason := why_id(column.name, values)) is not None:
         return replace(column, role="id", reason=reason)
-    if len(values) >= MIN_ROWS and (np.diff(values) == 1).all():
+    is_number = column.notation is not None and column.notation["form"] == "number"
+    if is_number and len(values) >= MIN_ROWS and (np.diff(values) == 1).all():
         hint = f"leave it out: ignore=[{column.name!r}]"
         _warn(f"Column '{column.name}' goes up by one from row to row. If it numbers the rows, {hint}")
     if column.notation == PLAIN.to_dict() and _are_codes(values):
@@ -435,23 +441,20 @@ def _judge_numbers(column: Column, values: np.ndarray) -> Column:
 
 def why_id(name: str, values: np.ndarray) -> str | None:
     """The reason why numbers name the rows, by the name of their column; nothing if they do not."""
-    known = values[~np.isnan(values)]
+    known = values[np.isfinite(values)]
     if not (known % 1 == 0).all() or np.isin(known, (0, 1)).all():
         return None
     differ, are_many = _differ(values), len(values) >= MIN_ROWS
     if _KEY.fullmatch(name) and (differ or are_many):
         return f"{'another whole number in each row' if differ else 'whole numbers'}, under the name of an id"
-    return (
-        "another whole number in each row, under the name of a number"
-        if differ and are_many and _ID.fullmatch(name)
-        else None
-    )
+    is_id = differ and are_many and _ID.fullmatch(name) is not None
+    return "another whole number in each row, under the name of a number" if is_id else None
 
 
 def _keep_apart(column: Column, values: np.ndarray) -> np.ndarray:
     """Counts dates from the first one, or warns of whole numbers, if single precision takes two values for one."""
     is_date = column.notation is not None and column.notation["form"] == "date"
-    known = np.unique(values[~np.isnan(values)])
+    known = np.unique(values[np.abs(values) < np.finfo(np.float32).max])
     if len(known) < 2 or not (is_date or (np.abs(known[[0, -1]]).max() > 2**24 and (known % 1 == 0).all())):
         return values
     if is_date and len(np.unique(known.astype(np.float32))) < len(known):
@@ -497,7 +500,13 @@ def _read_texts(column: Column, texts: list[str], unique: list[str], hints: Hint
             f"Expected {best or PLAIN}, or blank (missing), in {where(texts.index(other), name)}, as in most rows"
         )
         row, lone = texts.index(other), best is None or sum(best.parse(cell) is None for cell in unique) == 1
-        if lone and row in (0, len(texts) - 1) and texts.count(other) == 1 and len(texts) > 2:
+        if (
+            lone
+            and row in (0, len(texts) - 1)
+            and looks_like(other) == "text"
+            and not any(map(str.isdigit, other))
+            and len(texts) > 2
+        ):
             told = "holds units, or a second header" if row == 0 else "sums up the others"
             hint = f"delete that row if it {told}, {hint}"
         raise ValueError(f"{expected} (got {other[:80]!r}, {looks_like(other)}); {hint}")
@@ -546,10 +555,9 @@ def _category(column: Column, values: Collection[str], reason: str) -> Column:
 
 
 def _are_codes(values: np.ndarray) -> bool:
-    known = np.unique(values[~np.isnan(values)])
-    if (known % 1 != 0).any():
-        return False
-    return len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10 and bool((np.diff(known) > 1).any())
+    known = np.unique(values[np.isfinite(values)])
+    is_few = len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10
+    return is_few and bool((known % 1 == 0).all() and (np.diff(known) > 1).any())
 
 
 def _numbers(column: Column, cells: np.ndarray, where: Where, refused: dict[int, str] | None) -> np.ndarray:

@@ -459,7 +459,7 @@ class _TextFile:
             text = codecs.getincrementaldecoder(self.encoding)().decode(head)
         lines = text.splitlines()
         begin = next((number for number, line in enumerate(lines) if line), 0)
-        told = re.fullmatch(r'"?sep=(.)"?', lines[begin].strip(), re.IGNORECASE) if lines else None
+        told = re.fullmatch(r'"?sep=(.)"?', lines[begin].strip(" \r\n"), re.IGNORECASE) if lines else None
         begin += told is not None
         width = None if given is None else len(given)
         rest = range(begin, len(lines))

@@ -20,7 +20,7 @@ from typing_extensions import Self
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs.kinds import KINDS, as_texts, infer_form, kind_of_form
-from tg_mlc.inputs.schema import Schema, cells_of, is_dense_frame
+from tg_mlc.inputs.schema import Schema, cells_of, is_dense_frame, is_mixed_frame
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.saving.folder import read_folder
@@ -119,8 +119,9 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
             return texts
         if reset:
             schema = Schema.infer(cells_of(X), {}) if is_dense_frame(X) else None
-            is_plain = all(getattr(dtype, "kind", "O") in "biuf" for dtype in getattr(X, "dtypes", ()))
-            same = schema is None or (is_plain and schema.feature_names == [str(name) for name in X.columns])
+            same = schema is None or (
+                not is_mixed_frame(X) and schema.feature_names == [str(name) for name in X.columns]
+            )
             self._columns = None if schema is None or same else schema.to_dict()
         finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
         options: dict[str, Any] = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": finite}
