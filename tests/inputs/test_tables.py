@@ -331,7 +331,8 @@ def test_encodings_that_the_first_bytes_tell(write, text, encoding):
 @pytest.mark.parametrize(
     ("text", "header"),
     [("a;b\n1,5;2\n", ["a", "b"]), ("a\tb,c\td\n1\t2\t3\n", ["a", "b,c", "d"]), ('"a;x",b\n1,2\n', ["a;x", "b"]),
-     ("a|b\n1|2\n", ["a", "b"]), ("sep=\t\na\tb,c\n1\t2\n", ["a", "b,c"]), ("sep=;\na;b,c\n1;2\n", ["a", "b,c"]), ('"sep=|"\na,x|b\n1|2\n', ["a,x", "b"])],
+     ("a|b\n1|2\n", ["a", "b"]), ("sep=\t\na\tb,c\n1\t2\n", ["a", "b,c"]),
+     ("sep=;\na;b,c\n1;2\n", ["a", "b,c"]), ('"sep=|"\na,x|b\n1|2\n', ["a,x", "b"])],
 )  # fmt: skip
 def test_the_mark_between_cells_is_found(write, text, header):
     table = read_table(write(text))
