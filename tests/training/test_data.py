@@ -62,23 +62,6 @@ def test_batches_hold_samples(dataset, split, batch_size):
         MultiLabelDataModule(dataset, split, batch_size)
 
 
-@pytest.mark.parametrize(
-    ("second", "got"),
-    [
-        (torch.tensor([1.0]), r"torch.float32 of shape \[1\]"),
-        (torch.tensor([[1]]), r"torch.int64 of shape"),
-        (torch.tensor([[1.0, 0.0]]), r"torch.float32 of shape \[1, 2\]"),
-        (torch.tensor([[-1.0]]), r"\[\[-1.0\]\]"),
-        ([1, 0], "list"),
-        (None, "NoneType"),
-    ],
-)
-def test_labels_of_a_list_of_samples_are_checked(second, got):
-    samples = [Data(x=torch.zeros(1, 1), y=y) for y in (torch.tensor([[torch.nan]]), second)] * 6
-    with pytest.raises(ValueError, match=rf"'y' .*\[1, 1\] in every sample \(got {got}.* in sample 1\)"):
-        MultiLabelDataModule(samples, random_split(12))
-
-
 @pytest.mark.parametrize("wrap", [list, tuple, lambda samples: Subset(samples, range(12))])
 def test_lists_of_samples_are_taken_and_stay_lists(wrap):
     samples = [Data(x=torch.tensor([[i / 10]]), y=torch.tensor([[i % 2.0]])) for i in range(12)]

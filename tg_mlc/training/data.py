@@ -66,17 +66,6 @@ class _Samples(Dataset):
             got = " of ".join([type(samples).__name__, *types[:1]])
             hint = "'from_arrays' and the other readers of 'tg_mlc.data' make one"
             raise ValueError(f"Expected 'dataset' to be a data set of PyG, or a list of Data (got {got}); {hint}")
-        width = None
-        for number, sample in enumerate(given):
-            y = sample.y
-            is_float = isinstance(y, torch.Tensor) and y.is_floating_point() and y.dim() == 2
-            width = y.size(1) if is_float and width is None else width
-            if not is_float or y.size(1) != width or not bool((y.isnan() | (y == 0) | (y == 1)).all()):
-                got = f"{y.dtype} of shape {list(y.shape)}" if isinstance(y, torch.Tensor) else type(y).__name__
-                got = f"{y.tolist()}"[:40] if is_float and y.size(1) == width else got
-                hint = "pass y=torch.tensor([[1.0, 0.0, float('nan')]]), with one row for a graph"
-                expected = f"'y' of 0, 1 and NaN in floats of shape [1, {width or 'num_labels'}]"
-                raise ValueError(f"Expected {expected} in every sample (got {got} in sample {number}); {hint}")
         super().__init__()
         self.samples, self.label_names = samples, getattr(samples, "label_names", None)
         self.num_labels = _target_of(given[0], 0).numel()
