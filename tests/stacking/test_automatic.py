@@ -17,7 +17,7 @@ from tg_mlc.data.records import Records, Tokens
 from tg_mlc.inputs.fasta import letter_codes
 from tg_mlc.metrics import DECISION_METRICS
 from tg_mlc.saving import Predictor
-from tg_mlc.stacking import AutoModel, auto, classifiers, features, folds
+from tg_mlc.stacking import AutoModel, auto, automatic, classifiers, features, folds
 from tg_mlc.stacking.automatic import _values
 
 pytest.importorskip("sklearn")
@@ -73,6 +73,17 @@ def test_saved_model_predicts_the_same_for_samples_and_raw_rows(fitted):
     assert restored.label_names == fitted.label_names
     assert restored.report == fitted.report
     assert repr(restored) == repr(fitted) == "AutoModel(seconds=20, seed=0)"
+
+
+@pytest.mark.parametrize("rows", [30, 64, 89, 90])
+def test_few_rows_are_held_at_a_time(rows, fitted, monkeypatch):
+    new, seen = vectors(seed=1), []
+    expected, transform = fitted.predict_proba(new), features.StackingFeatures.transform
+    monkeypatch.setattr(automatic, "_ROWS", rows)
+    monkeypatch.setattr(features.StackingFeatures, "transform", lambda *a: seen.append(len(a[1])) or transform(*a))
+    np.testing.assert_allclose(fitted.predict_proba(new), expected, rtol=1e-4)
+    assert sum(seen) == 90
+    assert max(seen) <= rows
 
 
 def scores_of_a_fresh_process(model, raw, folder):

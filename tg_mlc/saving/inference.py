@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -272,13 +272,17 @@ def in_type_of(model: nn.Module, batch: Batch) -> Batch:
     return copy.copy(batch).apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
 
 
-def logits_of(model: nn.Module, samples: MultiLabelDataset, batch_size: int = 256) -> Tensor:
-    """The logits :math:`(N, L)` of samples, by a model on any device."""
-    device = next(model.parameters()).device
+def batches_of(samples: MultiLabelDataset, batch_size: int = 256) -> Any:
+    """Samples in batches, in order."""
     # Without a generator of its own a loader draws from the global one.
-    loader = make_loader(samples, batch_size=batch_size, generator=torch.Generator())
+    return make_loader(samples, batch_size=batch_size, generator=torch.Generator())
+
+
+def logits_of(model: nn.Module, batches: Iterable[Batch]) -> Tensor:
+    """The logits :math:`(N, L)` of samples in batches, by a model on any device."""
+    device = next(model.parameters()).device
     with torch.inference_mode():
-        return torch.cat([model(batch.to(device)).cpu() for batch in loader])
+        return torch.cat([model(batch.to(device)).cpu() for batch in batches])
 
 
 def makes_batches(samples: Any) -> bool:

@@ -24,7 +24,7 @@ from tg_mlc.data import given_labels
 from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.saving.folder import CONTENT, WEIGHTS, read_folder
-from tg_mlc.saving.inference import InferenceModel, ModuleInference, make_loader
+from tg_mlc.saving.inference import InferenceModel, ModuleInference, batches_of
 
 
 class Predictor:
@@ -264,8 +264,7 @@ class Predictor:
 
 def _targets(samples: Any) -> Tensor:
     """The targets :math:`(N, L)` of samples."""
-    loader = make_loader(samples, batch_size=256, generator=torch.Generator())
-    return torch.cat([batch.y.view(batch.num_graphs, -1) for batch in loader])
+    return torch.cat([batch.y.view(batch.num_graphs, -1) for batch in batches_of(samples)])
 
 
 def load(

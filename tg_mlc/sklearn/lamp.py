@@ -25,7 +25,7 @@ from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.metrics import DECISION_METRICS, ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.models import LaMP
-from tg_mlc.saving.inference import ModuleInference, logits_of
+from tg_mlc.saving.inference import ModuleInference, batches_of, logits_of
 from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed, log_odds, make_samples
 from tg_mlc.stacking import AutoModel, StackingFeatures, auto
 from tg_mlc.stacking.classifiers import AUTOMATIC
@@ -68,7 +68,7 @@ class TrainedModel:
 
     def logits(self, samples: MultiLabelDataset, device: torch.device) -> FloatArray:
         """The logits :math:`(N, L)` of preprocessed samples."""
-        logits: FloatArray = logits_of(self.model.to(device).eval(), samples).numpy()
+        logits: FloatArray = logits_of(self.model.to(device).eval(), batches_of(samples)).numpy()
         self.model.cpu()  # as it is pickled
         return logits
 

@@ -20,7 +20,7 @@ from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.inputs.preprocessor import as_tensors, from_state, to_state
 from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_thresholds
 from tg_mlc.saving.checkpoint import restore_tuners
-from tg_mlc.saving.inference import InferenceModel, logits_of
+from tg_mlc.saving.inference import InferenceModel, batches_of, logits_of
 from tg_mlc.saving.model import data_hash, model_state, restore_model
 from tg_mlc.stacking.classifiers import ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 CLASSIFIER_SHARE = 0.4
 # One classifier has to be better than all together on this many parts of the samples, of which chance gives 1 in 32.
 _PARTS = 5
+# That are predicted at a time, because classifiers take many times the memory of their inputs and scores.
+_ROWS = 4096
 
 
 class ClassifierScore(NamedTuple):
@@ -176,10 +178,18 @@ class AutoModel(InferenceModel):
             raw (Any): Raw inputs as the preprocessor takes them (texts, rows, SMILES, DNA), or samples.
             batch_size (int, optional): The number of samples that LaMP takes at a time. (default: :obj:`256`)
         """
-        samples = self.preprocessor.transform(raw)
+        *first, features = self.preprocessor.steps  # type: ignore[attr-defined]
+        samples = Chain(*first).transform(raw)
+        starts = range(0, len(samples), _ROWS) if len(samples) > _ROWS else [0]
+        parts = (samples if len(starts) == 1 else samples[start : start + _ROWS] for start in starts)
+        return np.concatenate([self._combined(features.transform(part), batch_size) for part in parts])
+
+    def _combined(self, samples: MultiLabelDataset, batch_size: int) -> np.ndarray:
+        """The probabilities of samples with base scores."""
         logits = samples.rows("base_scores").double().numpy()
         if self.models:
-            of_models = [logits_of(model, samples, batch_size).double().numpy() for model in self.models]
+            batches = [*batches_of(samples, batch_size)]  # once for all models, which take less time than making them
+            of_models = [logits_of(model, batches).double().numpy() for model in self.models]
             logits = np.concatenate([logits, np.mean(of_models, axis=0)[..., None]], axis=-1)
         return self.combination.predict_proba(logits)
 

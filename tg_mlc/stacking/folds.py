@@ -22,7 +22,7 @@ from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
 from tg_mlc.inputs import kind_of
 from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.saving.checkpoint import load_file
-from tg_mlc.saving.inference import logits_of
+from tg_mlc.saving.inference import batches_of, logits_of
 from tg_mlc.saving.model import model_state, restore_model
 from tg_mlc.stacking.features import ResumableParts
 from tg_mlc.training import BinaryObjective
@@ -147,7 +147,7 @@ def train_folds(
         make_model = partial(_train_fold, settings, dataset, split, options, max(1, min(epochs, affordable)), seed)
         model = parts.part(f"fold-{part}", make_model, model_state, restore)
         models.append(model.eval().requires_grad_(False))
-        held_out[split.val] = logits_of(model, dataset[split.val])
+        held_out[split.val] = logits_of(model, batches_of(dataset[split.val]))
     return Folds(models, options, held_out.double().numpy(), epochs)
 
 
