@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 
 import numpy as np
 import pytest
@@ -187,3 +188,52 @@ def test_rows_that_cannot_be_read_may_stop_a_prediction(pieces, capsys):
     assert "got row 1 (line 3): Expected letters of DNA" in capsys.readouterr().err
     assert cli.main([*command, "--on_error", "skip"]) == 1
     assert "'--on_error'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", ["1e300", "-1e39", "3e38"])
+def test_numbers_too_large_to_compute_with_are_left_blank(size, rows, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tables, "_BLOCK", 2)
+    (tmp_path / "new.csv").write_text(f"height,width,tall,broad\n1,2,0,0\n9,4,1,0\n{size},5,1,1\n5,6,0,1\n")
+    for name, found in (("predict", "is left blank"), ("evaluate", "3 samples, 2 labels")):
+        assert cli.main([name, str(rows / "model"), "--csv", str(tmp_path / "new.csv")]) == 1
+        printed = capsys.readouterr()
+        assert "cannot read row 2 (line 4): Expected " in printed.err
+        assert found in printed.out + printed.err
+        if name == "predict":
+            assert [bool(line["tall"]) for line in read(printed.out)] == [True, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "header and at least one row"),
+        ("height,width,tall,broad\n", "header and at least one row"),
+        (b"\x8f\x03" * 99, "a text file in UTF-8"),
+        ("height,width\n" + "1,2\n" * 20, "the columns ['tall', 'broad']"),
+        ("width,tall,broad\n" + "1,1,0\n" * 20, "['height"),
+        ("height,width,tall,broad\n" + "1,2,3,1\n" * 20, "to be 0, 1 or blank (unknown) in row 0 (line 2)"),
+        ("height,width,tall,broad\n" + "1,2,nan,\n2,1,,?\n" * 20, "a label that is known"),
+        ('height,width,tall,broad\n1,"2,1,1\n' + "1,2,0,1\n" * 20, "is a quote not closed"),
+        ("height,width,tall,broad\n" + "1,2,0,1\n" * 20 + "1,2\n", "4 cells, as in the header, in row 20 (line 22)"),
+        ("folder", "a folder"),
+        ("pipe", "no regular file"),
+        ("device", "no regular file"),
+    ],
+)
+@pytest.mark.parametrize("name", ["evaluate", "train", "tune"])
+def test_files_that_cannot_be_used_are_named(name, content, message, rows, tmp_path, capsys):
+    if name == "tune":
+        pytest.importorskip("optuna")
+    path = tmp_path / "table.csv"
+    special = {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero")}
+    if content in special:
+        special[content]()
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    columns = ["--features", "height,width", "--labels", "tall,broad", "--out", str(tmp_path / "model")]
+    words = [str(rows / "model")] if name == "evaluate" else [*columns, "--seconds", "0"]
+    assert cli.main([name, *words, "--csv", str(path)]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert str(path) in error
+    assert not (tmp_path / "model").exists()

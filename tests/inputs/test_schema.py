@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tg_mlc.inputs import schema as module
 from tg_mlc.inputs.schema import Hints, Schema, cells_of, match_names
 
 
@@ -180,6 +181,22 @@ def test_cells_that_are_written_otherwise_are_refused_by_row():
     refused = {}
     assert np.isnan(schema.matrix(cells, refused=refused)).tolist() == [[False], [True], [True], [True]]
     assert list(refused) == [1]
+
+
+def test_the_reason_of_equal_cells_is_found_once(monkeypatch):
+    asked, refused = [], {}
+    monkeypatch.setattr(module, "looks_like", lambda cell: asked.append(cell) or "text")
+    cells = {name: np.array(["ten", "ten", "1", "two"], dtype=object) for name in ("a", "b")}
+    infer(a=["1", "2"], b=["1", "2"]).matrix(cells, refused=refused)
+    assert asked == ["ten", "two"]
+    assert list(refused) == [0, 1, 3]
+
+
+@pytest.mark.parametrize("cells", [[1.0, 1e39], ["1", "-1e39"]])
+def test_numbers_of_more_than_32_bits_are_refused_by_row(cells):
+    schema = infer(price=["1", "2"])
+    with pytest.raises(ValueError, match=r"32 bits can hold in row 1, column 'price' \(got -?1e\+39\)"):
+        schema.matrix({"price": np.array(cells)})
 
 
 def test_data_frames_have_types():

@@ -119,6 +119,8 @@ class Run:
         if len(dataset) < MIN_ROWS:
             expected = f"at least {MIN_ROWS} rows to train and to test with"
             raise ValueError(f"Expected {expected} in '{self.options.csv}' (got {len(dataset)} that can be read)")
+        if dataset.y.isnan().all():
+            raise ValueError(f"Expected a label that is known in '{self.options.csv}' (got none)")
         return dataset
 
     @cached_property

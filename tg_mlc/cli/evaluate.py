@@ -52,6 +52,8 @@ def evaluate(
     if not kept.any():
         blocks.status("left out")
         raise ValueError(f"Expected at least one row that can be evaluated in '{csv}' (got none)")
+    if y[kept].isnan().all():
+        raise ValueError(f"Expected a label that is known in '{csv}' (got none)")
     _report(others, csv)
     report = report_of(y[kept], p[kept], predictor.scorer.tuners or 0.5, names)
     show(report.to_dict()["values"], str(report), json)

@@ -29,6 +29,7 @@ def tune(options: TrainOptions, file: FileFlags, *, trials: int = 20, force: boo
     check_count("--trials", trials)
     optuna = require("optuna", extra="tune")
     with Run(options, file, force=force, json=json) as run, ExitStack() as shown:
+        train = run.train  # whose file may be none
         study = _study(optuna, run.folder, run.key, options.seed)
 
         def search(*args: Any) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def tune(options: TrainOptions, file: FileFlags, *, trials: int = 20, force: boo
             shown.enter_context(time_left(options.seconds))
             return found
 
-        model = AutoModel(options.seconds, options.seed, search).fit(run.train, run.folder / f"tune-{run.key}-{trials}")
+        model = AutoModel(options.seconds, options.seed, search).fit(train, run.folder / f"tune-{run.key}-{trials}")
         shown.close()
         run.finish(model, settings=model.report["lamp"])
     return 0

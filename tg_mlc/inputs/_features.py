@@ -148,7 +148,8 @@ def read_matrix(
             row = int(np.searchsorted(x.indptr, wrong[0], side="right")) - 1
             _refuse(x.data[wrong[0]], row, int(x.indices[wrong[0]]))
     else:
-        x = (dense_matrix(X) if matrix is None else matrix.toarray()).astype(np.float32)
+        with np.errstate(over="ignore"):
+            x = (dense_matrix(X) if matrix is None else matrix.toarray()).astype(np.float32)
         infinite = np.argwhere(np.isinf(x))  # NaN is a missing value, which scalers take
         if infinite.size:
             _refuse(x[tuple(infinite[0])], *infinite[0])

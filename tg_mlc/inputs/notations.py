@@ -265,6 +265,8 @@ def is_misspelled(cell: str) -> bool:
 
 def looks_like(cell: str) -> str:
     """What a cell seems to be, for messages."""
+    if not any(map(str.isdigit, cell)):
+        return "text"
     numbers = [Number(*marks, unit) for marks in _CONVENTIONS for unit in _units(cell)]
     notations = (*numbers, Clock(), Duration(), *map(Date, _DATES))
     found = next((each for each in notations if each.parse(cell) is not None), None)

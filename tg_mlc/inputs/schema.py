@@ -204,7 +204,9 @@ class Schema:
             if column.role == "category":
                 parts.append(_one_hot(column, frame[name]))
             else:
-                parts.append(_numbers(column, frame[name], where, refused)[:, None])
+                numbers = _numbers(column, frame[name], where, refused)
+                _refuse_large(column, numbers, where, refused)
+                parts.append(numbers[:, None])
         return np.concatenate(parts, axis=1)
 
     def announce(self) -> None:
@@ -578,13 +580,26 @@ def _numbers(column: Column, cells: np.ndarray, where: Where, refused: dict[int,
     number |= zip(known, map(notation.parse, known) if plain is None else plain, strict=True)
     values = [number[cell] for cell in texts]
     if plain is None and None in number.values():
+        reasons: dict[str, str] = {}  # as finding one takes a thousand times as long as reading a cell
         for row, cell in enumerate(texts):
-            if number[cell] is None:
-                got = f"(got {cell[:80]!r}, {looks_like(cell)})"
+            if number[cell] is None and row not in (refused or ()):
+                if cell not in reasons:
+                    reasons[cell] = f"(got {cell[:80]!r}, {looks_like(cell)})"
                 if refused is None:
-                    raise ValueError(f"Expected {notation}, or blank (missing) in {where(row, column.name)} {got}")
-                refused.setdefault(row, f"Expected {notation} in column '{column.name}' {got}")
+                    raise ValueError(
+                        f"Expected {notation}, or blank (missing) in {where(row, column.name)} {reasons[cell]}"
+                    )
+                refused[row] = f"Expected {notation} in column '{column.name}' {reasons[cell]}"
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _refuse_large(column: Column, numbers: np.ndarray, where: Where, refused: dict[int, str] | None) -> None:
+    """Refuses numbers that models, which compute in single precision, cannot hold."""
+    for row in np.flatnonzero(np.abs(numbers) > np.finfo(np.float32).max).tolist():
+        got = f"(got {numbers[row]:g})"
+        if refused is None:
+            raise ValueError(f"Expected numbers that 32 bits can hold in {where(row, column.name)} {got}")
+        refused.setdefault(row, f"Expected numbers that 32 bits can hold in column '{column.name}' {got}")
 
 
 def _one_hot(column: Column, cells: np.ndarray) -> np.ndarray:

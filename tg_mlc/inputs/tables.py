@@ -366,7 +366,9 @@ def _read(
     if re.match(r"\w{2,}:/", str(path)):
         raise ValueError(f"Expected a file (got the address '{path}'); download it, and pass the file")
     if not path.is_file():
-        found = "a folder" if path.is_dir() else f"no such file in '{path.parent.absolute()}'"
+        is_other = path.exists() or path.is_symlink()  # a device or a pipe, which may never end, or a link to nothing
+        found = "no regular file" if is_other else f"no such file in '{path.parent.absolute()}'"
+        found = "a folder" if path.is_dir() else found
         raise FileNotFoundError(f"Expected the file '{path}' (got {found})")
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(f"Expected 'delimiter' to be one character that may stand between cells (got {delimiter!r})")

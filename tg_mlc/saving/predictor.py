@@ -98,23 +98,26 @@ class Predictor:
         """Returns probabilities :math:`(N, L)`; arguments are as in :meth:`predict`."""
         check_count("batch_size", batch_size)
         scores = self.scorer.scores(raw, given, batch_size).numpy()
-        wrong = np.flatnonzero(~np.isfinite(scores).all(axis=1))
-        if wrong.size:
-            expected = "inputs of a size that the model can compute with"
-            raise ValueError(f"Expected {expected} (got scores that are no numbers in row {wrong[0]})")
+        if wrong := _infinite(scores):
+            raise ValueError(f"{next(iter(wrong.values()))} in row {next(iter(wrong))}")
         return scores
 
     def readable_scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[np.ndarray, dict[int, str]]:
-        """Returns probabilities :math:`(N, L)`, NaN for inputs that cannot be read, and the reasons of these by rows.
+        """Returns probabilities :math:`(N, L)`, NaN for inputs that cannot be read or computed with, and the reasons of
+        these by rows.
 
         Args:
             raw, given, batch_size: As in :meth:`predict`.
         """
+        check_count("batch_size", batch_size)
         is_listed = isinstance(raw, (list, tuple)) or hasattr(raw, "iloc")
         if isinstance(raw, list) and not raw:
             return np.empty((0, len(self.label_names))), {}
         try:
-            return self.scores(raw, given, batch_size), {}
+            scores = self.scorer.scores(raw, given, batch_size).numpy()
+            refused = _infinite(scores)
+            scores[[*refused]] = np.nan
+            return scores, refused
         except ValueError:  # which inputs are at fault is only asked now, because looking takes as long as reading
             preprocessor = getattr(self.scorer, "preprocessor", None)
             refused = {} if preprocessor is None or not is_listed else preprocessor.unreadable(raw)
@@ -125,8 +128,10 @@ class Predictor:
         if kept:
             good = raw.iloc[kept] if hasattr(raw, "iloc") else [raw[row] for row in kept]
             known = None if given is None else given_labels(self.label_names, given, len(raw))[kept]
-            scores[kept] = self.scores(good, known, batch_size)
-        return scores, refused
+            scores[kept] = self.scorer.scores(good, known, batch_size).numpy()
+        refused = {**_infinite(scores), **refused}
+        scores[[*refused]] = np.nan
+        return scores, dict(sorted(refused.items()))
 
     def predict(
         self,
@@ -260,6 +265,12 @@ class Predictor:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self.scorer).__name__}, {len(self.label_names)} labels)"
+
+
+def _infinite(scores: np.ndarray) -> dict[int, str]:
+    """The reasons, by rows, of scores that are no numbers."""
+    reason = "Expected inputs of a size that the model can compute with (got scores that are no numbers)"
+    return dict.fromkeys(np.flatnonzero(~np.isfinite(scores).all(axis=1)).tolist(), reason)
 
 
 def _targets(samples: Any) -> Tensor:
