@@ -87,17 +87,17 @@ class RandomSamples(ToyGraphs):
         return data.update({"x": data.x + torch.randn(data.x.shape)})
 
 
-@pytest.mark.parametrize("stop", [1, 2])
-def test_resuming_with_workers_does_too(tmp_path, split, stop):
+@pytest.mark.parametrize(("num_workers", "stop", "schedule"), [(1, 1, {}), (2, 2, SCHEDULE)])
+def test_resuming_with_workers_does_too(num_workers, stop, schedule, tmp_path, split):
     options = {"max_epochs": 3, "logger": False, "patience": None}
 
     def data():
-        return make_data(RandomSamples(), split, num_workers=1)
+        return make_data(RandomSamples(), split, num_workers=num_workers)
 
-    fit(make_module(), data(), tmp_path / "straight", **options)
+    fit(make_module(**schedule), data(), tmp_path / "straight", **options)
     with pytest.raises(InterruptionError):
-        fit(make_module(), data(), tmp_path / "b", callbacks=[InterruptAt(stop)], **options)
-    fit(make_module(seed=99), data(), tmp_path / "b", resume=True, **options)
+        fit(make_module(**schedule), data(), tmp_path / "b", callbacks=[InterruptAt(stop)], **options)
+    fit(make_module(seed=99, **schedule), data(), tmp_path / "b", resume=True, **options)
     expected, got = (load(tmp_path / folder / "last.ckpt")["state_dict"] for folder in ("straight", "b"))
     assert_same(got, expected)
 

@@ -222,6 +222,8 @@ class MultiLabelModule(LightningModule):
             scheduler = {"scheduler": plateau, "monitor": "val/loss", "interval": "epoch"}
             return {"optimizer": optimizer, "lr_scheduler": scheduler}
         total = self.trainer.estimated_stepping_batches
+        # Which made a loader, whose workers fetch epoch 0: a training that resumes makes another one for its own epoch.
+        self.trainer.fit_loop._combined_loader = None
         if total == float("inf"):
             raise ValueError("Expected 'max_epochs' or 'max_steps' for a learning rate with 'lr_schedule' or 'warmup'")
         factor = lr_factor(options["lr_schedule"], options["warmup"], int(total))
