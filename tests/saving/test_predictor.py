@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from fnmatch import fnmatch
 from pathlib import Path
 from types import ModuleType
@@ -246,6 +247,7 @@ def test_what_is_no_model(tmp_path):
 def test_nothing_is_unpickled(folder):
     code = """
 import sys
+import tempfile
 import tg_mlc
 
 def refuse(event, arguments):
@@ -374,3 +376,18 @@ def test_predictions_are_json():
     assert (len(empty), empty.to_dict("records")) == (0, [])
     assert list(empty["probability"].columns) == predictor.label_names
     assert type(pickle.loads(pickle.dumps(empty))) is pd.DataFrame
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts what /proc shows")
+def test_loading_leaves_no_handle_no_thread_and_no_file(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def held():
+        return [len(list(Path(f"/proc/self/{what}").iterdir())) for what in ("fd", "task")]
+
+    tg_mlc.load(folder)
+    before = held()
+    for _ in range(20):
+        tg_mlc.load(folder)
+    assert held() == before
+    assert list(tmp_path.iterdir()) == []

@@ -26,16 +26,19 @@ class EpochSampler(Sampler[int]):
     Args:
         num_samples (int): Number of samples.
         seed (int): A number of at least zero.
+        shuffle (bool, optional): If :obj:`False`, the order is that of the samples, and workers alone have the seed.
+            (default: :obj:`True`)
 
     Attributes:
         generator (torch.Generator): Source of the seeds of a data loader's workers, a function of both as well.
     """
 
-    def __init__(self, num_samples: int, seed: int) -> None:
+    def __init__(self, num_samples: int, seed: int, *, shuffle: bool = True) -> None:
         if seed < 0:
             raise ValueError(f"Expected 'seed' to be at least 0 (got {seed})")
         self.num_samples = num_samples
         self.seed = seed
+        self.shuffle = shuffle
         self.generator = Generator()
         self.set_epoch(0)
 
@@ -48,7 +51,7 @@ class EpochSampler(Sampler[int]):
         return np.random.default_rng((self.seed, self.epoch))
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._random().permutation(self.num_samples).tolist())
+        return iter(self._random().permutation(self.num_samples).tolist() if self.shuffle else range(self.num_samples))
 
     def __len__(self) -> int:
         return self.num_samples
@@ -167,7 +170,8 @@ class MultiLabelDataModule(LightningDataModule):
 
     def val_dataloader(self) -> DataLoader:
         """Returns the validation samples, in order."""
-        return self._loader(self.split.val)
+        sampler = EpochSampler(self.split.val.numel(), self.seed, shuffle=False)
+        return self._loader(self.split.val, sampler=sampler, generator=sampler.generator)
 
     def test_dataloader(self) -> DataLoader:
         """Returns the test samples, in order."""
