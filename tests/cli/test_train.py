@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import tg_mlc
-from tests.cli.conftest import TRAIN_ROWS, write_drugs, write_rows
+from tests.cli.conftest import write_drugs, write_rows
 from tg_mlc import cli
-from tg_mlc.stacking import StackingFeatures, features
+from tg_mlc.stacking import StackingFeatures, features, folds
 from tg_mlc.stacking.classifiers import AUTOMATIC
 
 ROWS = ["--labels", "tall,broad"]
@@ -153,7 +153,9 @@ def test_the_same_command_goes_on_with_what_is_missing(options, missing, tmp_pat
     ("seconds", "end"),
     [("0", r"; LaMP is left out, because the time was too short to train it\.$"), ("12", r", LaMP \d\.\d\d\.$")],
 )
-def test_the_parts_of_a_model_are_told(seconds, end, train, tmp_path):
+def test_the_parts_of_a_model_are_told(seconds, end, train, tmp_path, monkeypatch):
+    monkeypatch.setattr(folds, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
     printed = train(write_rows(tmp_path / "rows.csv"), *ROWS, seconds=seconds)
     [line] = [line for line in printed.splitlines() if line.startswith("Weights")]
     assert line.startswith("Weights of its parts: linear SVM ")
@@ -169,7 +171,16 @@ def test_metrics_that_are_undefined_are_null(train, tmp_path):
 
 
 def test_a_model_is_replaced_on_request_only(tmp_path, capsys):
-    command = [*TRAIN_ROWS, "--csv", str(write_rows(tmp_path / "rows.csv")), "--out", str(tmp_path / "model")]
+    command = [
+        "train",
+        *ROWS,
+        "--seconds",
+        "0",
+        "--csv",
+        str(write_rows(tmp_path / "rows.csv")),
+        "--out",
+        str(tmp_path / "model"),
+    ]
     assert cli.main([*command, "--features", "heihgt,width"]) == 1  # and may be corrected
     assert "heihgt" in capsys.readouterr().err
     assert cli.main(command) == 0

@@ -48,7 +48,7 @@ def started(tmp_path, *words, seconds="300"):
     """The same in a process of its own, on more rows, with a folder for what passes."""
     (tmp_path / "passing").mkdir()
     file = tmp_path / "rows.csv"
-    rows = [f"{i % 97},{i % 7},{i % 13},{int(i % 97 > 50)},{int(i % 7 > 3)}" for i in range(800)]
+    rows = [f"{i % 97},{i % 7},{i % 13},{int(i % 97 > 50)},{int(i % 7 > 3)}" for i in range(200)]
     file.write_text("\n".join(["height,width,depth,tall,broad", *rows]) + "\n")
     return subprocess.Popen(
         [sys.executable, "-m", "tg_mlc", *command(tmp_path, *words, seconds=seconds)],

@@ -35,11 +35,22 @@ def saved(model):
         return tg_mlc.load(model.save(folder)).scorer
 
 
+@pytest.fixture
+def short(monkeypatch):
+    """Trains no longer than it takes to run."""
+    monkeypatch.setattr(folds, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
+
+
 @pytest.fixture(scope="module")
 def fitted():
-    return auto(vectors(), seconds=20)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(folds, "MAX_EPOCHS", 5)
+        patched.setattr(folds, "NUM_FOLDS", (2,))
+        return auto(vectors(), seconds=20)
 
 
+@pytest.mark.usefixtures("short")
 def test_the_random_state_of_the_caller_is_left_alone():
     states = random.getstate(), torch.get_rng_state()
     auto(vectors(40), seconds=5)
@@ -86,28 +97,45 @@ def test_few_rows_are_held_at_a_time(rows, fitted, monkeypatch):
     assert max(seen) <= rows
 
 
-def scores_of_a_fresh_process(model, raw, folder):
-    """What a process that unpickles nothing predicts with the saved model."""
-    code = """
+FRESH = """
 import json, sys
 import numpy as np
 import tg_mlc
 
+armed = []
+
 def refuse(event, arguments):
-    if event == "pickle.find_class":
+    if armed and event == "pickle.find_class":
         raise AssertionError(arguments)
 
-raw = json.loads(sys.argv[2])
-tg_mlc.load(sys.argv[1]).scores(raw)  # Numba reads its own cache
 sys.addaudithook(refuse)
-np.save(sys.argv[3], tg_mlc.load(sys.argv[1]).scores(raw))
+for line in sys.stdin:
+    model, raw, out = json.loads(line)
+    tg_mlc.load(model).scores(raw)  # Numba reads its own cache
+    armed.append(True)
+    np.save(out, tg_mlc.load(model).scores(raw))
+    armed.clear()
+    print("done", flush=True)
 """
-    words = [str(model.save(folder / "model")), json.dumps(raw), str(folder / "scores.npy")]
-    subprocess.run([sys.executable, "-c", code, *words], check=True)
-    return np.load(folder / "scores.npy")
 
 
-def test_a_fresh_process_predicts_the_same_without_unpickling(fitted, tmp_path):
+@pytest.fixture(scope="module")
+def scores_of_a_fresh_process():
+    """What a process that has fitted nothing, and unpickles nothing, predicts with the saved model."""
+    words = [sys.executable, "-c", FRESH]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def predict(model, raw, folder):
+            job = [str(model.save(folder / "model")), raw, str(folder / "scores.npy")]
+            process.stdin.write(json.dumps(job) + "\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "done\n"
+            return np.load(job[2])
+
+        yield predict
+
+
+def test_a_fresh_process_predicts_the_same_without_unpickling(fitted, scores_of_a_fresh_process, tmp_path):
     raw = vectors(seed=1).rows("x").tolist()
     np.testing.assert_array_equal(scores_of_a_fresh_process(fitted, raw, tmp_path), fitted.predict_proba(raw))
     content = (tmp_path / "model" / "model.json").read_text()
@@ -161,9 +189,8 @@ def dna():
         (dna, ["AAAAAAAGATTACAAAA", "TTTTTGTAATCTTTT", "CCCCCCCCCCCCCCC"], [[1], [1], [0]]),
     ],
 )
-def test_other_kinds_of_input_with_and_without_lamp(make, new, expected, tmp_path, monkeypatch):
-    monkeypatch.setattr(folds, "MAX_EPOCHS", 1)
-    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
+@pytest.mark.usefixtures("short")
+def test_other_kinds_of_input_with_and_without_lamp(make, new, expected, scores_of_a_fresh_process, tmp_path):
     dataset = make()
     alone = auto(dataset, seconds=0)
     assert not alone.models

@@ -33,7 +33,9 @@ def test_the_labels_of_samples_that_are_scored_have_no_say_in_the_model(num_labe
     assert torch.equal(logits, expected)
 
 
-def test_every_sample_is_scored_and_every_model_has_its_graph():
+def test_every_sample_is_scored_and_every_model_has_its_graph(monkeypatch):
+    monkeypatch.setattr(_folds, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(_folds, "NUM_FOLDS", (2,))
     dataset = samples(_folds.MAX_COMPLETE + 1)
     folds = _folds.train_folds(dataset, seconds=20.0, seed=0)
     assert np.isfinite(folds.held_out).all()

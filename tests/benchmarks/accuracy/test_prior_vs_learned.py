@@ -26,6 +26,7 @@ from benchmarks.accuracy.prior_vs_learned import (
 from benchmarks.accuracy.runs import Row, Task, frame
 from benchmarks.report.comparisons import Comparison, recovered, short, spreads
 from benchmarks.report.statistics import paired_tests
+from tg_mlc.data import random_split
 from tg_mlc.datasets import Planted
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, tree
 from tg_mlc.models import LaMP
@@ -95,9 +96,8 @@ class NoBatches:
 
 
 def test_planted_graphs_end_to_end(
-    root: Path, own_runs: Path, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    root: Path, own_runs: Path, results: Path, few_samples: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tg_mlc.papers.recipes.graphs.Planted", partial(Planted, num_samples=800))
     tracked = results / "prior_vs_learned-planted-50-official.json"
     tracked.write_text(before := json.dumps({"runs": []}))
     main(
@@ -129,12 +129,18 @@ def test_planted_graphs_end_to_end(
 
 
 @pytest.fixture
+def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plants labels on as many samples as it takes."""
+    monkeypatch.setattr("tg_mlc.papers.recipes.graphs.Planted", partial(Planted, num_samples=400))
+
+
+@pytest.fixture
 def few_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out the classifiers, which take long to tune."""
     monkeypatch.setattr("benchmarks.accuracy.prior_vs_learned.baselines", lambda *args: ["label frequency"])
 
 
-@pytest.mark.usefixtures("few_baselines")
+@pytest.mark.usefixtures("few_baselines", "few_samples")
 def test_label_graphs_from_files(root: Path, own_runs: Path, tmp_path: Path) -> None:
     names = RECIPES["planted-50"].load_dataset(root).label_names
     path = tmp_path / "mine.safetensors"
@@ -187,6 +193,7 @@ def test_models_are_tried_out_on_training_samples_without_what_takes_long() -> N
     assert built == [("train", {"node_messages": False, "latent": False, "min_df": 8})]
 
 
+@pytest.mark.usefixtures("few_samples")
 def test_the_learned_graph_is_that_of_a_trained_model(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task("planted-50", RECIPES["planted-50"].load_dataset(root))
     split = task.recipe.split(task.dataset, "official", 0)
@@ -225,7 +232,7 @@ def test_tables_end_to_end(root: Path, own_runs: Path) -> None:
     assert all(0 <= rows[row("edgeless")][f"thresholds.{metric}"].item() <= 1 for metric in metrics)
 
 
-@pytest.mark.usefixtures("few_baselines")
+@pytest.mark.usefixtures("few_baselines", "few_samples")
 def test_models_as_published_have_a_file_of_their_own_and_the_same_table(
     root: Path, own_runs: Path, results: Path
 ) -> None:
@@ -256,6 +263,10 @@ def test_molecules_end_to_end(
     root: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("benchmarks.accuracy.prior_vs_learned.baselines", lambda *args: [])
+    recipe = RECIPES["nci"]
+    whole = recipe.load_dataset(root)
+    few = whole[random_split(len(whole), seed=0).test]
+    monkeypatch.setattr(type(recipe), "load_dataset", lambda *args: few)
     main(dataset="nci", seeds=2, graphs="edgeless,complete", node_messages="false", root=root, max_epochs=1)
     result = json.loads((own_runs / "prior_vs_learned-nci-random.json").read_text())
     assert result["seeds"] == [10, 11]

@@ -55,7 +55,7 @@ def check(model: torch.nn.Module, backend: str, form: str, batches: list[list[in
 
 def sparse_graph() -> LabelGraph:
     generator = torch.Generator().manual_seed(0)
-    return LabelGraph(torch.randint(0, 200, (2, 300), generator=generator), num_nodes=200)
+    return LabelGraph(torch.randint(0, 100, (2, 150), generator=generator), num_nodes=100)
 
 
 def labels(graph: LabelGraph, **options: Any) -> LabelMessagePassing:

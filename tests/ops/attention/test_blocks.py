@@ -80,11 +80,14 @@ def test_both_passes_drop_the_same_weights(kind: str) -> None:
         torch.manual_seed(0)
         return graph_attention(*leaves, pattern, dropout_p=0.4, backend="blocks")
 
-    assert torch.autograd.gradcheck(attend, leaves)
+    assert torch.autograd.gradcheck(attend, leaves, fast_mode=True)  # along a random direction
     leaves = [leaf.detach() for leaf in (*leaves[:2], torch.ones_like(leaves[2]))]
-    kept = [graph_attention(*leaves, pattern, dropout_p=0.4, backend="blocks") for _ in range(1000)]
     present = graph_attention(*leaves, pattern, backend="reference")
-    torch.testing.assert_close(torch.stack(kept).mean(dim=0), present, atol=0.15, rtol=0.0)
+    # Every head draws for itself.
+    leaves = [leaf.repeat(1, 100, 1) for leaf in leaves]
+    kept = [graph_attention(*leaves, pattern, dropout_p=0.4, backend="blocks") for _ in range(10)]
+    mean = torch.stack(kept).unflatten(2, (100, 2)).mean(dim=(0, 2))
+    torch.testing.assert_close(mean, present, atol=0.15, rtol=0.0)
 
 
 @pytest.mark.parametrize("kind", PATTERNS)
