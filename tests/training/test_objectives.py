@@ -5,11 +5,21 @@ from dataclasses import dataclass
 import pytest
 import torch
 from torch import nn
+from torch_geometric.data import Batch, Data
 
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module
+from tg_mlc.data import from_arrays
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.graphs import edgeless, fully_connected
 from tg_mlc.losses import focal_loss, lamp_loss
 from tg_mlc.metrics import macro_roc_auc
-from tg_mlc.training import BinaryObjective, MultiLabelModule, Objective, fit
+from tg_mlc.models import LaMP
+from tg_mlc.nn.encoders import VectorEncoder
+from tg_mlc.papers import LabelSequenceObjective, UnrolledObjective, energy_network, gaml, pooled_mlp, seq2seq
+from tg_mlc.saving.inference import scores_of
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, Objective, fit, seed_everything
+from tg_mlc.training.module import without_given
+from tg_mlc.training.objectives import reveal
 
 
 @dataclass(frozen=True)
@@ -135,3 +145,218 @@ def test_the_name_of_an_objective_of_another_module_is_refused():
     with pytest.raises(ValueError, match=r"a name of its own.*objectives\.BinaryObjective"):
         type("BinaryObjective", (Ranks,), {})
     assert type(make_module().objective) is BinaryObjective
+
+
+NAN = float("nan")
+
+
+def batch_of(y: torch.Tensor) -> Batch:
+    return Batch.from_data_list([Data(x=torch.randn(1, 4), y=row) for row in y.split(1)])
+
+
+def lamp(graph=fully_connected, **options) -> LaMP:
+    return LaMP(VectorEncoder(4, 8), graph(LABELS), num_feature_layers=0, heads=2, **options)
+
+
+def test_random_labels_are_revealed_up_to_a_share():
+    torch.manual_seed(0)
+    y = torch.randint(2, (2000, 20)).float()
+    y[:, 0] = NAN
+    batch = batch_of(y)
+    shown = reveal(batch, 0.6)
+    given, open_ = ~shown.given.isnan(), ~shown.y.isnan()
+    assert torch.equal(given ^ open_, ~y.isnan())  # every label with a value is on one side
+    assert torch.equal(shown.given[given], y[given])
+    assert torch.equal(shown.y[open_], y[open_])
+    shares = given[:, 1:].float().mean(dim=1)
+    assert abs(shares.mean() - 0.3) < 0.02
+    assert shares.min() == 0.0
+    assert 0.6 < shares.max() < 1.0
+    assert torch.equal(batch.y.isnan(), y.isnan())
+    assert "given" not in batch
+
+
+def test_labels_that_are_given_stay_given():
+    torch.manual_seed(0)
+    batch = batch_of(torch.tensor([[1.0, 0.0, 1.0]]).repeat(200, 1))
+    batch.given = torch.tensor([[NAN, NAN, 1.0]]).repeat(200, 1)
+    open_ = without_given(lamp(given_labels=True), batch)  # as modules train
+    torch.testing.assert_close(reveal(open_, 0.0).given, batch.given, equal_nan=True)
+    shown = reveal(open_, 0.9)
+    assert shown.given[:, 2].eq(1.0).all()
+    assert shown.y[:, 2].isnan().all()
+    assert not shown.given[:, :2].isnan().all()
+
+
+def test_masks_follow_the_seed():
+    batch = batch_of(torch.randint(2, (8, 3)).float())
+    masks = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        masks.append(reveal(batch, 0.9).given.isnan())
+    assert torch.equal(masks[0], masks[1])
+    assert not torch.equal(masks[0], masks[2])
+
+
+def test_given_labels_are_no_targets_and_no_predictions():
+    model, batch = lamp(given_labels=True), batch_of(torch.tensor([[1.0, 0.0, NAN], [1.0, 1.0, 0.0]]))
+    assert without_given(model, batch) is batch
+    batch.given = torch.tensor([[1.0, NAN, NAN], [NAN, 0.0, NAN]])
+    open_ = without_given(model, batch).y
+    torch.testing.assert_close(open_, torch.tensor([[NAN, 0.0, NAN], [1.0, NAN, 0.0]]), equal_nan=True)
+
+    class Half(BinaryObjective):
+        def scores(self, model, batch):
+            return torch.full((2, 3), 0.5)
+
+    assert scores_of(Half(), model, batch).tolist() == [[1.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
+
+
+def test_a_model_without_known_labels_is_not_trained_with_them():
+    with pytest.raises(ValueError, match=r"takes known labels for max_given > 0.*got GINE\); set max_given=0\.0"):
+        make_module(GINE, objective=BinaryObjective(max_given=0.5))
+    with pytest.raises(ValueError, match=r"'max_given' to be a number in \[0, 1\)"):
+        BinaryObjective(max_given=1.0)
+
+
+def test_the_loss_is_that_of_labels_that_are_not_revealed():
+    model = lamp(given_labels=True).eval()
+    batch = batch_of(torch.randint(2, (16, 3)).float())
+    torch.manual_seed(0)
+    loss = BinaryObjective(0.3, max_given=0.7).training_loss(model, batch)
+    torch.manual_seed(0)
+    assert torch.equal(loss, BinaryObjective(0.3).loss(model, reveal(batch, 0.7)))
+    assert not torch.equal(loss, BinaryObjective(0.3).loss(model, batch))
+
+
+def test_validation_samples_are_given_labels_too_the_same_in_every_epoch():
+    objective, batch = BinaryObjective(max_given=0.75), batch_of(torch.randint(2, (64, 3)).float())
+    shown = objective.validation_batch(batch, 0)
+    before = torch.random.get_rng_state()
+    again = objective.validation_batch(batch, 0)
+    assert torch.equal(torch.random.get_rng_state(), before)  # training draws what it would draw without validation
+    torch.testing.assert_close(again.given, shown.given, equal_nan=True)
+    assert not shown.given.isnan().all()
+    assert not torch.equal(objective.validation_batch(batch, 1).given.isnan(), shown.given.isnan())
+    assert BinaryObjective().validation_batch(batch, 0) is batch
+
+
+def test_validation_samples_that_say_what_is_known_are_given_nothing_else():
+    batch = batch_of(torch.randint(2, (64, 3)).float())
+    batch.given = torch.full_like(batch.y, NAN)
+    assert BinaryObjective(max_given=0.75).validation_batch(batch, 0) is batch
+
+
+def test_validation_scores_what_is_not_given():
+    module = MultiLabelModule(lamp(given_labels=True), LABELS, BinaryObjective(max_given=0.75)).eval()
+    batch = batch_of(torch.randint(2, (64, 3)).float())
+    module.validation_step(batch, 0)
+    y, scores, _, num_open = module._validated[0]
+    shown = module.objective.validation_batch(batch, 0)
+    torch.testing.assert_close(y, shown.y, equal_nan=True)
+    assert num_open.item() == (~shown.y.isnan()).sum() < y.numel()
+    torch.testing.assert_close(scores, module.objective.scores(module.model, shown))
+
+
+def twins(num_samples: int = 64) -> Batch:
+    """Samples whose two labels are the same coin toss, of which the inputs tell nothing."""
+    coin = torch.randint(2, (num_samples, 1)).float().expand(-1, 2)
+    return Batch.from_data_list([Data(x=torch.ones(1, 1), y=y) for y in coin.split(1)])
+
+
+@pytest.mark.filterwarnings("ignore:What is known")
+@pytest.mark.parametrize("graph", [fully_connected, edgeless])
+def test_messages_carry_what_is_known(graph):
+    torch.manual_seed(0)
+    options = {"num_feature_layers": 0, "num_steps": 1, "heads": 1, "dropout": 0.0, "given_labels": True}
+    model, batch = LaMP(VectorEncoder(1, 8), graph(2), **options), twins()
+    module = MultiLabelModule(model, ["a", "b"], BinaryObjective(max_given=0.75))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(60):
+        optimizer.zero_grad()
+        module.objective.training_loss(model, batch).backward()
+        optimizer.step()
+    module.eval()
+    alone = module.predict_step(batch)
+    batch.given = torch.where(torch.tensor([True, False]), batch.y, NAN)
+    scores = module.predict_step(batch)
+    assert torch.equal(scores[:, 0], batch.y[:, 0])
+    if graph is edgeless:
+        assert torch.equal(scores[:, 1], alone[:, 1])
+    else:
+        assert ((alone[:, 1] > 0.2) & (alone[:, 1] < 0.8)).all()
+        assert torch.equal(scores[:, 1] > 0.5, batch.y[:, 1] > 0)
+
+
+@pytest.mark.parametrize(
+    ("build", "objective"),
+    [
+        (pooled_mlp, BinaryObjective),
+        (gaml, BinaryObjective),
+        (seq2seq, LabelSequenceObjective),
+        (energy_network, UnrolledObjective),
+    ],
+)
+def test_models_without_label_graphs_use_what_is_known(build, objective):
+    torch.manual_seed(0)
+    train = from_arrays(torch.ones(64, 2), twins().y, label_names=["a", "b"], kind="vector")
+    options = {"channels": 16, "dropout": 0.0, "given_labels": True, "input_dropout": 0.0, "num_components": 1}
+    model = build(train, edgeless(2), False, **options)
+    module = MultiLabelModule(model, ["a", "b"], objective(max_given=0.75))
+    batch = Batch.from_data_list(list(train))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(100):
+        optimizer.zero_grad()
+        module.objective.training_loss(model, batch).backward()
+        optimizer.step()
+    module.eval()
+    batch.given = torch.where(torch.tensor([True, False]), batch.y, NAN)
+    assert torch.equal(module.predict_step(batch)[:, 1] > 0.5, batch.y[:, 1] > 0)
+
+
+def test_samples_bring_them_along_to_training_and_prediction(tmp_path, dataset, split):
+    y = torch.cat([data.y for data in dataset])
+    given = torch.where(torch.arange(3) == 1, y, NAN)
+    seed_everything(0, verbose=False)
+    module = MultiLabelModule(lamp(given_labels=True), LABELS, BinaryObjective(max_given=0.5))
+    vectors = from_arrays(torch.randn(len(y), 4), y, label_names=LABELS, kind="vector")
+    data = MultiLabelDataModule(with_attribute(vectors, "given", given), split, batch_size=16)
+    result = fit(module, data, tmp_path, max_epochs=1, monitor="val/loss", logger=False)
+    scores = result.predict(data.test_dataloader())
+    expected = given[split.test]
+    assert torch.equal(scores[~expected.isnan()], expected[~expected.isnan()])
+    assert ((scores[:, 0] > 0) & (scores[:, 0] < 1)).all()
+
+
+def test_what_is_given_in_validation_is_not_scored(batch):
+    module = make_module(Takes)
+    batch.given = torch.where(torch.arange(3) == 1, batch.y, NAN)
+    module.validation_step(batch, 0)
+    y, _, _, num_known = module._validated[0]
+    assert y[:, 1].isnan().all()
+    assert num_known.item() == (~batch.y[:, [0, 2]].isnan()).sum()
+
+
+class Takes(GINE):
+    """A model of another kind that says it takes known labels."""
+
+    takes_given_labels = True
+
+
+def test_masks_are_the_same_after_resuming(tmp_path, dataset, split):
+    y = torch.cat([data.y for data in dataset])
+    vectors = from_arrays(torch.randn(len(y), 4), y, label_names=LABELS, kind="vector")
+    data = MultiLabelDataModule(vectors, split, batch_size=16)
+
+    def train(folder, epochs, **options):
+        seed_everything(0, verbose=False)
+        # Without dropout, masks are all that is random.
+        module = MultiLabelModule(lamp(given_labels=True, dropout=0.0), LABELS, BinaryObjective(max_given=0.75))
+        options = {"max_epochs": epochs, "patience": None, "logger": False, **options}
+        return torch.load(fit(module, data, tmp_path / folder, **options).last_checkpoint, weights_only=True)
+
+    straight = train("straight", 3)["state_dict"]
+    train("stopped", 2)
+    resumed = train("stopped", 3, resume=True)["state_dict"]
+    for name, weight in straight.items():
+        assert torch.equal(torch.as_tensor(resumed[name]), torch.as_tensor(weight)), name
