@@ -9,14 +9,17 @@ import torch
 
 from tests.papers.convert.released import Config, random_state
 from tests.snippets import ROOT, python_blocks
+from tg_mlc.stacking import folds
 
 PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md"))
 
 
 @pytest.fixture
 def _readers_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a page takes for granted: a checkpoint in the working folder."""
+    """What a page takes for granted: a checkpoint in the working folder; and no more training than it takes to run."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(folds, "MAX_EPOCHS", 3)
+    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
     torch.save(random_state(Config()), "model.chkpt")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.snippets import ROOT, python_blocks
 from tg_mlc import cli
+from tg_mlc.stacking import folds
 
 PAGE = "docs/command_line.md"
 [TRANSCRIPT] = re.findall(r"^```console\n(.*?)^```", (ROOT / PAGE).read_text(), re.DOTALL | re.MULTILINE)
@@ -22,6 +23,8 @@ def without_numbers(text):
 def test_the_transcript_is_what_the_commands_print(tmp_path, monkeypatch, capsys):
     pytest.importorskip("rdkit")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(folds, "MAX_EPOCHS", 3)
+    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
     exec(python_blocks(PAGE)[0], {})
     entries = re.findall(r"^\$ tg-mlc (.*)\n((?:[^$].*\n)*)", TRANSCRIPT, re.MULTILINE)
     assert len(entries) == 6
