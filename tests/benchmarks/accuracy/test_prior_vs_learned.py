@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -271,7 +272,7 @@ def test_molecules_end_to_end(
     result = json.loads((own_runs / "prior_vs_learned-nci-random.json").read_text())
     assert result["seeds"] == [10, 11]
     assert len(result["runs"]) == 4
-    assert result["environment"]["versions"]["torch"] == torch.__version__
+    assert result["environment"]["versions"]["torch"] == version("torch")
     assert "| LaMP complete | LaMP edgeless | macro ROC-AUC |" in capsys.readouterr().out
 
 
