@@ -34,6 +34,6 @@ def test_both_tables_have_all_rows() -> None:
 
 @pytest.mark.parametrize(("num_seeds", "added"), [(1, "+0.020"), (3, "+0.030")])
 def test_what_is_added_is_tested_if_there_are_several_seeds(num_seeds: int, added: str) -> None:
-    (line,) = (line for line in section(result(num_seeds)) if "regressions and label propagation adds" in line)
+    (line,) = (line for line in section(result(num_seeds)) if "regressions and label propagation: at" in line)
     assert f"at 10% micro F1 {added}, macro F1 {added}" in line
     assert ("p =" in line or "p <" in line) == (num_seeds > 1)
