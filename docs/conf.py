@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import tg_mlc
 
 project = "tg_mlc"
@@ -32,3 +34,8 @@ napoleon_custom_sections = [("Shapes", "notes_style")]
 
 html_theme = "furo"
 html_title = f"tg_mlc {release}"
+
+
+def setup(app: Any) -> None:
+    """Leaves out the methods that scikit-learn adds to every estimator, whose docstrings link to its own pages."""
+    app.connect("autodoc-skip-member", lambda app, what, name, *rest: name.endswith("_request") or None)

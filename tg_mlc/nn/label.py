@@ -50,7 +50,7 @@ class LabelToLabelConv(AttentionConv):
         \mathbf{u}_i^{\prime} = \mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)
 
     Args:
-        channels, heads, **kwargs: As in :class:`FeatureToLabelConv`.
+        channels, heads, kwargs: As in :class:`FeatureToLabelConv`.
 
     Shapes:
         - **input:** label states :math:`(B \cdot L, d)`, edges among the labels of a sample

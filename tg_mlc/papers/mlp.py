@@ -205,7 +205,7 @@ def binary_relevance(
     """Builds a :class:`BinaryRelevance` for the inputs of a data set. Words of sequences count as those of bags.
 
     Args:
-        train, label_graph, frequency_strength, **inputs: As in :func:`pooled_mlp`.
+        train, label_graph, frequency_strength, inputs: As in :func:`pooled_mlp`.
         node_messages (bool, optional): Ignored, because there are no messages. (default: :obj:`False`)
         channels (int, optional): Size of the hidden layer, :obj:`None` for a linear model. (default: :obj:`64`)
         dropout, given_labels (optional): As in :class:`BinaryRelevance`.

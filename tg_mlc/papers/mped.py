@@ -79,7 +79,7 @@ def graph2graph(
     :func:`~tg_mlc.papers.mped` with MLPs of hidden size :math:`d`.
 
     Args:
-        train, label_graph, node_messages, channels, **kwargs: As there.
+        train, label_graph, node_messages, channels, kwargs: As there.
     """
     return mped(train, label_graph, node_messages, channels=channels, **{"mlp_channels": channels, **kwargs})
 
@@ -144,7 +144,7 @@ def graph2graph_autoregressive(
     :func:`~tg_mlc.papers.mped_autoregressive` with MLPs of hidden size :math:`d`.
 
     Args:
-        train, label_graph, node_messages, channels, **kwargs: As there.
+        train, label_graph, node_messages, channels, kwargs: As there.
     """
     options = {"mlp_channels": channels, **kwargs}
     return mped_autoregressive(train, label_graph, node_messages, channels=channels, **options)

@@ -34,7 +34,7 @@ def seq2seq(
     :class:`~tg_mlc.papers.decoders.RecurrentDecoder`).
 
     Args:
-        train, label_graph, label_order, **kwargs: As in :func:`~tg_mlc.papers.mped_autoregressive`.
+        train, label_graph, label_order, kwargs: As in :func:`~tg_mlc.papers.mped_autoregressive`.
         node_messages (bool, optional): If set to :obj:`False`, there is no GRU over the components, which stands in
             place of messages among them. (default: :obj:`True`)
         channels (int, optional): Size :math:`d` of all states, an even number; the Graph2Graph paper takes 512.

@@ -318,7 +318,7 @@ def energy_network(
     """Builds a :class:`SPEN` or an :class:`InfNet` for the inputs of a data set.
 
     Args:
-        train, label_graph, node_messages, channels, frequency_strength, **inputs: As in
+        train, label_graph, node_messages, channels, frequency_strength, inputs: As in
             :func:`~tg_mlc.papers.pooled_mlp`.
         inference (str, optional): :obj:`"steps"` for :class:`SPEN`, :obj:`"network"` for :class:`InfNet`.
             (default: :obj:`"steps"`)

@@ -209,7 +209,7 @@ class TimeAttention(nn.Module):
 
     Args:
         num_labels (int): Number of labels :math:`L`.
-        num_entities, channels, num_layers, window, **block: As in :class:`LANET`.
+        num_entities, channels, num_layers, window, block: As in :class:`LANET`.
     """
 
     def __init__(
