@@ -5,7 +5,7 @@ At the top are :class:`LabelMessagePassing`, :class:`LabelHead` and :class:`Labe
 helps, :func:`load` to predict with a saved model, and :func:`set_backend`. The rooms are imported one by one, so that
 ``import tg_mlc`` stays light:
 
-* :mod:`tg_mlc.inputs`: kinds of inputs (words, vectors, molecules, DNA), each in one file.
+* :mod:`tg_mlc.inputs`: kinds of inputs (words, vectors, embeddings, molecules, DNA), each in one file.
 * :mod:`tg_mlc.data`: data sets of your own, samples and splits; :mod:`tg_mlc.datasets`: published ones.
 * :mod:`tg_mlc.graphs`: label graphs.
 * :mod:`tg_mlc.ops`: the attention operator and its backends.

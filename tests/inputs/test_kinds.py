@@ -40,7 +40,9 @@ def test_samples_are_of_one_kind():
     assert [kind_of(dataset) for dataset in (TEXTS, ROWS, LETTERS)] == [Words, Vectors, DNA]
     pytest.importorskip("rdkit")
     assert kind_of(MoleculeDataset.from_smiles(["C"], [[1]])) is Molecules
-    with pytest.raises(ValueError, match=r"one of the kinds \['Words', 'Vectors', 'Molecules', 'DNA'\] \(got Planted"):
+    with pytest.raises(
+        ValueError, match=r"one of the kinds \['Embeddings', 'Words', 'Vectors', 'Molecules', 'DNA'\] \(got Planted"
+    ):
         kind_of(Planted())
 
 

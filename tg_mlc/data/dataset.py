@@ -29,7 +29,8 @@ class MultiLabelDataset(InMemoryDataset):
         label_names (list[str]): The name of each label, in the order of the columns of ``y``.
         kind (str, optional): What the input of a sample is, for tables of features: :obj:`"bag"` (the numbers of its
             words ``x`` of shape ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"` (``x`` of
-            shape ``[1, num_inputs]``) or :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``).
+            shape ``[1, num_inputs]``), :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``) or
+            :obj:`"embeddings"` (several vectors, ``x`` of shape ``[n, num_inputs]``).
         feature_names (list[str], optional): The words of the vocabulary, or the names of a vector's entries.
         num_inputs (int, optional): The size of the vocabulary, or of a vector.
         schema (Schema, optional): What the columns of the table are that the samples were made of.

@@ -15,7 +15,7 @@ from tg_mlc.data.samples import Samples
 
 
 class Tokens(NamedTuple):
-    """Sequences of token ids, one after another: sample :obj:`i` is ``ids[ptr[i]:ptr[i + 1]]``."""
+    """Sequences of token ids, or of vectors, one after another: sample :obj:`i` is ``ids[ptr[i]:ptr[i + 1]]``."""
 
     ids: np.ndarray
     ptr: np.ndarray
@@ -31,7 +31,7 @@ class Tokens(NamedTuple):
 class Records(NamedTuple):
     """The samples of a table of features: what every reader of such tables returns."""
 
-    x: sp.csr_array | np.ndarray | Tokens  #: bags ``[N, num_words]``, vectors ``[N, F]``, or sequences
+    x: sp.csr_array | np.ndarray | Tokens  #: bags ``[N, num_words]``, vectors ``[N, F]``, sequences or matrices
     y: sp.csr_array | np.ndarray  #: labels ``[N, L]``: 0, 1 or NaN
     label_names: list[str]
     feature_names: list[str] | None = None  #: the words of the vocabulary, or the names of a vector's entries
@@ -40,16 +40,17 @@ class Records(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The :obj:`kind` of the data set: bags, vectors or sequences, by the type of :obj:`x`."""
+        """The :obj:`kind` of the data set: bags, vectors, sequences or embeddings, by the type of :obj:`x`."""
         if isinstance(self.x, Tokens):
-            return "sequence"
+            return "sequence" if self.x.ids.ndim == 1 else "embeddings"
         return "bag" if sp.issparse(self.x) else "vector"
 
     def to_samples(self) -> Samples:
         """The samples in PyG's collated form.
 
         A bag has the numbers of its words as ``x`` of shape ``[n]`` and, unless all its entries are 1, their values as
-        ``weight``; a vector is ``x`` of shape ``[1, F]``; a sequence has its words in order as ``x`` of shape ``[n]``.
+        ``weight``; a vector is ``x`` of shape ``[1, F]``; a sequence has its words in order as ``x`` of shape ``[n]``;
+        embeddings are ``x`` of shape ``[n, F]``.
         """
         dense = sp.csr_array(self.y).toarray() if sp.issparse(self.y) else self.y
         y = torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
@@ -62,8 +63,8 @@ class Records(NamedTuple):
 
     def _inputs(self, each: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         if isinstance(self.x, Tokens):
-            ids, ptr = (torch.from_numpy(np.asarray(part, dtype=np.int64)) for part in self.x)
-            return {"x": ids}, ptr
+            ids = np.asarray(self.x.ids, dtype=np.int64 if self.x.ids.ndim == 1 else np.float32)
+            return {"x": torch.from_numpy(ids)}, torch.from_numpy(np.asarray(self.x.ptr, dtype=np.int64))
         if not sp.issparse(self.x):
             return {"x": torch.from_numpy(np.ascontiguousarray(self.x, dtype=np.float32))}, each
         bags = sp.csr_array(self.x)
@@ -74,8 +75,8 @@ class Records(NamedTuple):
         return attributes, torch.from_numpy(bags.indptr.astype(np.int64))
 
     def _num_features(self) -> int:
-        if not isinstance(self.x, Tokens):
-            return int(self.x.shape[1])
+        if not isinstance(self.x, Tokens) or self.x.ids.ndim == 2:
+            return int((self.x.ids if isinstance(self.x, Tokens) else self.x).shape[1])
         if self.feature_names is not None:
             return len(self.feature_names)
         return int(self.x.ids.max()) + 1 if self.x.ids.size else 0

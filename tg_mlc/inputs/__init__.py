@@ -1,6 +1,7 @@
 """Kinds of input: recognised, read, fitted to training samples, encoded and named, each in one file."""
 
 from tg_mlc.inputs.dna import DNA
+from tg_mlc.inputs.embeddings import Embeddings
 from tg_mlc.inputs.kind import InputKind
 from tg_mlc.inputs.kinds import input_encoder, kind_of
 from tg_mlc.inputs.molecules import Molecules
@@ -14,6 +15,7 @@ from tg_mlc.inputs.words import Words
 __all__ = [
     "DNA",
     "Chain",
+    "Embeddings",
     "Fingerprint",
     "InputKind",
     "MoleculeDescriptors",

@@ -40,7 +40,8 @@ def from_arrays(
 
     Args:
         X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse, pandas or polars) with one row per
-            sample, or a list (or column of a data frame) of lists of words; words are strings, or numbers from 0 that
+            sample, a list (or column of a data frame) of matrices with one row for each vector of a sample, as a
+            pretrained encoder makes of its tokens, or of lists of words; words are strings, or numbers from 0 that
             are taken as they are. Lists of whole numbers that are all of one length may be either, and need
             :obj:`kind`. Columns of strings (or categories) in a data frame become columns of 0 and 1, one for each
             value, as in :func:`from_csv`.
@@ -55,7 +56,8 @@ def from_arrays(
             and are left out of a bag.
             (default: the columns of a data frame, or the words that occur, the most frequent first)
         kind (str, optional): What an input is: :obj:`"bag"` (words with weights, in no order; of lists of words, which
-            ones are present), :obj:`"vector"`, or :obj:`"sequence"` (words in order).
+            ones are present), :obj:`"vector"`, :obj:`"embeddings"` (several vectors), or :obj:`"sequence"` (words in
+            order).
             (default: inferred where it can be, and the choice printed)
         train (array, optional): Rows of the training part, or a mask; the vocabulary is taken from these alone.
             (default: :obj:`None`)

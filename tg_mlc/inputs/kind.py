@@ -163,6 +163,18 @@ class InputKind(Preprocessor):
         """
 
     @classmethod
+    def listed(cls, X: Any, form: str) -> list[Any]:
+        """Raw inputs one by one, for estimators, of kinds that are not rows of a matrix.
+
+        Raises:
+            ValueError: If they are none.
+        """
+        texts = as_texts(X)
+        if texts is None:
+            raise ValueError(f"Expected a list or column of strings for inputs '{form}' (got {X!r:.60})")
+        return texts
+
+    @classmethod
     def split(cls, raw: Any) -> Any:
         """Raw inputs in the form that :meth:`read` takes."""
         return raw
@@ -336,6 +348,21 @@ class InputKind(Preprocessor):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.label_names)} labels)"
+
+
+def as_texts(X: Any) -> list[Any] | None:
+    """A list of texts or of lists of words, also in a data frame's only column; :obj:`None` for anything else."""
+    values = as_list(X[X.columns[0]] if len(getattr(X, "columns", ())) == 1 else X)
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind == "U":
+        values = values.tolist()
+    if not isinstance(values, list) or not values:
+        return None
+    are_texts = (
+        isinstance(value, str)
+        or (isinstance(value, (list, tuple)) and bool(value) and all(isinstance(word, str) for word in value))
+        for value in values
+    )
+    return values if all(are_texts) else None
 
 
 def check_container(raw: Any) -> None:

@@ -9,19 +9,20 @@ import numpy as np
 import scipy.sparse as sp
 from torch import nn
 
-from tg_mlc._numbers import as_list, is_blank
+from tg_mlc._numbers import is_blank
 from tg_mlc._options import check_choice
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.inputs.dna import DNA
-from tg_mlc.inputs.kind import EncoderOptions, InputKind, View
+from tg_mlc.inputs.embeddings import Embeddings
+from tg_mlc.inputs.kind import EncoderOptions, InputKind, View, as_texts
 from tg_mlc.inputs.molecules import Molecules
 from tg_mlc.inputs.schema import Schema, texts_of
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 
 #: All kinds of input, special ones after general ones.
-KINDS: list[type[InputKind]] = [Words, Vectors, Molecules, DNA]
+KINDS: list[type[InputKind]] = [Embeddings, Words, Vectors, Molecules, DNA]
 
 
 def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
@@ -71,10 +72,12 @@ def kind_of_form(form: str) -> type[InputKind]:
 
 
 def infer_form(X: Any) -> str:
-    """The form of raw inputs: a sparse matrix holds bags of words, a dense one vectors; strings are SMILES if all are
-    molecules, and texts if at most half are.
+    """The form of raw inputs: a sparse matrix holds bags of words, a dense one vectors, several matrices embeddings;
+    strings are SMILES if all are molecules, and texts if at most half are.
     """
     texts = as_texts(X)
+    if texts is None and Embeddings.recognise(X) is not None:
+        return "embeddings"
     if texts is None:
         return "bags" if sp.issparse(X) else "vectors"
     return "smiles" if Molecules.claims(texts) else "texts"
@@ -96,21 +99,6 @@ def _claims(kind: type[InputKind], texts: Sequence[str]) -> bool:
         return kind.claims(texts)
     except ValueError:  # of most texts, not all
         return True
-
-
-def as_texts(X: Any) -> list[Any] | None:
-    """A list of texts or of lists of words, also in a data frame's only column; :obj:`None` for anything else."""
-    values = as_list(X[X.columns[0]] if len(getattr(X, "columns", ())) == 1 else X)
-    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind == "U":
-        values = values.tolist()
-    if not isinstance(values, list) or not values:
-        return None
-    are_texts = (
-        isinstance(value, str)
-        or (isinstance(value, (list, tuple)) and bool(value) and all(isinstance(word, str) for word in value))
-        for value in values
-    )
-    return values if all(are_texts) else None
 
 
 def views_of(dataset: MultiLabelDataset) -> dict[str, View]:

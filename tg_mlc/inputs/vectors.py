@@ -38,7 +38,7 @@ class Scaled(View):
 
     def fit(self, dataset: MultiLabelDataset) -> Self:
         """Learns from training samples."""
-        x = dataset.rows("x")
+        x = self._rows(dataset)
         self.fill = x.nanmean(dim=0).nan_to_num()
         self.scaler = self._scaler(x.size(1)).fit(self._whole(x))
         if self.scaling == "centred" and isinstance(self.scaler, StandardScaler):
@@ -48,7 +48,7 @@ class Scaled(View):
 
     def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
         """Features :math:`(N, F)` of any samples."""
-        x: Tensor = self.scaler(self._whole(dataset.rows("x")))
+        x: Tensor = self.scaler(self._whole(self._rows(dataset)))
         scaled: np.ndarray = (x / math.sqrt(x.size(1)) if self.scaling == "quantile" else x).numpy()
         return scaled
 
@@ -62,6 +62,9 @@ class Scaled(View):
         self.scaler = self._scaler(len(self.fill))
         self.scaler.load_state_dict(state["scaler"])
         return self
+
+    def _rows(self, dataset: MultiLabelDataset) -> Tensor:
+        return dataset.rows("x")
 
     def _whole(self, x: Tensor) -> Tensor:
         return torch.where(x.isnan(), self.fill, x)

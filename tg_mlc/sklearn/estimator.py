@@ -19,7 +19,7 @@ from typing_extensions import Self
 
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.inputs.kinds import KINDS, as_texts, infer_form, kind_of_form
+from tg_mlc.inputs.kinds import KINDS, infer_form, kind_of_form
 from tg_mlc.inputs.schema import Schema, cells_of, is_dense_frame, is_mixed_frame
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
@@ -111,12 +111,10 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
         return self._read_inputs(X, reset=True)
 
     def _read_inputs(self, X: Any, *, reset: bool = False) -> Any:
-        """Texts, or a matrix with columns of 0 and 1 for the values of nominal columns of a data frame."""
-        if not kind_of_form(self.inputs_).forms[self.inputs_].is_matrix:
-            texts = as_texts(X)
-            if texts is None:
-                raise ValueError(f"Expected a list or column of strings for inputs '{self.inputs_}' (got {X!r:.60})")
-            return texts
+        """Inputs one by one, or a matrix with columns of 0 and 1 for the values of nominal columns of a data frame."""
+        kind = kind_of_form(self.inputs_)
+        if not kind.forms[self.inputs_].is_matrix:
+            return kind.listed(X, self.inputs_)
         if reset:
             schema = Schema.infer(cells_of(X), {}) if is_dense_frame(X) else None
             same = schema is None or (

@@ -11,6 +11,7 @@ from torch_geometric.nn import Linear
 from torch_geometric.utils.smiles import e_map, x_map
 
 from tg_mlc.nn.encoders.components import Components, check_columns, ptr_of
+from tg_mlc.ops.dropout import dropout
 
 
 class CategoricalEmbedding(nn.Module):
@@ -84,6 +85,8 @@ class NodeEncoder(nn.Module):
     Args:
         in_channels (int): Size of a node's features, or :obj:`-1` to take it from the first input.
         channels (int): Size :math:`d` of a state.
+        scaling (torch.nn.Module, optional): Applied to the features first. (default: :obj:`None`)
+        dropout (float, optional): Dropout on the scaled features. (default: :obj:`0.0`)
 
     Shapes:
         - **input:** a batch with features :obj:`x` of shape :math:`(N, F)`; the edges among nodes, if there are any, as
@@ -97,13 +100,17 @@ class NodeEncoder(nn.Module):
 
     edge_dim: int | None = None
 
-    def __init__(self, in_channels: int, channels: int) -> None:
+    def __init__(
+        self, in_channels: int, channels: int, *, scaling: nn.Module | None = None, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.channels = channels
+        self.scaling = nn.Identity() if scaling is None else scaling
+        self.dropout = dropout
         self.lin = Linear(in_channels, channels)
 
     def forward(self, data: Data) -> Components:
         """Encodes the nodes of a batch."""
         check_columns(data.x, self.lin.in_channels, "features 'x'")
-        x: Tensor = self.lin(data.x)
+        x: Tensor = self.lin(dropout(self.scaling(data.x), self.dropout, self.training))
         return Components(x, ptr_of(data), data.get("edge_index"), to_label=data.get("to_label"))

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import tg_mlc
+from tg_mlc.data import from_arrays, stratified_split
+from tg_mlc.inputs import Embeddings, kind_of
+from tg_mlc.inputs.embeddings import Pooled
+from tg_mlc.inputs.kinds import infer_form
+from tg_mlc.sklearn import AutoClassifier, LaMPClassifier
+
+SIZE, NAMES = 4, ["red", "round"]
+
+
+def planted(num_samples: int = 80) -> tuple[list[np.ndarray], np.ndarray]:
+    """Samples of 2 to 5 vectors, of which one carries an entry of 3 for each label of the sample."""
+    draw = np.random.default_rng(0)
+    y = (draw.random((num_samples, 2)) < 0.5).astype(np.float32)
+    X = [draw.normal(size=(draw.integers(2, 6), SIZE)).astype(np.float32) for _ in range(num_samples)]
+    for rows, labels in zip(X, y, strict=True):
+        rows[draw.integers(len(rows)), :2] += 3 * labels
+    return X, y
+
+
+X, Y = planted()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [X, tuple(X), [torch.from_numpy(x) for x in X], [x.tolist() for x in X], pd.Series(X), pd.DataFrame({"x": X})["x"]],
+    ids=["arrays", "tuple", "tensors", "lists", "series", "column"],
+)
+def test_matrices_of_several_lengths_become_samples(given):
+    dataset = from_arrays(given, Y, NAMES)
+    assert (dataset.kind, dataset.num_inputs, kind_of(dataset)) == ("embeddings", SIZE, Embeddings)
+    assert all(np.array_equal(data.x, x) for data, x in zip(dataset, X, strict=True))
+    assert infer_form(given) == "embeddings"
+
+
+def test_an_array_of_three_dimensions_is_as_many_matrices():
+    stacked = np.stack([x[:2] for x in X])
+    assert from_arrays(stacked, Y, NAMES)[3].x.tolist() == stacked[3].tolist()
+    assert from_arrays(torch.from_numpy(stacked), Y, NAMES)[3].x.tolist() == stacked[3].tolist()
+
+
+@pytest.mark.parametrize(
+    "rows", [np.eye(3), [[0.5, 1.0]] * 3, [np.array([0.5, 1.0])] * 3], ids=["matrix", "lists", "1-d"]
+)
+def test_rows_of_numbers_stay_vectors(rows):
+    assert from_arrays(rows, Y[:3], NAMES).kind == "vector"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "got"),
+    [
+        (np.zeros((2, 3)), r"\[2, 3\]"),
+        (np.zeros((0, SIZE)), r"\[0, 4\]"),
+        (np.zeros(SIZE), r"\[4\]"),
+        (np.full((1, SIZE), np.nan), "nan"),
+        (np.full((1, SIZE), 1e300), "inf"),
+        ("text", "shape"),
+        (None, "shape"),
+        ([[1.0], [1.0, 2.0]], "several lengths"),
+    ],
+    ids=["size", "empty", "one-dimensional", "missing", "too large", "text", "none", "ragged"],
+)
+def test_what_is_no_such_matrix_is_refused_by_row(wrong, got):
+    with pytest.raises(ValueError, match=rf"\[num_vectors, 4\] of finite numbers.*{got}.* in row 2"):
+        from_arrays([X[0], X[1], wrong], Y[:3], NAMES)
+
+
+def test_views_pool_the_vectors_of_a_sample():
+    dataset = from_arrays(X, Y, NAMES)
+    pooled = Pooled("standard").fit(dataset).matrix(dataset)
+    expected = np.stack([np.concatenate([x.mean(axis=0), x.max(axis=0)]) for x in X])
+    expected = (expected - expected.mean(axis=0)) / expected.std(axis=0) / np.sqrt(2 * SIZE)
+    np.testing.assert_allclose(pooled, expected, atol=1e-5)
+    part = dataset[[5, 3]]
+    np.testing.assert_allclose(Pooled("standard").fit(dataset).matrix(part), pooled[[5, 3]], atol=1e-6)
+
+
+def test_the_estimator_learns_them_and_is_saved(tmp_path):
+    classifier = LaMPClassifier(base_scores=None, max_epochs=25, random_state=0, learning_rate=1e-2)
+    classifier.fit(X[:60], Y[:60])
+    assert classifier.inputs_ == "embeddings"
+    scores = classifier.predict_proba(X[60:])
+    assert ((scores > 0.5) == Y[60:]).mean() > 0.8
+    classifier.save(tmp_path / "model")
+    predictor = tg_mlc.load(tmp_path / "model")
+    np.testing.assert_allclose(predictor.scores(X[60:]), scores, atol=1e-6)
+    np.testing.assert_allclose(predictor.scores(X[60:61]), scores[:1], atol=1e-5)  # a batch equals its samples
+    with pytest.warns(UserWarning, match="2 inputs cannot be read, the first of them row 1"):
+        frame = predictor.predict([X[60], X[61][:, :2], None])
+    assert frame["probability"].isna().all(axis=1).tolist() == [False, True, True]
+    with pytest.raises(ValueError, match="row 1"):
+        predictor.predict([X[60], X[61][:, :2]], on_error="raise")
+
+
+def test_the_default_takes_them(tmp_path):
+    classifier = AutoClassifier(seconds=0, random_state=0).fit(X[:60], Y[:60])
+    classifier.save(tmp_path / "model")
+    loaded = tg_mlc.load(tmp_path / "model")
+    np.testing.assert_allclose(loaded.scores(X[60:]), classifier.predict_proba(X[60:]), atol=1e-6)
+
+
+def test_components_are_named_by_their_places():
+    dataset = from_arrays(X, Y, NAMES)
+    inputs = Embeddings().fit(dataset, stratified_split(dataset.y, (0.5, 0.25, 0.25)))
+    assert inputs.components(dataset[0]) == [f"vector {place}" for place in range(len(X[0]))]
+    assert inputs.transform(X[:2])[1].x.tolist() == X[1].tolist()

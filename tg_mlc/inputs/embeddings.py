@@ -1,0 +1,129 @@
+"""Embeddings: several vectors for each sample, such as a pretrained encoder makes of tokens, patches or residues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.utils import scatter
+from typing_extensions import Unpack
+
+from tg_mlc._names import check_names
+from tg_mlc._numbers import as_array, as_list
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data.records import Tokens
+from tg_mlc.inputs._features import TableKind
+from tg_mlc.inputs.kind import EncoderOptions, Form, InputKind, ReadOptions
+from tg_mlc.inputs.scalers import StandardScaler
+from tg_mlc.inputs.vectors import Scaled
+
+
+class Pooled(Scaled):
+    """The mean and the maximum of the vectors of every sample, standardised or only centred."""
+
+    def _rows(self, dataset: MultiLabelDataset) -> Tensor:
+        x, sample = _vectors_of(dataset)
+        return torch.cat([scatter(x, sample, dim_size=len(dataset), reduce=how) for how in ("mean", "max")], dim=1)
+
+
+class Embeddings(TableKind):
+    """Matrices :math:`(n_i, F)` of as many columns, whose rows become the components of a sample.
+
+    Raises:
+        ValueError: On use, if a sample has no vector, vectors of another size, or entries that are not finite.
+    """
+
+    forms = {"embeddings": Form("embeddings")}
+    option = "embeddings"
+    noun = "a matrix of vectors"
+    lists_labels = False
+    views = {"pooled": partial(Pooled, "standard"), "pooled_centred": partial(Pooled, "centred")}
+
+    @classmethod
+    def recognise(cls, X: Any) -> tuple[str, str] | None:
+        """Matrices of numbers, one for each sample."""
+        return ("embeddings", "they are a matrix of vectors for each sample") if _num_dims(as_list(X)) == 3 else None
+
+    @classmethod
+    def listed(cls, X: Any, form: str) -> list[Any]:
+        """The matrices one by one."""
+        return list(as_list(X))
+
+    @classmethod
+    def check(cls, raw: Any, size: int | None = None) -> None:
+        """Refuses what is not a matrix of finite numbers."""
+        _read(raw, size)
+
+    @classmethod
+    def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Tokens, list[str] | None]:
+        """Reads matrices of as many columns, or an array :math:`(N, n, F)`."""
+        rows: list[np.ndarray] = []
+        for row, raw in enumerate(as_list(X)):
+            try:
+                rows.append(_read(raw, options.get("num_inputs") or (rows[0].shape[1] if rows else None)))
+            except ValueError as error:
+                raise ValueError(f"{error} in row {row}") from None
+        names = options.get("feature_names")
+        if names is not None:
+            check_names(list(names), rows[0].shape[1], "feature_names")
+        ptr = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+        return Tokens(np.concatenate(rows), ptr), None if names is None else list(names)
+
+    def unreadable(self, raw: Any) -> dict[int, str]:
+        """The reasons, by rows, of inputs that are no such matrices."""
+        refused = {}
+        for row, one in enumerate(as_list(self._column(raw))):
+            try:
+                self.check(one, self.num_inputs)
+            except ValueError as error:
+                refused[row] = str(error)
+        return refused
+
+    def _column(self, raw: Any) -> Any:
+        return InputKind._column(self, raw)
+
+    @classmethod
+    def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
+        """A linear image of each vector, whose entries are standardised."""
+        from tg_mlc.nn.encoders import NodeEncoder
+
+        size = train.num_inputs or 0
+        scaling = StandardScaler(size).fit(_vectors_of(train)[0])
+        return NodeEncoder(size, channels, scaling=scaling, dropout=options.get("input_dropout", 0.2))
+
+    def components(self, sample: Data) -> list[str]:
+        """The vectors by their places."""
+        return [f"vector {place}" for place in range(sample.x.size(0))]
+
+
+def _read(raw: Any, size: int | None) -> np.ndarray:
+    expected = f"a matrix [num_vectors, {size or 'size'}] of finite numbers with a vector or more"
+    try:
+        values = as_array(raw)
+    except ValueError:  # lists of several lengths
+        raise ValueError(f"Expected {expected} (got lists of several lengths)") from None
+    if values.dtype.kind not in "biuf" or values.ndim != 2 or 0 in values.shape or size not in (None, values.shape[1]):
+        raise ValueError(f"Expected {expected} (got {values.dtype} of shape {list(values.shape)})")
+    with np.errstate(over="ignore"):
+        values = values.astype(np.float32)
+    if not np.isfinite(values).all():
+        raise ValueError(f"Expected {expected} (got {values[~np.isfinite(values)][0]})")
+    return values
+
+
+def _num_dims(X: Any) -> int:
+    """The number of dimensions of nested lists and arrays, by what comes first."""
+    if isinstance(X, Sequence) and not isinstance(X, (str, bytes)):
+        return 1 + _num_dims(X[0]) if X else 1
+    return int(getattr(X, "ndim", 0))
+
+
+def _vectors_of(dataset: MultiLabelDataset) -> tuple[Tensor, Tensor]:
+    """All vectors, and the samples that they belong to."""
+    rows = [data.x for data in dataset]
+    return torch.cat(rows), torch.arange(len(rows)).repeat_interleave(torch.tensor([len(row) for row in rows]))
