@@ -251,6 +251,23 @@ def test_a_file_is_checked(tmp_path, capsys):
     assert "REFUSED: Expected numbers" in lines[5]
 
 
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        (["C" * i + end for i in range(1, 7) for end in ("O", "N")], "molecule  perhaps inputs: pass --smiles 'what'"),
+        (["CO", "CN", "C"], "category"),  # too few to tell
+        ([f"town {i}" for i in range(12)], "category"),
+    ],
+    ids=["molecules", "few", "names"],
+)
+def test_categories_that_are_all_molecules_are_named(tmp_path, capsys, values, line):
+    pytest.importorskip("rdkit")
+    path = tmp_path / "a.csv"
+    path.write_text("what,calm\n" + "".join(f"{value},{i % 2}\n" for i, value in enumerate(values * 4)))
+    assert cli.main(["data", "check", str(path), "--labels", "calm"]) == 0
+    assert line in capsys.readouterr().out.splitlines()[2]
+
+
 def test_a_schema_is_written_changed_and_used(tmp_path, capsys):
     path, schema = tmp_path / "a.csv", tmp_path / "schema.yaml"
     path.write_text("zone,size,calm\n" + "".join(f"{10 * (i % 3)},{i * i},{i % 2}\n" for i in range(30)))

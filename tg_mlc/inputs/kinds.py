@@ -21,6 +21,7 @@ from tg_mlc.inputs.schema import Schema, texts_of
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 
+MIN_CLAIMED = 10  #: values of a category, of which fewer may be written like molecules by chance
 #: All kinds of input, special ones after general ones.
 KINDS: list[type[InputKind]] = [Embeddings, Words, Vectors, Molecules, DNA]
 
@@ -84,21 +85,24 @@ def infer_form(X: Any) -> str:
 
 
 def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray], sample: int = 50) -> Schema:
-    """Names the kind of the columns of texts that a schema leaves out, if one claims their first cells."""
+    """Names the kind of columns of texts if one claims the first cells: most of those of a column that is left out, or
+    all of those of a category of at least :obj:`MIN_CLAIMED` values.
+    """
     for column in schema.columns:
-        if column.role in ("id", "ignored"):
+        is_category = column.role == "category"
+        if column.role in ("id", "ignored") or (is_category and len(column.values) >= MIN_CLAIMED):
             texts = [cell.strip() for cell in texts_of(cells[column.name][:sample]) if not is_blank(cell)]
-            kind = next((kind for kind in reversed(KINDS) if texts and _claims(kind, texts)), None)
+            kind = next((k for k in reversed(KINDS) if texts and _claims(k, texts, only_all=is_category)), None)
             if kind is not None:
                 column.role, column.reason = kind.role, f"perhaps inputs: pass --{kind.option} '{column.name}'"
     return schema
 
 
-def _claims(kind: type[InputKind], texts: Sequence[str]) -> bool:
+def _claims(kind: type[InputKind], texts: Sequence[str], *, only_all: bool) -> bool:
     try:
         return kind.claims(texts)
     except ValueError:  # of most texts, not all
-        return True
+        return not only_all
 
 
 def views_of(dataset: MultiLabelDataset) -> dict[str, View]:
