@@ -32,6 +32,11 @@ def test_conclusions(gain, outcome, words, tmp_path):
     assert all(word in str(comparison) for word in words)
 
 
+@pytest.mark.parametrize(("gain", "are_same"), [(OFFSETS, True), (OFFSETS + 1e-3, False)])
+def test_graphs_of_equal_edges_are_told(gain, are_same):
+    assert ("complete and prior are the same" in result(complete=OFFSETS, prior=gain).conclusion) == are_same
+
+
 @pytest.mark.parametrize("epochs", [1, 8])
 def test_too_few_epochs_are_told(epochs):
     assert ("too short" in result(epochs, complete=OFFSETS[::-1]).conclusion) == (epochs < 8)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -121,6 +122,10 @@ class Comparison:
                 f"No difference between edgeless and {', '.join(test.graph for test in same)} in these "
                 f"{len(self.seeds)} splits: a gain in {self.metric} lies between {low:+.4f} and {high:+.4f}."
             )
+        rows = [row for row in self.values if row not in (SINGLE, STACK)]
+        for row, other in combinations(rows, 2):
+            if self.values[row] == self.values[other]:
+                sentences.append(f"{row} and {other} are the same in every split, as graphs of equal edges are.")
         beaten = {test.graph for test in self.tests if test.against == STACK and test.outcome == "better"}
         beaten &= {test.graph for test in self.tests if test.against == SINGLE and test.outcome == "better"}
         sentences.append(
