@@ -83,7 +83,7 @@ def test_lamp_as_published_stands_alone(kind, prepared):
 
 def test_kinds_without_a_table_are_refused():
     planted = RECIPES["planted-50"].load_dataset("unused")
-    with pytest.raises(ValueError, match=r"kinds \['Words', 'Vectors'"):
+    with pytest.raises(ValueError, match=r"kinds \['Embeddings', 'Words', 'Vectors'"):
         table_lamp(planted, fully_connected(24))
 
 
