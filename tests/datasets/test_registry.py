@@ -34,6 +34,7 @@ COUNTS = {
     "genbase": (662, 27, 1185),
     "corel5k": (5000, 374, 499),
     "blogcatalog": (10312, 39, 0),
+    "side-effects": (750, 994, 9),
 }
 # One of those that each data set is made of, or None if it needs none.
 RAW_FILES = {
@@ -54,6 +55,7 @@ RAW_FILES = {
     "corel5k": "corel5k/raw/Corel5k.xml",
     "rcv1subset1": "rcv1_subsets/raw/rcv1subset1_top944.mat",
     "blogcatalog": "blogcatalog/raw/blogcatalog.mat",
+    "side-effects": "side_effect_frequencies/derived/drugs.csv",
     "planted": None,
 }
 

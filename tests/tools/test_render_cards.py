@@ -19,10 +19,10 @@ def test_the_page_is_up_to_date():
 
 
 def test_what_stands_outside_of_the_marks_stays():
-    page = render_cards.render("before\n<!-- cards -->\nold\n<!-- end of cards -->\nafter")
+    page = render_cards.render("before\n<!-- cards -->\nBEFORE\n<!-- end of cards -->\nafter")
     assert page.startswith("before\n<!-- cards -->\n| data set |")
     assert page.endswith("<!-- end of cards -->\nafter")
-    assert "old" not in page
+    assert "BEFORE" not in page
     assert render_cards.render(page) == page
     with pytest.raises(ValueError, match="Expected the marks"):
         render_cards.render("nothing")

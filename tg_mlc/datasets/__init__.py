@@ -13,6 +13,7 @@ from tg_mlc.datasets.nci import NCIFunctionalGroups
 from tg_mlc.datasets.planted import Planted
 from tg_mlc.datasets.rcv1 import RCV1
 from tg_mlc.datasets.reuters import Reuters21578
+from tg_mlc.datasets.side_effects import SideEffectFrequencies
 
 __all__ = [
     "RCV1",
@@ -28,6 +29,7 @@ __all__ = [
     "NCIFunctionalGroups",
     "Planted",
     "Reuters21578",
+    "SideEffectFrequencies",
     "Tox21",
     "ToxCast",
     "load_events",

@@ -117,11 +117,15 @@ def catalogue() -> dict[str, RegistryEntry]:
 
 
 def _files(
-    sha256: Mapping[str, Any] | None = None, urls: Sequence[str] = (), folder: str = "", hint: str = ""
+    sha256: Mapping[str, Any] | None = None,
+    urls: Sequence[str] = (),
+    folder: str = "",
+    inner: str = "raw",
+    hint: str = "",
 ) -> tuple[RawFile, ...]:
     files = []
     for name, known in (sha256 or {}).items():
         digests = tuple([known] if isinstance(known, str) else known or ())
         addresses = tuple(url.format(name=Path(name).name) for url in urls)
-        files.append(RawFile(name, digests, addresses, f"{folder}/raw", hint))
+        files.append(RawFile(name, digests, addresses, f"{folder}/{inner}", hint))
     return tuple(files)

@@ -1,0 +1,99 @@
+"""How frequently drugs cause single side effects."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tg_mlc.data import ArrayDataset
+from tg_mlc.data.samples import Samples
+from tg_mlc.datasets.base import PublishedMolecules
+from tg_mlc.datasets.downloads import read_checked
+from tg_mlc.datasets.registry import published
+from tg_mlc.graphs import LabelGraph
+from tg_mlc.inputs.molecule_dataset import MoleculeReport, molecule_samples
+
+
+class SideEffectFrequencies(PublishedMolecules):
+    """The drugs of the `"Predicting the Frequencies of Drug Side Effects"
+    <https://doi.org/10.1038/s41467-020-18305-y>`_ paper with their single side effects, in the folds of the `"DSGAT"
+    <https://doi.org/10.1093/bib/bbab586>`_ paper.
+
+    .. code-block:: python
+
+        dataset = SideEffectFrequencies(root="data/side-effects")
+        known = dataset.fold != 0  # nine tenths of the drugs
+        label_graph = dataset.label_graph
+
+    A label is positive if the side effect was reported, at any frequency; 0 is no proof that there is none. Samples
+    hold the ``drug``, its ``fold`` and the ``level`` of each side effect beside ``smiles`` and ``y``; these are not yet
+    there when :obj:`pre_transform` or :obj:`pre_filter` sees a sample.
+
+    **Licence of the data:** `CC BY-NC-SA 4.0 <https://creativecommons.org/licenses/by-nc-sa/4.0/>`_ (SIDER 4.1,
+    http://sideeffects.embl.de): attribution, no commercial use, share alike.
+
+    Args:
+        root (str or Path): Folder to keep the data set in. Nothing is downloaded: the three files have to lie in
+            ``root/raw``, or in the folder that the environment variable :obj:`TG_MLC_DATA` names.
+        transform, pre_transform, pre_filter, force_reload (optional), and errors: As in
+            :class:`~tg_mlc.datasets.base.PublishedDataset`.
+    """
+
+    files = published("side-effects").files[0]
+    license = published("side-effects").licence
+
+    @property
+    def fold(self) -> Tensor:
+        """The part of the published ten, 0 to 9, that each drug is in, ``[num_samples]``."""
+        return self.rows("fold")
+
+    @property
+    def level(self) -> Tensor:
+        """How frequent each side effect is, from 1 (very rare) to 5 (very frequent), and 0 if it was not reported,
+        ``[num_samples, num_labels]``.
+        """
+        return self.rows("level")
+
+    @cached_property
+    def label_graph(self) -> LabelGraph:
+        """The label graph of term classes, undirected: an edge where two side effects share a class, weighted by the
+        number of classes that they share.
+        """
+        number = {name: place for place, name in enumerate(self.label_names)}
+        rows = [(number[row["side_effect"]], int(row["class"])) for row in self._table("side_effect_classes.csv")]
+        members = np.zeros((len(number), 1 + max(term for _, term in rows)), dtype=np.float32)
+        members[tuple(zip(*rows, strict=True))] = 1
+        shared = torch.from_numpy(members @ members.T).fill_diagonal_(0)
+        edge_index, names = shared.nonzero().T, self.label_names
+        weight = shared[edge_index[0], edge_index[1]]
+        return LabelGraph(
+            edge_index, edge_weight=weight, label_names=names, kind="term_classes", source="side_effect_classes.csv"
+        )
+
+    def make(self) -> Samples:
+        """Makes the graphs from the raw files."""
+        drugs, pairs = list(self._table("drugs.csv")), list(self._table("frequencies.csv"))
+        names = list(dict.fromkeys(row["side_effect"] for row in self._table("side_effect_classes.csv")))
+        place = {row["drug"]: number for number, row in enumerate(drugs)}
+        number = {name: column for column, name in enumerate(names)}
+        level = torch.zeros(len(place), len(names), dtype=torch.uint8)
+        for pair in pairs:
+            level[place[pair["drug"]], number[pair["side_effect"]]] = int(pair["level"])
+        smiles, y = [row["smiles"] for row in drugs], (level > 0).float()
+        made = molecule_samples(smiles, y, names, pre_transform=self.pre_transform, pre_filter=self.pre_filter)
+        samples = list(ArrayDataset(made))
+        for data, row in zip(samples, MoleculeReport.from_dict(made.report or {}).kept_rows, strict=True):
+            data.drug, data.fold = drugs[row]["drug"], torch.tensor([int(drugs[row]["fold"])])
+            data.level = level[row : row + 1].clone()
+        return Samples.collate(samples, names, made.report)
+
+    def _table(self, name: str) -> Iterable[dict[str, str]]:
+        (file,) = (file for file in self.files if file.name == name)
+        return csv.DictReader(io.StringIO(read_checked(file, Path(self.raw_dir)).decode()))
