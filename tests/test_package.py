@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import pkgutil
 import re
@@ -84,6 +85,19 @@ def test_names_at_the_top_are_found_and_hidden_by_no_room():
         assert not list((ROOT / "tg_mlc").glob(name)) + list((ROOT / "tg_mlc").glob(f"{name}.py"))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         tg_mlc.nothing  # noqa: B018
+
+
+def test_methods_have_a_docstring_or_inherit_one():
+    modules = [importlib.import_module(f"tg_mlc.{each.name}") for each in pkgutil.iter_modules(tg_mlc.__path__)]
+    public = [getattr(module, name) for module in modules for name in getattr(module, "__all__", ())]
+    methods = [
+        getattr(cls, name)
+        for cls in filter(inspect.isclass, public)
+        for name, value in vars(cls).items()
+        if not name.startswith("_") and (isinstance(value, property) or inspect.isroutine(value))
+    ]
+    assert len(methods) > 100
+    assert not [method for method in methods if not inspect.getdoc(method)]
 
 
 def test_the_import_of_pyg_is_quiet_and_other_warnings_are_not():

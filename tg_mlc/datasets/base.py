@@ -73,12 +73,10 @@ class PublishedDataset(MultiLabelDataset):
 
     @property
     def processed_file_names(self) -> str:
-        """The processed file in ``root/processed``."""
         return "data.pt"
 
     @property
     def raw_file_names(self) -> list[str]:
-        """The raw files in ``root/raw``."""
         return [file.name for file in self.files]
 
     def download(self) -> None:
@@ -114,7 +112,6 @@ class PublishedTable(PublishedDataset):
         raise NotImplementedError
 
     def make(self) -> Samples:
-        """Makes the samples from the table."""
         whole = self.read().to_samples()
         if self.pre_transform is None and self.pre_filter is None:
             return whole

@@ -32,7 +32,6 @@ class BindingSites(PublishedTable):
     files = published("binding-sites").files[0]
 
     def read(self) -> Records:
-        """The sequences of all files, those for training first."""
         self.read_raw()  # checks them
         train, test = (
             [Path(self.raw_dir) / f"{factor}.{part}.fasta" for factor in FACTORS] for part in ("train", "test")

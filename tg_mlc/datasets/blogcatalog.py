@@ -42,7 +42,6 @@ class BlogCatalog(PublishedDataset):
         return y
 
     def make(self) -> Samples:
-        """Makes the graph from the raw file."""
         (file,) = self.files
         arrays = scipy.io.loadmat(io.BytesIO(read_checked(file, Path(self.raw_dir))))
         network, group = sp.coo_array(arrays["network"]), arrays["group"].toarray()

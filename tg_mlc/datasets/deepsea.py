@@ -117,11 +117,9 @@ class DeepSEA(Dataset):
 
     @property
     def processed_file_names(self) -> list[str]:
-        """The processed files in ``root/processed``."""
         return [LETTER_FILE, LABEL_FILE, SHAPE, NAMES.name]
 
     def process(self) -> None:
-        """Converts the files."""
         folders = placed_in(Path(self.raw_dir), FOLDER)
         sources: dict[str, Path] = {}
         for part in PARTS:
@@ -148,11 +146,9 @@ class DeepSEA(Dataset):
             shutil.copyfile(raw_names, unfinished)
 
     def len(self) -> int:
-        """The number of samples."""
         return int(self._ends[-1])
 
     def get(self, idx: int) -> Data:
-        """The sample of a number."""
         row = idx if self._rows is None else int(self._rows[idx])
         y = self._selection.take(self._bits.rows[[row]])
         return Data(x=torch.from_numpy(np.array(self._letters.rows[row])), y=torch.from_numpy(y).float())

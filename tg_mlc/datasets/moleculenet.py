@@ -42,7 +42,6 @@ class MoleculeNetTable(PublishedMolecules):
         cls.files = published(cls.name).files[0]
 
     def make(self) -> Samples:
-        """Makes the graphs from the raw file."""
         (file,) = self.files
         read_checked(file, Path(self.raw_dir))
         names = published(self.name).label_names

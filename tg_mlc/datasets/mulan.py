@@ -63,7 +63,6 @@ class MulanDataset(PublishedTable):
         super().__init__(folder, **options)
 
     def read(self) -> Records:
-        """Makes the table from the raw files."""
         content = self.read_raw()
         match Path(self.files[0].name).suffix:
             case ".arff":

@@ -63,7 +63,6 @@ class NCIFunctionalGroups(PublishedMolecules):
         """Nothing: RDKit brings the files."""
 
     def make(self) -> Samples:
-        """Makes the graphs from RDKit's files."""
         smiles = [line.split()[0] for line in _read_rdkit_file(MOLECULES).splitlines() if line.strip()]
         _read_rdkit_file(HIERARCHY)
         y, label_names = functional_groups(smiles)

@@ -160,7 +160,6 @@ class RCV1(PublishedTable):
         """Nothing: which files are needed depends on the form, see :meth:`read`."""
 
     def read(self) -> Records:
-        """Makes the table of the chosen form."""
         if self.form == "tokens":
             records = read_tokens(Path(self.raw_dir), self.options, self.reverse_split)
         else:

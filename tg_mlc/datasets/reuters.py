@@ -96,7 +96,6 @@ class Reuters21578(PublishedTable):
 
     @property
     def processed_file_names(self) -> str:
-        """The processed file, one for each choice of options."""
         return "data.pt" if self.options == TextOptions() else f"data_{settings_key(*self.options)}.pt"
 
     @property
@@ -117,7 +116,6 @@ class Reuters21578(PublishedTable):
         return [stories[place] for place in self._places()]
 
     def read(self) -> Records:
-        """Makes the table from the raw files."""
         stories, topics = select_modapte(self._read_stories())
         documents = [tokenize(story.text, "letters") for story in stories]
         in_train = np.array([story.split == "TRAIN" for story in stories])

@@ -44,7 +44,6 @@ class TableKind(InputKind):
     schema: dict[str, Any] | None = None
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
-        """Takes the labels, and the words or columns, of the samples."""
         if not self.matches(dataset) or dataset.kind is None or dataset.num_inputs is None:
             expected = " or ".join(repr(form.kind) for form in self.forms.values())
             raise ValueError(f"Expected samples of kind {expected} (got {dataset} of kind {dataset.kind!r})")

@@ -32,20 +32,16 @@ class Kmers(View):
         self.weights = TfIdf()
 
     def fit(self, dataset: MultiLabelDataset) -> Self:
-        """Learns from training samples."""
         self.weights.learn(self._counts(dataset))
         return self
 
     def matrix(self, dataset: MultiLabelDataset) -> sp.csr_array:
-        """Features :math:`(N, F)` of any samples."""
         return self.weights.weigh(self._counts(dataset))
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the weights of k-mers."""
         return self.weights.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes the weights of another view."""
         self.weights.load_state_dict(state)
         return self
 
@@ -91,18 +87,15 @@ class DNA(InputKind):
 
     @classmethod
     def check(cls, raw: Any) -> None:
-        """Refuses other letters."""
         letter_codes(raw)
 
     @classmethod
     def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Tokens, list[str] | None]:
-        """Reads strings of letters."""
         codes: Any = [letter_codes(text) for text in X]
         return Tokens.of(codes), list(LETTERS)
 
     @classmethod
     def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
-        """A convolution on both strands."""
         from tg_mlc.nn.encoders import DNAEncoder
 
         return DNAEncoder(channels, pool=POOL, both_strands=True)

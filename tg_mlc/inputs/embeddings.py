@@ -46,17 +46,14 @@ class Embeddings(TableKind):
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
-        """Matrices of numbers, one for each sample."""
         return ("embeddings", "they are a matrix of vectors for each sample") if _num_dims(as_list(X)) == 3 else None
 
     @classmethod
     def listed(cls, X: Any, form: str) -> list[Any]:
-        """The matrices one by one."""
         return list(as_list(X))
 
     @classmethod
     def check(cls, raw: Any, size: int | None = None) -> None:
-        """Refuses what is not a matrix of finite numbers."""
         _read(raw, size)
 
     @classmethod
@@ -75,7 +72,6 @@ class Embeddings(TableKind):
         return Tokens(np.concatenate(rows), ptr), None if names is None else list(names)
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """The reasons, by rows, of inputs that are no such matrices."""
         refused = {}
         for row, one in enumerate(as_list(self._column(raw))):
             try:
@@ -89,7 +85,6 @@ class Embeddings(TableKind):
 
     @classmethod
     def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
-        """A linear image of each vector, whose entries are standardised."""
         from tg_mlc.nn.encoders import NodeEncoder
 
         size = train.num_inputs or 0

@@ -248,7 +248,6 @@ class InputKind(Preprocessor):
         return dataset
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
-        """Takes the labels of the samples."""
         self.label_names = list(dataset.label_names)
         return self
 
@@ -326,7 +325,6 @@ class InputKind(Preprocessor):
         """Names the parts of a sample for people: words, columns, atoms or k-mers."""
 
     def state_dict(self) -> dict[str, Any]:
-        """All attributes, once it is fitted."""
         if not hasattr(self, "label_names"):
             raise RuntimeError("Expected 'fit' to be called before 'state_dict'")
         return super().state_dict()

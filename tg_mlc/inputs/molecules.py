@@ -68,7 +68,6 @@ class MoleculeVectors(View):
         self.scalers: dict[str, Any] = {}
 
     def fit(self, dataset: MultiLabelDataset) -> Self:
-        """Learns from training samples."""
         vectors = {key: dataset.rows(key) for key in self.keys if key in dataset[0]}
         if not vectors:
             raise ValueError(f"Expected molecules with one of the vectors {self.keys} (got {dataset[0]})")
@@ -76,18 +75,15 @@ class MoleculeVectors(View):
         return self
 
     def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
-        """Features :math:`(N, F)` of any samples."""
         scaled = [scaler(dataset.rows(key)) for key, scaler in self.scalers.items()]
         unit = [nn.functional.normalize(values, dim=1) for values in scaled]
         together: np.ndarray = (torch.cat(unit, dim=1) / len(unit) ** 0.5).numpy()
         return together
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the tensors of the scalers."""
         return {key: scaler.state_dict() for key, scaler in self.scalers.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes the scalers of another view."""
         self.scalers = {}
         for key, tensors in state.items():
             self.scalers[key] = molecule_scaler(key, len(tensors.get("quantiles", ())))
@@ -121,7 +117,6 @@ class Molecules(InputKind):
 
     @classmethod
     def matches(cls, dataset: MultiLabelDataset) -> bool:
-        """Tells whether samples are graphs of atoms and bonds."""
         return dataset.kind is None and "edge_attr" in dataset[0]
 
     @classmethod
@@ -148,7 +143,6 @@ class Molecules(InputKind):
 
     @classmethod
     def check(cls, raw: Any) -> None:
-        """Refuses a SMILES that cannot become a graph."""
         molecule_from_smiles(raw)
 
     @classmethod
@@ -165,7 +159,6 @@ class Molecules(InputKind):
         kind: str | None = None,
         **options: Unpack[SampleOptions],
     ) -> MultiLabelDataset:
-        """Makes molecules with all vectors."""
         transform, vectors = options.get("transform"), molecule_features()
         return MoleculeDataset.from_smiles(
             X, y, label_names, transform=transform, on_error="raise", pre_transform=vectors
@@ -200,7 +193,6 @@ class Molecules(InputKind):
         return described
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
-        """Takes labels and sizes of vectors."""
         self.fit_transform(dataset, split)
         return self
 
@@ -223,18 +215,15 @@ class Molecules(InputKind):
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
-        """Molecules, with all vectors if classifiers need them."""
         return [cls(describe=not scaled)]
 
     @classmethod
     def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
-        """Embeddings of atoms and bonds."""
         from tg_mlc.nn.encoders import MoleculeEncoder
 
         return MoleculeEncoder(channels)
 
     def components(self, sample: Data) -> list[str]:
-        """The atoms by symbol and number."""
         return [f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in parse_smiles(sample.smiles).GetAtoms()]
 
 

@@ -103,7 +103,6 @@ class Truth(Notation):
     yes: str
 
     def parse(self, cell: str) -> float | None:
-        """0 or 1."""
         return {self.no: 0.0, self.yes: 1.0, "0": 0.0, "1": 1.0}.get(cell.lower())
 
     def __str__(self) -> str:
@@ -117,7 +116,6 @@ class Clock(Notation):
     form: ClassVar[str] = "time"
 
     def parse(self, cell: str) -> float | None:
-        """The minutes since midnight."""
         found = _CLOCK.fullmatch(cell) or _HOUR.fullmatch(cell)
         if found is None:
             return None
@@ -139,7 +137,6 @@ class Duration(Notation):
     form: ClassVar[str] = "duration"
 
     def parse(self, cell: str) -> float | None:
-        """The days."""
         found = _DURATION.fullmatch(cell)
         parts = [] if found is None else found.groups()
         told = next((parts[i : i + 4] for i in range(0, len(parts), 4) if any(parts[i : i + 4])), None)
@@ -162,7 +159,6 @@ class Date(Notation):
     since: float = 0.0  #: the day that is 0, another one if single precision would not tell two cells apart
 
     def parse(self, cell: str) -> float | None:
-        """The days since 1970-01-01, or since another day."""
         cell = _WEEKDAY.sub("", cell) if cell[:1].isalpha() else cell
         try:
             if self.written == "period":

@@ -99,30 +99,24 @@ class Chain(Preprocessor):
         self.steps = steps
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
-        """Fits every step."""
         self.fit_transform(dataset, split)
         return self
 
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
-        """All samples, through every step."""
         for step in self.steps:
             dataset = step.fit_transform(dataset, split)
         return dataset
 
     def transform(self, raw: Any) -> MultiLabelDataset:
-        """New inputs, through every step."""
         return cast(MultiLabelDataset, reduce(lambda samples, step: step.transform(samples), self.steps, raw))
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """Those of the first step."""
         return self.steps[0].unreadable(raw)
 
     def state_dict(self) -> dict[str, Any]:
-        """The states of all steps."""
         return {"steps": [to_state(step) for step in self.steps]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Makes the steps anew."""
         self.steps = tuple(from_state(step) for step in state["steps"])
         return self
 

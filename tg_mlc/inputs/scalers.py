@@ -38,7 +38,6 @@ class LogCounts(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Scaled counts."""
         unit: Tensor = nn.functional.normalize(x.log1p(), dim=-1)
         return unit * (self.rms * math.sqrt(x.size(-1)))
 
@@ -82,7 +81,6 @@ class StandardScaler(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Scaled vectors."""
         return (_whole(x) - self.mean) / (self.spread * math.sqrt(x.size(1)))
 
 
@@ -168,21 +166,17 @@ class Scale(Preprocessor):
         self.method = method
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
-        """Fits the scaler to training vectors."""
         x = dataset[split.train].rows("x")
         self.scaler = self._scaler(x.size(1)).fit(x)
         return self
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
-        """Samples with scaled vectors."""
         return with_attribute(raw, "x", self.scaler(raw.rows("x")))
 
     def state_dict(self) -> dict[str, Any]:
-        """The method, and the tensors of the scaler."""
         return {"method": self.method, "scaler": self.scaler.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Makes the scaler anew."""
         self.method, tensors = state["method"], state["scaler"]
         self.scaler = self._scaler(len(next(iter(tensors.values()))))
         self.scaler.load_state_dict(tensors)

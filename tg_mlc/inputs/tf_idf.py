@@ -46,11 +46,9 @@ class TfIdf(Preprocessor):
     counts: bool
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
-        """Counts the training documents that have each word."""
         return self.learn(bag_of_words(dataset[split.train]))
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
-        """Samples as bags of weighted words."""
         return with_words(raw, self.weigh(bag_of_words(raw)))
 
     def learn(self, words: Any) -> Self:
@@ -107,7 +105,6 @@ class TfIdf(Preprocessor):
         return weighted
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes the factors of words."""
         self.idf, self.counts = np.asarray(state["idf"]), state["counts"]
         if self.idf.ndim != 1 or self.idf.dtype.kind != "f":
             raise ValueError(f"Expected 'idf' to hold a number for each word (got {self.idf.dtype}, {self.idf.shape})")

@@ -37,7 +37,6 @@ class Scaled(View):
         self.scaling = scaling
 
     def fit(self, dataset: MultiLabelDataset) -> Self:
-        """Learns from training samples."""
         x = self._rows(dataset)
         self.fill = x.nanmean(dim=0).nan_to_num()
         self.scaler = self._scaler(x.size(1)).fit(self._whole(x))
@@ -47,17 +46,14 @@ class Scaled(View):
         return self
 
     def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
-        """Features :math:`(N, F)` of any samples."""
         x: Tensor = self.scaler(self._whole(self._rows(dataset)))
         scaled: np.ndarray = (x / math.sqrt(x.size(1)) if self.scaling == "quantile" else x).numpy()
         return scaled
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the means and the tensors of the scaler."""
         return {"fill": self.fill, "scaler": self.scaler.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes the learned values of another view."""
         self.fill = torch.as_tensor(state["fill"])
         self.scaler = self._scaler(len(self.fill))
         self.scaler.load_state_dict(state["scaler"])
@@ -84,12 +80,10 @@ class Vectors(TableKind):
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
-        """Whatever is a matrix of numbers is one of vectors."""
         return "vector", "they are a dense matrix of numbers"
 
     @classmethod
     def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Rows, list[str] | None]:
-        """Reads a matrix, or lists of numbers of one length."""
         documents = as_documents(X)
         if documents is not None and not may_be_rows(documents):
             raise ValueError("Expected a matrix of numbers for kind='vector' (got lists of words)")
@@ -105,12 +99,10 @@ class Vectors(TableKind):
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
-        """Rows, standardised if asked for."""
         return [cls(), Scale("standard")] if scaled else [cls()]
 
     @classmethod
     def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
-        """Linear images of the vector."""
         from tg_mlc.nn.encoders import VectorEncoder
 
         num_components, dropout = options.get("num_components", 8), options.get("input_dropout", 0.2)

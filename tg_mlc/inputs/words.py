@@ -40,7 +40,6 @@ class WordMatrix(View):
     """Words with the weights that they have."""
 
     def matrix(self, dataset: MultiLabelDataset) -> sp.csr_array:
-        """Features :math:`(N, V)` of any samples."""
         return bag_of_words(dataset)
 
 
@@ -152,12 +151,10 @@ class Words(TableKind):
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
-        """Words weighted by :class:`~tg_mlc.inputs.TfIdf`."""
         return [cls(), TfIdf()]
 
     @classmethod
     def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
-        """Embeddings of words, with positions if they are in order."""
         from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder
 
         size, min_df, dropout = train.num_inputs or 0, options.get("min_df", 1), options.get("input_dropout", 0.2)
@@ -168,7 +165,6 @@ class Words(TableKind):
         return BagEncoder(size, channels, dropout=dropout, normalized="weight" in train[0], kept=kept)
 
     def components(self, sample: Data) -> list[str]:
-        """The words of a sample."""
         names = self.feature_names
         return [f"word {number}" if names is None else names[number] for number in sample.x.tolist()]
 

@@ -144,7 +144,6 @@ class Edges(Pattern):
 
     @property
     def num_edges(self) -> int:
-        """The number of edges."""
         return self.edge_index.size(1)
 
     @property
@@ -208,11 +207,9 @@ class Edges(Pattern):
         return self
 
     def shared(self) -> tuple[Edges, int]:
-        """The pattern itself, of one sample."""
         return self, 1
 
     def to(self, device: torch.device | str) -> Edges:
-        """The same pattern on another device, with its forms."""
 
         def moved(form: Any) -> Any:
             if isinstance(form, tuple):
@@ -298,7 +295,6 @@ class Blocks(Pattern):
 
     @property
     def num_edges(self) -> int:
-        """The number of (query, key) pairs of all samples."""
         if self._num_edges is None:
             self._num_edges = int((self.query_ptr.diff() * self.key_ptr.diff()).sum())
         return self._num_edges
@@ -309,7 +305,6 @@ class Blocks(Pattern):
         return torch.stack([key, ptr2index(ptr, output_size=self.num_edges)])
 
     def csr(self) -> CSR:
-        """The edges grouped by query."""
         sample = self.sample_of_query()
         ptr = cumsum(self.key_ptr.diff()[sample])
         row = ptr2index(ptr, output_size=self.num_edges)
@@ -322,7 +317,6 @@ class Blocks(Pattern):
         return sample
 
     def to(self, device: torch.device | str) -> Blocks:
-        """The same pattern on another device."""
         sizes = {"num_queries": self.num_queries, "num_keys": self.num_keys}
         bounds = {"max_queries": self._max_queries, "max_keys": self._max_keys}
         return Blocks(self.query_ptr.to(device), self.key_ptr.to(device), **sizes, **bounds, validate=False)
@@ -374,7 +368,6 @@ class Shared(Pattern):
 
     @property
     def num_edges(self) -> int:
-        """The number of edges of all samples."""
         return self.num_samples * self.graph.num_edges
 
     @property
@@ -406,7 +399,6 @@ class Shared(Pattern):
         return shifted.reshape(2, self.num_edges)
 
     def csr(self) -> CSR:
-        """The edges of all samples grouped by query."""
         ptr, key, perm = self.graph.csr()
         by_edges = self._offsets(self.graph.num_edges)
         last = torch.full((1,), self.num_edges, device=self.device)
@@ -418,7 +410,6 @@ class Shared(Pattern):
         return torch.arange(self.num_samples, device=self.device).unsqueeze(-1) * step
 
     def to(self, device: torch.device | str) -> Shared:
-        """The same pattern on another device."""
         return Shared(self.graph.to(device), self.num_samples)
 
     def __repr__(self) -> str:

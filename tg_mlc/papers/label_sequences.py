@@ -164,7 +164,6 @@ class LabelSequenceObjective(Objective):
         return num_labels + len(batch.y)
 
     def check_model(self, model: nn.Module) -> None:
-        """Refuses a model without a search."""
         if not callable(getattr(model, "search", None)):
             raise ValueError(f"Expected a model with 'search', as LabelSequenceModel has (got {type(model).__name__})")
 

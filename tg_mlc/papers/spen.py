@@ -230,7 +230,6 @@ class UnrolledObjective(SigmoidScores, Objective):
         return torch.stack(losses).sum() / sum(weights)
 
     def check_model(self, model: nn.Module) -> None:
-        """Refuses a model whose steps cannot be seen."""
         if "return_intermediate" not in inspect.signature(model.forward).parameters:
             raise ValueError(
                 f"Expected a model whose forward takes 'return_intermediate', such as SPEN (got {type(model).__name__})"
@@ -285,7 +284,6 @@ class InferenceNetworkObjective(SigmoidScores, Objective):
         return total.mean() / y.size(1) + self.local_weight * local
 
     def check_model(self, model: nn.Module) -> None:
-        """Refuses any other model than :class:`~tg_mlc.papers.InfNet`."""
         if not isinstance(model, InfNet):
             raise ValueError(f"Expected an InfNet (got {type(model).__name__})")
 

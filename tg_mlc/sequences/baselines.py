@@ -45,7 +45,6 @@ class GlobalFrequency(NextSetBaseline):
     """The share of training targets that have a label, for every target."""
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
-        """Returns the frequencies, whatever the target."""
         return np.tile(self.frequency, (len(targets), 1))
 
 
@@ -53,7 +52,6 @@ class LastSet(NextSetBaseline):
     """The last label set of the entity again; other labels, and the labels within each, by their frequency."""
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
-        """Returns the last label set, and within it and without it labels by frequency."""
         last = past_events(dataset, targets, window_size=1) @ dataset.y
         return np.asarray((last.toarray() + self.frequency) / 2)
 
@@ -83,7 +81,6 @@ class PersonalFrequency(NextSetBaseline):
             raise ValueError("Expected 'backoff' to be above 0, because some entities have no history (got 0)")
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
-        """Returns how often an entity had each label, drawn to the frequencies."""
         past = past_events(dataset, targets, decay=self.decay)
         counts = (past @ dataset.y).toarray() + self.backoff * self.frequency
         return np.asarray(counts / (past.sum(axis=1)[:, None] + self.backoff))
@@ -143,7 +140,6 @@ class TIFUKNN(NextSetBaseline):
             check_share(name, getattr(self, name))
 
     def fit(self, dataset: NextSetDataset, targets: Targets) -> Self:
-        """Fits the vectors of all entities, each at its last target."""
         super().fit(dataset, targets)
         last = np.zeros(len(dataset.ptr) - 1, dtype=np.int64)
         target = np.sort(np.asarray(targets))
@@ -153,7 +149,6 @@ class TIFUKNN(NextSetBaseline):
         return self
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
-        """Returns the entity's vector and those of its neighbours, weighed."""
         target = np.asarray(targets)
         own = self._vectors(dataset, target, dataset.entity_of[target])
         num = min(self.num_neighbors, len(self._histories))
@@ -199,7 +194,6 @@ class LogisticHistory(NextSetBaseline):
         check_count("max_iter", self.max_iter)
 
     def fit(self, dataset: NextSetDataset, targets: Targets) -> Self:
-        """Fits all labels by gradient descent."""
         super().fit(dataset, targets)
         x, y = self._features(dataset, targets), torch.from_numpy(dataset.y[np.asarray(targets)].toarray())
         weight = torch.zeros(x.shape[1], y.shape[1], requires_grad=True)
@@ -218,7 +212,6 @@ class LogisticHistory(NextSetBaseline):
         return self
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
-        """Returns probabilities."""
         logits = self._features(dataset, targets) @ self._weight + self._bias
         return logits.sigmoid().numpy()
 

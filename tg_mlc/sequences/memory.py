@@ -67,7 +67,6 @@ class Neighbours(nn.Module):
 
     @torch.no_grad()
     def forward(self, share: Tensor, entity: Tensor) -> Tensor:
-        """Returns what the neighbours say."""
         itself = torch.arange(self.profiles.size(0), device=entity.device) == entity.unsqueeze(1)
         in_units = self._in_units(share)
         similar = [self._similar(*each, itself) for each in zip((in_units, share), self.keys, SHARPNESS, strict=True)]
@@ -170,7 +169,6 @@ class PersonalMemory(nn.Module):
         return cls(torch.zeros(num_labels), profiles=profiles, **sizes)
 
     def forward(self, data: Data) -> tuple[Tensor, Tensor]:
-        """Returns the views and the logits."""
         hidden = self.mlp((self.features(data) - self.mean) / self.std)
         return self.to_view(hidden), self.to_logit(hidden).squeeze(-1) + self.bias
 

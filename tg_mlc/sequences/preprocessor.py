@@ -137,11 +137,9 @@ class EventPreprocessor(Preprocessor):
         return amount
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns labels, entities, edges of bins and scales."""
         return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes what another one has learned."""
         vars(self).update({**state, "edges": np.asarray(state["edges"]), "scale": np.asarray(state["scale"])})
         return self
 

@@ -68,7 +68,6 @@ class TimeView(nn.Module):
         self.position = nn.Embedding(window_size, channels)
 
     def forward(self, days: Tensor, step: Tensor) -> Tensor:
-        """Embeds days and steps."""
         row = torch.bucketize(days, self.gaps, right=True) - 1
         view: Tensor = self.days(row.clamp(min=0)) + self.position(step)
         return view

@@ -339,6 +339,5 @@ class _Silence(Callback):
     """Hides the progress bar."""
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Hides it before it is opened."""
         if trainer.progress_bar_callback is not None:
             trainer.progress_bar_callback.disable()

@@ -48,7 +48,6 @@ class C2AE(LSTMModel):
         self.decoder = _two_layers(channels, channels, num_labels)
 
     def forward(self, data: Data) -> Tensor:
-        """Returns the logits."""
         logits: Tensor = self.decoder(self.window_code(self.last_state(data)))
         return logits
 
@@ -97,18 +96,15 @@ class C2AEObjective(Objective):
         check_number("penalty", self.penalty)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The loss of codes and of pairs of labels."""
         x, e, logits = cast(C2AE, model).autoencode(batch)
         correlated: Tensor = (x - e).square().mean() + self.penalty * (_not_white(x) + _not_white(e))
         return correlated + self.alpha * pairwise_loss(logits, batch.y)
 
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns probabilities."""
         scores: Tensor = model(batch).float().sigmoid()
         return scores
 
     def check_model(self, model: nn.Module) -> None:
-        """Refuses any other model."""
         if not isinstance(model, C2AE):
             raise ValueError(f"Expected 'model' to be a C2AE (got {type(model).__name__})")
 

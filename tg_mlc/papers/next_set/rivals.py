@@ -109,7 +109,6 @@ class EventTransformer(nn.Module):
         self.readout = nn.Sequential(nn.Dropout(readout_dropout), nn.Linear(channels, num_labels))
 
     def forward(self, x: Tensor, ptr: Tensor) -> Tensor:
-        """Returns the logits."""
         u = self.layers(x, ptr=ptr)
         pooled = global_mean_pool(u, ptr2index(ptr, output_size=x.size(0)), size=ptr.numel() - 1)
         logits: Tensor = self.readout(pooled)
@@ -147,7 +146,6 @@ class TransformerBase(EventModel):
         self.transformer = EventTransformer(channels, num_labels, num_layers, **block)
 
     def forward(self, data: Data) -> Tensor:
-        """Returns the logits."""
         logits: Tensor = self.transformer(*self.encode(data))
         return logits
 
@@ -195,7 +193,6 @@ class LSTMBaseline(LSTMModel):
         self.readout = nn.Sequential(nn.Dropout(dropout), nn.Linear(channels, num_labels))
 
     def forward(self, data: Data) -> Tensor:
-        """Returns the logits."""
         logits: Tensor = self.readout(self.last_state(data))
         return logits
 
@@ -229,7 +226,6 @@ class TimeAttention(nn.Module):
         self.events = EventTransformer(self.views.width, num_labels, num_layers, **block)
 
     def forward(self, data: Data) -> Tensor:
-        """Returns the logits."""
         x, ptr = self.views.by_event(data)
         entity = data.entity[ptr2index(ptr, output_size=x.size(0))]
         logits: Tensor = self.events(x + self.entity(entity), ptr)
@@ -265,7 +261,6 @@ class TwoAttentions(nn.Module):
         self.readout = nn.Identity() if gated else nn.Linear(2 * num_labels, num_labels)
 
     def forward(self, data: Data) -> Tensor:
-        """Returns the logits."""
         label, time = self.label(data), self.time(data)
         if self.gate is not None:
             return torch.lerp(time, label, self.gate.sigmoid())
