@@ -100,9 +100,8 @@ def masked_bce(
                 check_number("pos_weight", weight)
         shape = list(weights.shape) if isinstance(weights, Tensor) else [len(weights)]
         if shape not in ([], [1], [logits.size(-1)]):
-            raise ValueError(
-                f"Expected 'pos_weight' to be one number or {logits.size(-1)}, one per label (got shape {shape})"
-            )
+            expected = f"'pos_weight' to be one number or {logits.size(-1)}, one per label"
+            raise ValueError(f"Expected {expected} (got shape {shape})")
         pos_weight = torch.as_tensor(pos_weight, dtype=entries.logits.dtype, device=logits.device)
     losses = F.binary_cross_entropy_with_logits(entries.logits, entries.target, pos_weight=pos_weight, reduction="none")
     return entries.mean(losses)
@@ -194,8 +193,7 @@ def sequence_loss(log_probs: Tensor, symbols: Tensor, *, label_smoothing: float 
         log_probs (torch.Tensor): The log-probabilities of all symbols at each place, minus infinity where a symbol may
             not come.
         symbols (torch.Tensor): The sequences, of labels and, last of all symbols, the stop.
-        label_smoothing (float, optional): The share :math:`\epsilon` of the targets that is spread evenly.
-            (default: :obj:`0.0`)
+        label_smoothing (float, optional): The share :math:`\epsilon` to spread evenly. (default: :obj:`0.0`)
 
     Shapes:
         - **input:** log-probabilities :math:`(B, n, L + 1)`, symbols :math:`(B, n)`
@@ -270,11 +268,9 @@ def asymmetric_loss(
 
     Args:
         logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes.
-        gamma_neg (float, optional): How far negative entries that are right already count less.
-            (default: :obj:`4.0`)
+        gamma_neg (float, optional): How far negative entries that are right already count less. (default: :obj:`4.0`)
         gamma_pos (float, optional): The same for positive entries. (default: :obj:`0.0`)
-        margin (float, optional): Probability :math:`m` up to which negative entries do not count.
-            (default: :obj:`0.05`)
+        margin (float, optional): Probability :math:`m` up to which negatives do not count. (default: :obj:`0.05`)
 
     Raises:
         ValueError: If the shapes differ, or a target or an option is out of range.

@@ -93,10 +93,8 @@ class Scores:
         """Says how many rows were refused and what became of them, and returns the exit status: 1 if there are any."""
         if self.num_refused:
             rows, are = ("row", "is") if self.num_refused == 1 else ("rows", "are")
-            message = (
-                f"{self.num_refused} {rows} could not be read as {self.inputs.input_kind.noun} and {are} {what_became}"
-            )
-            print(f"tg-mlc: {message}", file=sys.stderr)  # noqa: T201
+            message = f"{self.num_refused} {rows} could not be read as {self.inputs.input_kind.noun}"
+            print(f"tg-mlc: {message} and {are} {what_became}", file=sys.stderr)  # noqa: T201
         return int(self.num_refused > 0)
 
 

@@ -104,9 +104,8 @@ class Run:
     def key(self) -> str:
         """Differs between files, and between options that change what is trained."""
         told = {name: value for name, value in asdict(self.options).items() if name != "out"}
-        return sha256(json.dumps({**told, **asdict(self.file), "csv": file_sha256(Path(self.options.csv))}).encode())[
-            :12
-        ]
+        told |= {**asdict(self.file), "csv": file_sha256(Path(self.options.csv))}
+        return sha256(json.dumps(told).encode())[:12]
 
     @cached_property
     def dataset(self) -> MultiLabelDataset:

@@ -35,9 +35,8 @@ def compare_(
     from tg_mlc.stacking.comparison import compare
 
     if options.split == "scaffold":
-        raise ValueError(
-            "Expected '--split' to be random or stratified (got scaffold, which is the same for all seeds)"
-        )
+        got = "scaffold, which is the same for all seeds"
+        raise ValueError(f"Expected '--split' to be random or stratified (got {got})")
     out = Path(options.out)
     comparison = compare(
         Run(options, file).dataset,

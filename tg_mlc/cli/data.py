@@ -65,9 +65,8 @@ def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write:
 
     options = file_options(file)
     if ".arff" in Path(csv).suffixes:
-        rows, schema = arff_schema(
-            csv, labels if labels.endswith(".xml") else (split_names(labels) if labels else None)
-        )
+        named: Any = labels if labels.endswith(".xml") else split_names(labels) if labels else None
+        rows, schema = arff_schema(csv, named)
         print(f"{rows:,} rows of {len(schema.columns):,} attributes.\n{schema}")  # noqa: T201
         return 0
     table = read_table(csv, options.delimiter, options.encoding)

@@ -71,9 +71,8 @@ def predict(
         try:
             inputs.input_kind.check(value)
         except ValueError as error:
-            raise ValueError(
-                f"Expected an input that can be read for --{inputs.kind} (got '{value:.60}': {error})"
-            ) from error
+            expected = f"an input that can be read for --{inputs.kind}"
+            raise ValueError(f"Expected {expected} (got '{value:.60}': {error})") from error
         scores = predictor.scores([value], batch_size=batch_size)[0]
         _show_one(predictor.label_names, scores.tolist(), thresholds.tolist(), json)
         return 0

@@ -16,22 +16,15 @@ from tg_mlc.data.splits import Split, predefined_split, random_split, stratified
 
 # Readers of own data are part of the room above, and are found here by name.
 _READERS = {
-    "DNADataset": "dna_dataset",
-    "DuplicateMolecule": "molecule_dataset",
-    "EventSequences": "events",
-    "InvalidMolecule": "molecule_dataset",
-    "MoleculeDataset": "molecule_dataset",
-    "MoleculeError": "smiles",
-    "MoleculeReport": "molecule_dataset",
-    "build_vocabulary": "vocabulary",
-    "from_arff": "arff",
-    "from_arrays": "arrays",
-    "from_csv": "csv_files",
-    "from_events": "events",
-    "from_libsvm": "libsvm",
-    "molecule_from_smiles": "smiles",
-    "read_label_xml": "arff",
-    "tokenize": "vocabulary",
+    "arff": ("from_arff", "read_label_xml"),
+    "arrays": ("from_arrays",),
+    "csv_files": ("from_csv",),
+    "dna_dataset": ("DNADataset",),
+    "events": ("EventSequences", "from_events"),
+    "libsvm": ("from_libsvm",),
+    "molecule_dataset": ("DuplicateMolecule", "InvalidMolecule", "MoleculeDataset", "MoleculeReport"),
+    "smiles": ("MoleculeError", "molecule_from_smiles"),
+    "vocabulary": ("build_vocabulary", "tokenize"),
 }
 
 __all__ = [
@@ -63,6 +56,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _READERS:
-        return getattr(import_module(f"tg_mlc.inputs.{_READERS[name]}"), name)
+    for module, names in _READERS.items():
+        if name in names:
+            return getattr(import_module(f"tg_mlc.inputs.{module}"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -76,9 +76,7 @@ def numbers_as_names(Y: Any) -> tuple[Any, list[str] | None]:
     sets = [None if is_missing(row) else set(map(int, row)) for row in Y]
     for place, (row, entry) in enumerate(zip(Y, sets, strict=True)):
         if entry is not None and len(entry) < len(row):
-            expected = (
-                "labels as a matrix of 0, 1 and NaN, with rows of one length, or as a list of sets of label names"
-            )
+            expected = "labels as a matrix of 0, 1 and NaN with rows of one length, or as a list of sets of label names"
             got = f"lists of differing lengths, and {list(row)} in row {place}, which are no numbers of labels"
             raise ValueError(f"Expected {expected} (got {got})")
     return sets, list(map(str, sorted(set().union(*filter(None, sets)))))

@@ -18,16 +18,8 @@ if TYPE_CHECKING:
 
 
 def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
-    """The number of times that each word occurs in each document, or the words' weights where a data set has them.
-
-    Args:
-        dataset (MultiLabelDataset): Bags or sequences.
-
-    Shapes:
-        - **output:** :math:`(N, V)` for a vocabulary of :math:`V` words
-
-    Raises:
-        ValueError: If the samples are neither bags nor sequences.
+    """The number of times that each word occurs in each document, bag or sequence, :math:`(N, V)`, or the words'
+    weights where a data set has them.
     """
     data = dataset._data
     if data.x.dim() != 1 or data.x.is_floating_point() or dataset.num_inputs is None:
@@ -44,24 +36,13 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
 
 
 def inputs_of(dataset: MultiLabelDataset) -> Any:
-    """The matrix that linear and kernel classifiers take: words by their numbers or weights, or vectors.
-
-    Shapes:
-        - **output:** :math:`(N, F)`, sparse for words
-    """
+    """The matrix :math:`(N, F)` that linear and kernel classifiers take: words by numbers or weights, or vectors."""
     return dataset.rows("x").numpy() if dataset._data.x.dim() == 2 else bag_of_words(dataset)
 
 
 def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
-    """The same samples as bags of the words of a matrix, with its values as their weights.
-
-    Args:
-        dataset (MultiLabelDataset): A data set, or a part of one, which has no official split.
-        words (scipy.sparse.csr_array): The matrix :math:`(N, V)`.
-
-    Returns:
-        These samples, with the data set's :obj:`transform` and what a published one knows of its labels: descriptions
-        and parents.
+    """The same samples as bags of the words of a matrix :math:`(N, V)`, with its values as their weights; what a
+    published data set knows of its labels stays.
     """
     # The rows of an official split are those of the whole data set.
     official = [rows.numpy() for rows in dataset._official or ()] if dataset._indices is None else []
@@ -78,16 +59,7 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
 
 
 def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
-    """The same samples with one more attribute, of which each has its row.
-
-    Args:
-        dataset (MultiLabelDataset): A data set, or a part of one.
-        key (str): The name of the attribute.
-        values (torch.Tensor): Values :math:`(N, *)`.
-
-    Raises:
-        ValueError: If there are more or fewer rows than samples.
-    """
+    """The same samples with one more attribute of values :math:`(N, *)`, of which each has its row."""
     if values.size(0) != len(dataset):
         raise ValueError(f"Expected '{key}' to have a row for each of {len(dataset)} samples (got {values.size(0)})")
     changed = copy(dataset) if dataset._indices is None else dataset.copy()

@@ -47,20 +47,15 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
             expected = f"'given' to name labels of the model, such as {list(label_names[:5])}"
             raise ValueError(f"Expected {expected} (got {others[:5]})")
         if several := [name for row in rows for name, value in row.items() if np.ndim(value) > 0]:
-            raise ValueError(
-                f"Expected 'given' to give one value for each name, the same for all samples (got several for "
-                f"{several[0]!r}); pass a list of mappings, one for each sample, or a data frame"
-            )
+            expected = "'given' to give one value for each name, the same for all samples"
+            hint = "pass a list of mappings, one for each sample, or a data frame"
+            raise ValueError(f"Expected {expected} (got several for {several[0]!r}); {hint}")
         rows = [[row.get(name) for name in label_names] for row in rows]
     values = as_array(rows)
     if values.ndim != 2 or values.shape[1] != len(label_names):
-        raise ValueError(
-            f"Expected 'given' to be a mapping from names, a list of one for each sample, a data frame, or a matrix "
-            f"with a column for each of {len(label_names)} labels (got {_described(given, values)})"
-        )
+        got = f"shape {list(values.shape)}" if values.ndim and values.dtype != object else reprlib.repr(given)
+        matrix = f"a matrix with a column for each of {len(label_names)} labels"
+        expected = f"a mapping from names, a list of one for each sample, a data frame, or {matrix}"
+        raise ValueError(f"Expected 'given' to be {expected} (got {got})")
     matrix = torch.from_numpy(read_labels(values, label_names)[0])
     return matrix.repeat(batch_size, 1) if isinstance(given, Mapping) else matrix
-
-
-def _described(given: Any, values: np.ndarray) -> str:
-    return f"shape {list(values.shape)}" if values.ndim and values.dtype != object else reprlib.repr(given)

@@ -57,11 +57,7 @@ class Samples(NamedTuple):
 
     @classmethod
     def load(cls, path: str | Path) -> Samples:
-        """Reads the file back.
-
-        Raises:
-            RuntimeError: If the file is damaged or was written by another version.
-        """
+        """Reads the file back; a :class:`RuntimeError` if it is damaged or was written by another version."""
         try:
             content = read_tensors(path)
             if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -71,10 +67,9 @@ class Samples(NamedTuple):
             content["data"] = Data.from_dict(content["data"])
             return cls(**{field: content[field] for field in cls._fields})
         except (OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError, pickle.UnpicklingError) as error:
-            raise RuntimeError(
-                f"Expected '{path}' to be a processed data set of this version (got a file that cannot be used: "
-                f"{error!r}); pass 'force_reload=True' to build it again"
-            ) from error
+            expected = f"'{path}' to be a processed data set of this version"
+            got, hint = f"a file that cannot be used: {error!r}", "pass 'force_reload=True' to build it again"
+            raise RuntimeError(f"Expected {expected} (got {got}); {hint}") from error
 
 
 def settings_key(*settings: Any) -> str | None:

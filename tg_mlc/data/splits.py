@@ -312,15 +312,7 @@ def stratified_split(
 
 def stratified_folds(y: LabelMatrix, num_folds: int = 5, seed: int = 0) -> np.ndarray:
     """Numbers the fold of every sample :math:`(N)`, with the positives of each label divided as by
-    :func:`stratified_split`.
-
-    Args:
-        y (torch.Tensor, numpy.ndarray or scipy.sparse matrix): As in :func:`stratified_split`.
-        num_folds (int, optional): The number of folds, whose sizes differ by one at most. (default: :obj:`5`)
-        seed (int, optional): As in :func:`stratified_split`. (default: :obj:`0`)
-
-    Raises:
-        ValueError: If there are fewer than two folds, or more than samples, or labels are not 0, 1 or NaN.
+    :func:`stratified_split`; the sizes of folds differ by one at most.
     """
     labels = sparse_labels(y)
     if not 2 <= num_folds <= labels.num_samples:

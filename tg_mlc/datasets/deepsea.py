@@ -73,8 +73,7 @@ class DeepSEA(Dataset):
             that bind to DNA. (default: :obj:`True`)
         per_target (bool, optional): If set to :obj:`True`, each target is one label, which is 1 if it is so in any of
             the cells and treatments. (default: :obj:`False`)
-        labelled_only (bool, optional): If set to :obj:`True`, sequences without a label are left out.
-            (default: :obj:`False`)
+        labelled_only (bool, optional): Whether sequences without a label are left out. (default: :obj:`False`)
         transform, force_reload (optional): As in :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
     Attributes:

@@ -88,7 +88,7 @@ def load_events(name: str, folder: str | Path | None = None, *, label: str | Non
 
     Args:
         name (str): The name of the data set.
-        folder (str or Path, optional): The folder with the files; may be left out where a package installs them.
+        folder (str or Path, optional): The folder with the files, unless a package installs them.
             (default: :obj:`None`)
         label (str, optional): The column of labels, such as :obj:`"department"` of :obj:`"complete_journey"`.
             (default: :obj:`None`, that of categories)

@@ -33,8 +33,7 @@ class Planted(MultiLabelDataset):
     is given the components of all labels at once can.
 
     Args:
-        num_samples (int, optional): Number of samples, of which the last fifth is the official test part.
-            (default: :obj:`5000`)
+        num_samples (int, optional): Number of samples, whose last fifth is the test part. (default: :obj:`5000`)
         num_labels (int, optional): Number of labels :math:`L`. (default: :obj:`24`)
         degree (int, optional): Number of neighbours :math:`k` of a label in the planted graph, which is a random
             regular one. (default: :obj:`3`)
@@ -101,8 +100,7 @@ class Planted(MultiLabelDataset):
         r"""The best possible scores of the samples, :math:`(N, L)`.
 
         Args:
-            messages (bool, optional): If set to :obj:`False`, the best possible scores without neighbours.
-                (default: :obj:`True`)
+            messages (bool, optional): Whether these scores know the neighbours. (default: :obj:`True`)
         """
         return self._scores(messages)[self._places()]
 

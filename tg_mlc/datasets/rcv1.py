@@ -87,10 +87,9 @@ class RCV1(PublishedTable):
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        form (str, optional): What to read (:obj:`"vectors"`, :obj:`"tokens"`, :obj:`"json"`).
+        form (str, optional): What to read: :obj:`"vectors"`, :obj:`"tokens"`, :obj:`"json"`.
             (default: :obj:`"vectors"`)
-        reverse_split (bool, optional): If set to :obj:`True`, the large part trains and the small one tests.
-            (default: :obj:`False`)
+        reverse_split (bool, optional): Whether the large part trains and the small one tests. (default: :obj:`False`)
         binary (bool, optional): If set to :obj:`True`, bags are without weights. (default: :obj:`False`)
         min_count, max_size, max_tokens (int, optional): As in :class:`Reuters21578`, for training documents.
         data_home (str or Path, optional): The folder of scikit-learn, which keeps pickles there: give only one whose

@@ -70,8 +70,7 @@ class Reuters21578(PublishedTable):
         root (str or Path): Folder to keep the data set in.
         min_count (int, optional): How often a word must occur in the training stories. (default: :obj:`1`)
         max_size (int, optional): How many words to keep, the most frequent ones. (default: :obj:`None`, all)
-        max_tokens (int, optional): How many words of a story to keep, from its beginning.
-            (default: :obj:`None`, all)
+        max_tokens (int, optional): How many words of a story to keep, from its beginning. (default: :obj:`None`, all)
         **options (optional), and further errors: As in :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
     Raises:
@@ -135,10 +134,8 @@ def select_modapte(stories: Iterable[Story]) -> tuple[list[Story], list[str]]:
     occur in both, in order of their numbers, and these topics in the order of the alphabet.
     """
     chosen = [story for story in stories if story.has_topics and story.split in ("TRAIN", "TEST")]
-    by_part = [
-        {topic for story in chosen if story.split == part for topic in story.topics} for part in ("TRAIN", "TEST")
-    ]
-    topics = by_part[0] & by_part[1]
+    train, test = ([story.topics for story in chosen if story.split == part] for part in ("TRAIN", "TEST"))
+    topics = set().union(*train) & set().union(*test)
     kept = [story for story in chosen if not topics.isdisjoint(story.topics)]
     return sorted(kept, key=lambda story: story.number), sorted(topics)
 

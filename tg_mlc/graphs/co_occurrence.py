@@ -81,8 +81,7 @@ def co_occurrence(
         top_k (int, optional): How many sources a label keeps, itself not counted: those of the largest weight, and
             of equal weights those that come first. (default: :obj:`None`, all)
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it has no other
-            source. A loop weighs what the formula gives for a label with itself, or zero where that is undefined.
-            (default: :obj:`True`)
+            source. A loop weighs what the formula gives for it, or zero where that is undefined. (default: :obj:`True`)
         label_names (list of str, optional): One name per label; the columns of a data frame that has these names are
             taken in this order. (default: :obj:`None`, those of :obj:`y`)
         split (Split, optional): The split of :obj:`y`, of which only the samples in :obj:`split.train` are read; a

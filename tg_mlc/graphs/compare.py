@@ -26,9 +26,9 @@ class NeighborDifference:
     num_shared: int
 
     def __str__(self) -> str:
-        named = [", ".join(names[:SHOWN]) or "none" for names in (self.only_a, self.only_b)]
         more = [f", and {len(names) - SHOWN} more" * (len(names) > SHOWN) for names in (self.only_a, self.only_b)]
-        return f"{self.label}: only a: {named[0]}{more[0]}; only b: {named[1]}{more[1]}; shared: {self.num_shared}"
+        a, b = (", ".join(names[:SHOWN]) or "none" for names in (self.only_a, self.only_b))
+        return f"{self.label}: only a: {a}{more[0]}; only b: {b}{more[1]}; shared: {self.num_shared}"
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         edge_index (Tensor or SparseTensor, optional): The edges :math:`(2, |\mathcal{E}|)`, source to target; or an
             adjacency with targets in its rows, whose values are the weights. :obj:`LabelGraph()` is the empty object
             that PyG's copying and batching ask for. (default: :obj:`None`)
-        num_nodes (int, optional): The number of labels :math:`L`; not needed with :obj:`label_names`.
-            (default: :obj:`None`)
+        num_nodes (int, optional): The number of labels :math:`L`, if there are no names. (default: :obj:`None`)
         edge_weight (Tensor, optional): The weights of edges :math:`(|\mathcal{E}|)`, which layers disregard unless
             told otherwise. (default: :obj:`None`)
         label_names (list of str, optional): One unique name per label. (default: :obj:`None`)
@@ -92,9 +91,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         if edge_index is None and num_nodes is None and label_names is None:
             return
         if num_nodes is None and label_names is None:
-            raise ValueError(
-                "Expected 'num_nodes' or 'label_names' (got neither): edges do not show labels without any"
-            )
+            raise ValueError("Expected 'num_nodes' or 'label_names' (got neither): edges show no label without any")
         size = len(as_names(label_names)) if num_nodes is None and label_names is not None else num_nodes
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise ValueError(f"Expected 'num_nodes' to be a non-negative integer (got {num_nodes!r})")
@@ -225,9 +222,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         if edge_weight is not None:
             got = tuple(edge_weight.shape) if isinstance(edge_weight, Tensor) else type(edge_weight).__name__
             if got != (num_edges := edge_index.size(1),):
-                raise ValueError(
-                    f"Expected 'edge_weight' to be a tensor of shape [{num_edges}], one per edge (got {got})"
-                )
+                expected = f"'edge_weight' to be a tensor of shape [{num_edges}], one per edge"
+                raise ValueError(f"Expected {expected} (got {got})")
             edge_weight = edge_weight if edge_weight.is_floating_point() else edge_weight.float()
             if not torch.isfinite(edge_weight).all():
                 raise ValueError("Expected 'edge_weight' to be finite (got NaN or infinity)")
@@ -266,12 +262,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return self.kind == "tree"
 
     def add_self_loops(self, fill_value: float = 1.0, *, only_isolated: bool = False) -> LabelGraph:
-        """Returns the graph in which every label attends to itself too.
-
-        Args:
-            fill_value (float, optional): The weight of a new loop, if edges have weights. (default: :obj:`1.0`)
-            only_isolated (bool, optional): If set to :obj:`True`, only labels that would receive nothing at all
-                get a loop. (default: :obj:`False`)
+        """Returns the graph in which every label attends to itself too or, with :obj:`only_isolated`, labels that would
+        receive nothing at all; :obj:`fill_value` is the weight of a new loop, if edges have weights.
         """
         edge_index, edge_weight = add_remaining_self_loops(
             self.edge_index, self.edge_weight, fill_value=fill_value, num_nodes=self.num_labels
@@ -410,14 +402,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
     def to_networkx(self, *, by_name: bool = False) -> nx.DiGraph[Any]:
         r"""Returns the graph as a :class:`networkx.DiGraph` from source to target, with the node attribute :obj:`name`
-        and the edge attribute :obj:`weight` where it has them.
-
-        Args:
-            by_name (bool, optional): If set to :obj:`True`, nodes are the labels' names, not their indices.
-                (default: :obj:`False`)
-
-        Raises:
-            ValueError: If :obj:`by_name` is set for a graph without names.
+        and the edge attribute :obj:`weight` where it has them; nodes are indices, or names if :obj:`by_name` is set.
         """
         import networkx as nx
 
@@ -440,10 +425,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         :obj:`weight`, by the names of labels if they have some; ``to_csv`` writes what :meth:`read` reads.
         """
         names = self.label_names or range(self.num_labels)
-        columns: dict[str, list[Any]] = {
-            end: [names[label] for label in labels]
-            for end, labels in zip(DEFAULT_COLUMNS, self.edge_index.tolist(), strict=True)
-        }
+        ends = [[names[label] for label in labels] for labels in self.edge_index.tolist()]
+        columns: dict[str, list[Any]] = dict(zip(DEFAULT_COLUMNS, ends, strict=True))
         columns |= {} if self.edge_weight is None else {"weight": self.edge_weight.tolist()}
         return require("pandas", extra="data").DataFrame(columns)
 

@@ -44,7 +44,7 @@ def learned(
             :class:`~tg_mlc.models.LaMP` does. It is put in evaluation mode, and back as it was.
         loader (iterable): Batches of samples. They are moved to the model's device.
         top_k, threshold (optional): As in :func:`~tg_mlc.graphs.co_occurrence`. (default: :obj:`None`)
-        step (int, optional): The only step to look at, from :obj:`0`, or from the last with :obj:`-1`.
+        step (int, optional): The only step to look at, from :obj:`0`, or the last, :obj:`-1`.
             (default: :obj:`None`, all)
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it has no other
             source. A loop weighs what the label pays to itself. (default: :obj:`True`)

@@ -53,8 +53,7 @@ def plot_label_graph(
         graph (LabelGraph): The label graph.
         ax (matplotlib.axes.Axes, optional): Where to draw. (default: :obj:`None`, a new figure of fitting size)
         path (str, optional): A picture file to write, its type by its suffix. (default: :obj:`None`)
-        style (str, optional): :obj:`"graph"`, :obj:`"matrix"`, or :obj:`"auto"`: a graph while it is readable.
-            (default: :obj:`"auto"`)
+        style (str, optional): :obj:`"graph"`, :obj:`"matrix"`, or :obj:`"auto"`, by size. (default: :obj:`"auto"`)
         title (str, optional): A title. (default: :obj:`None`, the kind of the graph and its size)
         wrap (int, optional): After how many letters a name goes on in a new line. (default: :obj:`26`)
 
@@ -112,8 +111,7 @@ def plot_comparison(
         a, b (LabelGraph): Two label graphs of the same labels in the same order.
         path (str, optional): A picture file to write, its type by its suffix. (default: :obj:`None`)
         order (str, optional): The order of rows and columns in both: :obj:`"labels"` as they are, or one that
-            puts neighbours in :obj:`b` side by side, see :meth:`~tg_mlc.graphs.LabelGraph.locality_order`.
-            (default: :obj:`"rcm"`)
+            puts neighbours in :obj:`b` side by side, as :meth:`.LabelGraph.locality_order`. (default: :obj:`"rcm"`)
         titles (tuple of str, optional): The two titles. (default: :obj:`None`, kind and number of edges)
 
     Returns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -171,24 +171,17 @@ def _resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str,
         return {key: known.get(key, key) for key in own}
     votes: dict[str, Counter[str]] = defaultdict(Counter)
     for path in [aliases] if isinstance(aliases, str | os.PathLike) else aliases:
-        for protein, name, count in _alias_rows(path):
-            if (key := _protein_key(name)) in own:
-                votes[key][_protein_key(protein)] += count
+        preferred = False
+        for number, line in read_lines(path):
+            protein, name, sources = [*(cell.strip() for cell in line.split("\t")), "", "", ""][:3]
+            if not (protein and name):
+                expected = "a protein and its name between tabs"
+                raise ValueError(f"Expected line {number} of '{path}' to hold {expected} (got {line[:80]!r})")
+            if line.startswith("#"):
+                preferred = name == "preferred_name"
+            elif (key := _protein_key(name)) in own:
+                votes[key][_protein_key(protein)] += PREFERRED if preferred else max(len(sources.split()), 1)
     return own | {key: counts.most_common(1)[0][0] for key, counts in votes.items()}
-
-
-def _alias_rows(path: PathLike) -> Iterator[tuple[str, str, int]]:
-    preferred = False
-    for number, line in read_lines(path):
-        cells = [cell.strip() for cell in line.split("\t")]
-        if len(cells) < 2 or not (cells[0] and cells[1]):
-            expected = "a protein and its name between tabs"
-            raise ValueError(f"Expected line {number} of '{path}' to hold {expected} (got {line[:80]!r})")
-        if line.startswith("#"):
-            preferred = cells[1] == "preferred_name"
-            continue
-        sources = len(cells[2].split()) if len(cells) > 2 else 1
-        yield cells[0], cells[1], PREFERRED if preferred else max(sources, 1)
 
 
 class _Links(NamedTuple):

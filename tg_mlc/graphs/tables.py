@@ -82,8 +82,7 @@ def read_table(name: str, lines: Lines, holds: str, spaces: bool = False) -> Tab
         names_columns = len({*map(role_of, header)} - {None, ""}) > 1
         if not is_comment or names_columns:
             break
-        if _is_ambiguous(line, delimiter):
-            _refuse_comment(line, f"line {number} of {name}")
+        _check_comment(line, delimiter, f"line {number} of {name}")
     else:
         hint = "lines that begin with '#' are comments, unless in double quotes"
         raise ValueError(f"Expected {name} to hold {holds} (got no line of text; {hint})")
@@ -213,16 +212,12 @@ def _split(line: str, delimiter: str, where: str) -> list[str]:
 def _rows(name: str, lines: Iterable[tuple[int, str]], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     for number, line in lines:
         if line.lstrip().startswith("#"):
-            if _is_ambiguous(line, delimiter):
-                _refuse_comment(line, f"line {number} of {name}")
+            _check_comment(line, delimiter, f"line {number} of {name}")
             continue
         yield number, _split(line, delimiter, f"line {number} of {name}")
 
 
-def _is_ambiguous(line: str, delimiter: str) -> bool:
-    return bool(delimiter.strip(" ")) and delimiter in line and re.match(r"\s*#+\w", line) is not None
-
-
-def _refuse_comment(line: str, where: str) -> None:
-    hint = "put a space after '#' if it is one, and names that begin with '#' in double quotes"
-    raise ValueError(f"Expected {where} to be a comment or a row (got {line[:80]!r}); {hint}")
+def _check_comment(line: str, delimiter: str, where: str) -> None:
+    if delimiter.strip(" ") and delimiter in line and re.match(r"\s*#+\w", line):
+        hint = "put a space after '#' if it is one, and names that begin with '#' in double quotes"
+        raise ValueError(f"Expected {where} to be a comment or a row (got {line[:80]!r}); {hint}")

@@ -51,17 +51,14 @@ def tree(
             parents are names, or indices of labels. A parent of :obj:`None` stands for none.
         label_names (list of str, optional): The labels in their order; those outside the hierarchy stay alone.
             (default: :obj:`None`, names in the order in which they appear, or indices :obj:`0` to :obj:`L - 1`)
-        undirected (bool, optional): If set to :obj:`False`, messages go from parents to children only.
-            (default: :obj:`True`)
+        undirected (bool, optional): Whether messages go from children to parents, too. (default: :obj:`True`)
         root (str or int, optional): A node above the hierarchy that is no label of its own, and is dropped with its
             edges. (default: :obj:`None`, the one top node that is not in :obj:`label_names`, if there is one;
             :obj:`source` names it)
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it would receive
             nothing otherwise. (default: :obj:`True`)
-        include_root (bool, optional): If set to :obj:`True`, the root stays, as one more label after all others.
-            (default: :obj:`False`)
-        ancestors (bool, optional): If set to :obj:`True`, parents of parents count as parents, and so on up.
-            (default: :obj:`False`)
+        include_root (bool, optional): Whether the root stays, as the last label. (default: :obj:`False`)
+        ancestors (bool, optional): Whether parents of parents count as parents, and so on. (default: :obj:`False`)
 
     Raises:
         ValueError: If the hierarchy has a cycle, or an index that is neither a label nor the root.
@@ -84,9 +81,8 @@ def tree(
     spelt: dict[str, str] = {}
     for text in map(str, dict.fromkeys([*labels, *hierarchy])):
         if (other := spelt.setdefault(" ".join(text.casefold().split()), text)) != text:
-            logger.warning(
-                "The names %r and %r of the hierarchy differ in case or space only; are they one?", other, text
-            )
+            told = "The names %r and %r of the hierarchy differ in case or space only; are they one?"
+            logger.warning(told, other, text)
     above: dict[Node, dict[Node, None]] = {}  # the labels that are parents, or ancestors, in order and each once
     for node in nx.topological_sort(hierarchy):
         above[node] = {}

@@ -68,7 +68,7 @@ def wordnet(
     Args:
         label_names (list of str): The names of the labels.
         threshold (float, optional): The least similarity of an edge, :obj:`None` for any. (default: :obj:`0.8`)
-        top_k (int, optional): As in :func:`~tg_mlc.graphs.co_occurrence`; edges need not have an opposite then.
+        top_k (int, optional): As in :func:`.co_occurrence`; edges need not have an opposite then.
             (default: :obj:`None`, all)
         words (dict or callable, optional): What to look up instead of a name, *e.g.* :obj:`{"bop": "balance of
             payments"}` or :obj:`lambda name: name.removeprefix("TAG_")`; :obj:`None` for nothing. Names that a
@@ -162,17 +162,12 @@ def _find_synsets(names: list[str], words: Words | None, heads: bool, nouns: Nou
 
 
 def find_folder(folder: Folder | None = None) -> Path:
-    """Returns the folder of WordNet's files: the one given, or the first of the usual ones that has them.
-
-    Raises:
-        FileNotFoundError: If there is none; the message tells how to get one.
+    """Returns the folder of WordNet's files: the one given, or the first of the usual ones that has them; the message
+    of a :class:`FileNotFoundError` tells how to get one.
     """
-    if folder is None:
-        roots = [*os.environ.get("NLTK_DATA", "").split(os.pathsep), str(Path.home() / "nltk_data")]
-        named = [os.environ.get(VARIABLE), *(f"{root}/corpora/wordnet" for root in roots if root)]
-        candidates = [Path(place) for place in (*named, *USUAL) if place]
-    else:
-        candidates = [Path(folder)]
+    roots = [*os.environ.get("NLTK_DATA", "").split(os.pathsep), str(Path.home() / "nltk_data")]
+    usual = [os.environ.get(VARIABLE), *(f"{root}/corpora/wordnet" for root in roots if root), *USUAL]
+    candidates = [Path(place) for place in (usual if folder is None else [folder]) if place]
     for candidate in candidates:
         if (candidate / INDEX).is_file() and (candidate / DATA).is_file():
             return candidate
@@ -186,12 +181,8 @@ def find_folder(folder: Folder | None = None) -> Path:
 
 def read_nouns(folder: Path) -> Nouns:
     """Reads the nouns; irregular plurals are optional, because not all distributions have them."""
-    exceptions = folder / EXCEPTIONS
-    nouns = Nouns(
-        _read(folder / INDEX, _senses),
-        _read(folder / DATA, _hypernyms),
-        _read(exceptions, _exceptions) if exceptions.is_file() else {},
-    )
+    exceptions = _read(folder / EXCEPTIONS, _exceptions) if (folder / EXCEPTIONS).is_file() else {}
+    nouns = Nouns(_read(folder / INDEX, _senses), _read(folder / DATA, _hypernyms), exceptions)
     named = {synset for senses in nouns.senses.values() for synset in senses}
     named.update(synset for above in nouns.hypernyms.values() for synset in above)
     if lost := named - nouns.hypernyms.keys():

@@ -72,9 +72,8 @@ class Arff(NamedTuple):
     def without(self, names: Container[str]) -> Arff:
         """The table without some of the attributes."""
         kept = [place for place, name in enumerate(self.names) if name not in names]
-        return (
-            self._replace(names=[self.names[place] for place in kept], matrix=self.matrix[:, kept]) if names else self
-        )
+        names_left = [self.names[place] for place in kept]
+        return self._replace(names=names_left, matrix=self.matrix[:, kept]) if names else self
 
 
 def read_arff(
@@ -95,11 +94,6 @@ def read_arff(
     :obj:`"text"`: strings, dates of other formats, and nominal ones of more than 100 values. Labels are named, or
     counted among all attributes of the file (negative: from the last); if not here, MEKA counts them in the relation,
     or else they are the ``hierarchical`` attributes of Clus.
-
-    Raises:
-        OSError: If the file cannot be read.
-        ValueError: If it is damaged or no ARFF file, has no rows, :obj:`drop` leaves no attribute, leaves one that is
-            no number, or names one that is not there or a label, or a label is no attribute.
     """
     content = source if isinstance(source, bytes) else read_unpacked(source, max_bytes)
     called = name or ("ARFF content" if isinstance(source, bytes) else f"'{source}'")

@@ -24,12 +24,7 @@ class EventTable:
     """
 
     def __init__(
-        self,
-        table: Any,
-        used: list[str],
-        columns: Sequence[str] | None,
-        delimiter: str | None = None,
-        encoding: str | None = None,
+        self, table: Any, used: list[str], columns: Sequence[str] | None, delimiter: str | None, encoding: str | None
     ) -> None:
         self._pandas = require("pandas", extra="data")
         is_path = isinstance(table, (str, os.PathLike))

@@ -34,21 +34,15 @@ _REASONS = {
 
 
 def arff_schema(path: str | Path, labels: str | Path | Sequence[str] | int | None = None) -> tuple[int, Schema]:
-    """The number of rows of an ARFF file, and what each of its attributes is.
-
-    Args:
-        path (str or Path): The file.
-        labels (str or Path or list of str or int, optional): As in :func:`from_arff`. (default: :obj:`None`)
-    """
+    """The number of rows of an ARFF file, and what each of its attributes is, with labels as of :func:`from_arff`."""
     table = read_arff(path, "text", labels=read_label_xml(labels).names if isinstance(labels, str | Path) else labels)
     matrix: Any = sp.csc_array(table.matrix) if sp.issparse(table.matrix) else np.asarray(table.matrix)
     columns = []
     for index, name in enumerate(table.names):
         cells = matrix[:, [index]].data if sp.issparse(matrix) else matrix[:, index]
         known, missing = cells[~np.isnan(cells)], int(np.isnan(cells).sum())
-        values = (
-            [column.removeprefix(f"{name}=") for column in table.columns[name].names] if name in table.columns else []
-        )
+        spread = table.columns[name].names if name in table.columns else []
+        values = [column.removeprefix(f"{name}=") for column in spread]
         role: Role = "label" if name in table.labels else "category" if values else "number"
         example = f"{known[0]:g}" if len(known) else "0"
         columns.append(Column(name, role, "attribute of the header", None, values, example, missing))
@@ -81,8 +75,7 @@ def from_arff(
 
     Args:
         train (str or Path): All samples, or the training samples; may be compressed (.gz, .bz2, .xz).
-        test (str or Path, optional): The test samples, which become those of the official split.
-            (default: :obj:`None`)
+        test (str or Path, optional): The test samples, those of the official split. (default: :obj:`None`)
         labels (str or Path or list of str or int, optional): The attributes that are labels: Mulan's XML file, their
             names, or how many stand first (or, negative, last) among all attributes of the file. One of more than two
             values becomes a label for each of them, ``name=value``; one of Clus' type ``hierarchical`` a label for each
@@ -112,17 +105,11 @@ def from_arff(
         hint = "pass an XML file, a list of names, or their number, negative if they come last"
         raise ValueError(f"Expected {expected} (got {labels}); {hint}")
     second = None if test is None else read_arff(test, drop, labels=first.labels, encoding=encoding)
-    ids = (
-        {}
-        if sp.issparse(first.matrix)
-        else {
-            name: why
-            for place, name in enumerate(first.names)
-            if name not in first.labels and name not in first.columns and (why := why_id(name, first.matrix[:, place]))
-        }
-    )
-    for name, why in ids.items():
-        logger.info("Left out attribute '%s' (%s)", name, why)
+    ids: set[str] = set()
+    for place, name in enumerate([] if sp.issparse(first.matrix) else first.names):
+        if name not in (*first.labels, *first.columns) and (why := why_id(name, first.matrix[:, place])):
+            ids.add(name)
+            logger.info("Left out attribute '%s' (%s)", name, why)
     records = make_records(first.without(ids), None if second is None else second.without(ids), kind)
     if kind is None:
         announce_kind(records.kind, _REASONS[records.kind])
@@ -150,15 +137,7 @@ def read_label_xml(path: str | Path) -> LabelFile:
 
 
 def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
-    """Reads Mulan's XML file of labels, in which a label may stand within another one, its parent.
-
-    .. code-block:: xml
-
-        <labels xmlns="http://mulan.sourceforge.net/labels">
-        <label name="sports"><label name="football"></label></label>
-        <label name="science"></label>
-        </labels>
-    """
+    """Reads Mulan's XML file of labels: ``<labels>`` of ``<label name=...>``, each perhaps within its parent."""
     try:
         if b"<!DOCTYPE" in content:  # entities may stand for gigabytes
             raise ValueError("Expected no document type (got one); delete its declaration")
@@ -178,10 +157,7 @@ def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
 
 
 def make_records(train: Arff, test: Arff | None, kind: Literal["bag", "vector"] | None) -> Records:
-    """Joins a training and a test part, and separates labels from features.
-
-    The test part has the same attributes in any order, but values of unknown meaning in the same.
-    """
+    """Joins a training and a test part, with attributes in any order, and separates labels from features."""
     for name in filter(train.ordered.__contains__, train.labels):
         got = f"{_values(train, name)} for '{name}'"
         hint = "write {0,1} instead, and 1 where the label applies"

@@ -17,10 +17,8 @@ MAX_CELLS = 5 * 10**6  #: of a table, times its labels of which some are unknown
 
 
 def check_samples(dataset: MultiLabelDataset) -> None:
-    """Warns of labels that cannot be learned or are written in two ways, and of inputs that give a label away.
-
-    Args:
-        dataset (MultiLabelDataset): Training samples.
+    """Warns of labels of training samples that cannot be learned or are written in two ways, and of inputs that give a
+    label away.
     """
     y, names = dataset.y.numpy(), dataset.label_names
     known = ~np.isnan(y)
@@ -28,42 +26,28 @@ def check_samples(dataset: MultiLabelDataset) -> None:
     constant = [name for name, ones, all_ in zip(names, positive, known.sum(axis=0), strict=True) if ones in (0, all_)]
     if constant and len(y) > 1:
         _warn(f"Labels with one value in all rows, which nothing can be learned of: {_few(constant)}")
-    _warn_of_names(names)
+    folded: dict[str, list[str]] = {}
+    for name in names:
+        folded.setdefault(" ".join(name.split()).casefold(), []).append(name)
+    if alike := [found for found in folded.values() if len(found) > 1]:
+        _warn(f"Labels whose names differ in case or spaces alone, taken as different: {alike[:5]}")
     x = dataset.rows("x").numpy() if dataset.kind == "vector" else None
     if x is not None and x.size * max(1, int((~known).any(axis=0).sum())) <= MAX_CELLS:
         _warn_of_leaks(x, y, dataset.feature_names or [f"column {i}" for i in range(x.shape[1])], names)
 
 
 def check_lost(refused: Mapping[int, str], num_rows: int, where: Callable[[int], str], max_lost: float) -> None:
-    """Says which rows cannot be read and are left out, and refuses if they are too many.
-
-    Args:
-        refused (Mapping[int, str]): The reasons, by rows.
-        num_rows (int): The number of all rows.
-        where (Callable): Names a row.
-        max_lost (float): The share of rows that may be left out; :obj:`ALWAYS_LOST` rows always may.
-
-    Raises:
-        ValueError: If more are lost.
+    """Says which rows cannot be read, by their reasons, and are left out; a :class:`ValueError` if they are more than
+    the share :obj:`max_lost` of all, and than :obj:`ALWAYS_LOST`.
     """
     if not refused:
         return
     first = "; ".join(f"{where(row)}: {reason}" for row, reason in islice(refused.items(), 3))
     lost = f"{len(refused)} of {num_rows} rows cannot be read and are left out, the first of them {first}"
     if len(refused) > max(max_lost * num_rows, ALWAYS_LOST):
-        raise ValueError(
-            f"Expected at most {max_lost:.0%} of the rows to be left out (got more: {lost}); mend them, or "
-            f"pass max_lost={len(refused) / num_rows:.2f}"
-        )
+        hint = f"mend them, or pass max_lost={len(refused) / num_rows:.2f}"
+        raise ValueError(f"Expected at most {max_lost:.0%} of the rows to be left out (got more: {lost}); {hint}")
     _warn(lost)
-
-
-def _warn_of_names(names: Sequence[str]) -> None:
-    folded: dict[str, list[str]] = {}
-    for name in names:
-        folded.setdefault(" ".join(name.split()).casefold(), []).append(name)
-    if alike := [found for found in folded.values() if len(found) > 1]:
-        _warn(f"Labels whose names differ in case or spaces alone, taken as different: {alike[:5]}")
 
 
 def _warn_of_leaks(x: np.ndarray, y: np.ndarray, inputs: Sequence[str], names: Sequence[str]) -> None:
@@ -82,10 +66,8 @@ def _warn_of_leaks(x: np.ndarray, y: np.ndarray, inputs: Sequence[str], names: S
         area = (within[is_one[known]].sum(axis=0) - ones * (ones + 1) / 2) / (ones * zeros)
         found = np.flatnonzero(np.maximum(area, 1 - area) >= PERFECT)
         if found.size:
-            _warn(
-                f"Input '{inputs[found[0]]}' alone tells label '{name}' almost perfectly. If it is made of the label, "
-                f"or known only after it, leave it out"
-            )
+            told = f"Input '{inputs[found[0]]}' alone tells label '{name}' almost perfectly"
+            _warn(f"{told}. If it is made of the label, or known only after it, leave it out")
 
 
 def _few(names: Sequence[str]) -> str:

@@ -64,11 +64,9 @@ def from_csv(
         text_column (str, optional): The column of texts, instead of numbers. (default: :obj:`None`)
         label_separator (str, optional): What stands between names of labels. (default: :obj:`None`)
         label_paths (str, optional): What stands between the parts of names of labels that are paths, such as the slash
-            in ``science/physics``: a sample with it then has ``science``, too; empty for names that only look so.
-            (default: :obj:`None`)
+            in ``science/physics``: a sample with it has ``science``, too; empty for other names. (default: :obj:`None`)
         kind (str, optional): What an input is. (default: inferred as :func:`from_arrays` does)
-        tokenizer (callable, optional): Splits a text into words.
-            (default: :func:`tg_mlc.inputs.vocabulary.tokenize`)
+        tokenizer (callable, optional): Splits a text into words. (default: :func:`tg_mlc.inputs.vocabulary.tokenize`)
         delimiter (str, optional): What stands between cells. (default: what occurs most in the header)
         encoding (str, optional): How characters are stored. (default: what the first bytes say, else UTF-8)
         decimal (str, optional): The mark of decimals. (default: a dot, or a comma where most cells have one)

@@ -68,16 +68,12 @@ class EventSequences:
         lengths = self.ptr.diff()
         keep = lengths >= num_events
         if not keep.any():
-            raise ValueError(
-                f"Expected an entity with at least {num_events} events (got at most {int(lengths.max())} events in "
-                f"{self.num_entities} entities); pass a smaller 'num_events'"
-            )
+            got = f"at most {int(lengths.max())} events in {self.num_entities} entities"
+            hint = "pass a smaller 'num_events'"
+            raise ValueError(f"Expected an entity with at least {num_events} events (got {got}); {hint}")
         if not keep.all():
-            warnings.warn(
-                f"{int((~keep).sum()):,} of {self.num_entities:,} entities have fewer than {num_events} events and are "
-                f"left out",
-                stacklevel=2,
-            )
+            few = f"{int((~keep).sum()):,} of {self.num_entities:,} entities have fewer than {num_events} events"
+            warnings.warn(f"{few} and are left out", stacklevel=2)
         events = keep.repeat_interleave(lengths)
         ptr = torch.cat([self.ptr[:1], lengths[keep].cumsum(0)])
         entities = [name for name, kept in zip(self.entities, keep.tolist(), strict=True) if kept]
@@ -151,13 +147,10 @@ def from_events(
     """
     times = (time,) if isinstance(time, str) else tuple(time)
     if not isinstance(time, str) and (len(times) != 2 or time_format is not None):
-        raise ValueError(
-            f"Expected 'time' to be one column, or those of year and month without 'time_format' (got time={times}, "
-            f"time_format={time_format!r})"
-        )
-    cells = EventTable(
-        table, [name for name in (entity, *times, label, amount) if name is not None], columns, delimiter, encoding
-    )
+        expected = "'time' to be one column, or those of year and month without 'time_format'"
+        raise ValueError(f"Expected {expected} (got time={times}, time_format={time_format!r})")
+    used = [name for name in (entity, *times, label, amount) if name is not None]
+    cells = EventTable(table, used, columns, delimiter, encoding)
     entities, entity_of = (["all"], np.zeros(len(cells), dtype=np.int64)) if entity is None else cells.names(entity)
     label_names, label_of = cells.names(label)
     days = cells.days(time, time_format) if isinstance(time, str) else cells.months(*times)
@@ -169,7 +162,10 @@ def from_events(
     event_of = np.empty(len(cells), dtype=np.int64)
     event_of[order] = np.cumsum(is_new) - 1
     first = order[is_new]
-    summed = _sum_of_known(amounts, (event_of, label_of), (len(first), len(label_names)))
+    known, places, shape = ~np.isnan(amounts), (event_of, label_of), (len(first), len(label_names))
+    summed = sp.csr_array((np.nan_to_num(amounts), places), shape=shape)
+    if not known.all():
+        summed.data[sp.csr_array((known.astype(np.int64), places), shape=shape).data == 0] = np.nan
     present = (np.ones(summed.nnz, dtype=np.float32), summed.indices.copy(), summed.indptr.copy())
     return EventSequences(
         entities,
@@ -179,12 +175,3 @@ def from_events(
         summed,
         label_names,
     )
-
-
-def _sum_of_known(amounts: np.ndarray, places: tuple[np.ndarray, np.ndarray], shape: tuple[int, int]) -> sp.csr_array:
-    """The sums of the amounts at each place that are known, or NaN where none is."""
-    known = ~np.isnan(amounts)
-    summed = sp.csr_array((np.nan_to_num(amounts), places), shape=shape)
-    if not known.all():
-        summed.data[sp.csr_array((known.astype(np.int64), places), shape=shape).data == 0] = np.nan
-    return summed

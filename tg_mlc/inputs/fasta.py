@@ -141,11 +141,6 @@ class LabelTable:
         values = map_temporarily(self._read(block, id_column) for block in chain([first], blocks))
         self._values = values.reshape(len(self._row), len(self.names))
 
-    def labels_of(self, files: FastaFiles) -> Iterator[np.ndarray]:
-        """The labels ``[N, L]`` of sequences, in blocks."""
-        rows = self._rows_of(files)
-        return (self._values[rows[start : start + ROWS_AT_ONCE]] for start in range(0, len(rows), ROWS_AT_ONCE))
-
     def _read(self, block: Table, id_column: str) -> np.ndarray:
         for number, cell in enumerate(block.texts(id_column), start=block.first):
             name = cell.strip()
@@ -155,7 +150,8 @@ class LabelTable:
                 raise ValueError(f"Expected one row for every sequence in '{self.path}' (got {got})")
         return label_bytes(block.labels(self.names))
 
-    def _rows_of(self, files: FastaFiles) -> np.ndarray:
+    def labels_of(self, files: FastaFiles) -> Iterator[np.ndarray]:
+        """The labels ``[N, L]`` of sequences, in blocks."""
         rows = np.empty(len(files), dtype=np.int64)
         taken = array("q", [-1]) * len(self._row)
         for number, header in enumerate(files.headers):
@@ -168,7 +164,7 @@ class LabelTable:
                 where = f"{files.where(taken[row])} and in {files.where(number)}"
                 raise ValueError(f"Expected every sequence to have a name of its own (got '{name}' in {where})")
             taken[row] = number
-        return rows
+        return (self._values[rows[start : start + ROWS_AT_ONCE]] for start in range(0, len(rows), ROWS_AT_ONCE))
 
 
 def listed_labels(

@@ -70,23 +70,14 @@ class SampleOptions(ReadOptions, total=False):
 
 @dataclass(frozen=True)
 class FileOptions:
-    """What a person says of how a file is to be read, which is inferred otherwise.
+    """What a person says of how a file is to be read, which is inferred otherwise."""
 
-    Args:
-        label_separator (str, optional): The mark between names, if one column lists the labels of a row.
-        label_paths (str, optional): The mark between the parts of names of labels that are paths.
-        delimiter (str, optional): The mark between cells.
-        encoding (str, optional): How characters are stored.
-        max_lost (float, optional): The share of rows that may be left out because they cannot be read.
-        hints (Hints, optional): What a person says of columns.
-    """
-
-    label_separator: str | None = None
-    label_paths: str | None = None
-    delimiter: str | None = None
-    encoding: str | None = None
-    max_lost: float = 0.1
-    hints: Hints = field(default_factory=Hints)
+    label_separator: str | None = None  #: the mark between names, if one column lists the labels of a row
+    label_paths: str | None = None  #: the mark between the parts of names of labels that are paths
+    delimiter: str | None = None  #: the mark between cells
+    encoding: str | None = None  #: how characters are stored
+    max_lost: float = 0.1  #: the share of rows that may be left out because they cannot be read
+    hints: Hints = field(default_factory=Hints)  #: what a person says of columns
 
 
 class EncoderOptions(TypedDict, total=False):
@@ -104,36 +95,23 @@ class InputKind(Preprocessor):
     A new kind is a subclass in a file of its own and a line in :obj:`tg_mlc.inputs.kinds.KINDS`. An object is a
     preprocessor, fitted to training samples and saved with a model; samples stay as they are.
 
-    Attributes:
-        forms (dict[str, Form]): The forms of raw inputs by the names that estimators have for them.
-        option (str): The name of the kind in the options of the command line.
-        noun (str): What a single input is, for messages.
-        role (str): The role of a column of such inputs, as of :class:`~tg_mlc.inputs.schema.Column`.
-        settings (str): The name of the settings of LaMP in :obj:`tg_mlc.stacking.folds.SETTINGS`.
-        views (dict): By name, what makes a :class:`View`; the last one keeps most of the content of a sample.
-        reads_columns (bool): Whether an input is several columns of a table, not the cell of one.
-        lists_labels (bool): Whether the command line takes a column that lists the names of labels.
-        splits (tuple[str, ...]): The ways to choose test samples, of those of the command line.
-        takes_view (bool): Whether networks take the inputs on the scale of a view.
-        constant_names (list[str], optional): The :obj:`feature_names` that all data sets of the kind have.
-        label_names (list[str]): The labels of the samples that it was fitted to.
-
     Raises:
         ValueError: On use, if there is no input, or a string in place of a list of them.
     """
 
-    forms: ClassVar[Mapping[str, Form]]
-    option: ClassVar[str]
-    noun: ClassVar[str] = "an input"
-    role: ClassVar[Role] = "number"
-    settings: ClassVar[str] = "table"
+    forms: ClassVar[Mapping[str, Form]]  #: the forms of raw inputs by the names that estimators have for them
+    option: ClassVar[str]  #: its name in the options of the command line
+    noun: ClassVar[str] = "an input"  #: what a single input is, for messages
+    role: ClassVar[Role] = "number"  #: of a column of such inputs, as of :class:`~tg_mlc.inputs.schema.Column`
+    settings: ClassVar[str] = "table"  #: the name of LaMP's settings in :obj:`tg_mlc.stacking.folds.SETTINGS`
+    #: By name, what makes a :class:`View`; the last one keeps most of the content of a sample.
     views: ClassVar[Mapping[str, Callable[[], View]]]
-    reads_columns: ClassVar[bool] = False
-    lists_labels: ClassVar[bool] = False
-    splits: ClassVar[tuple[str, ...]] = ("random", "stratified")
-    takes_view: ClassVar[bool] = False
-    constant_names: ClassVar[list[str] | None] = None
-    label_names: list[str]
+    reads_columns: ClassVar[bool] = False  #: whether an input is several columns of a table, not the cell of one
+    lists_labels: ClassVar[bool] = False  #: whether the command line takes a column that lists the names of labels
+    splits: ClassVar[tuple[str, ...]] = ("random", "stratified")  #: the ways to choose test samples
+    takes_view: ClassVar[bool] = False  #: whether networks take the inputs on the scale of a view
+    constant_names: ClassVar[list[str] | None] = None  #: the :obj:`feature_names` of all data sets of the kind
+    label_names: list[str]  #: the labels of the samples that it was fitted to
 
     @classmethod
     def matches(cls, dataset: MultiLabelDataset) -> bool:
@@ -277,9 +255,8 @@ class InputKind(Preprocessor):
         for row, one in enumerate(raw):
             try:
                 if not isinstance(one, (str, list, tuple)):
-                    raise ValueError(
-                        f"Expected {cls.noun} (got {'nothing' if is_missing(one) else type(one).__name__})"
-                    )
+                    got = "nothing" if is_missing(one) else type(one).__name__
+                    raise ValueError(f"Expected {cls.noun} (got {got})")
                 cls.check(one)
             except (ValueError, TypeError) as error:
                 refused[row] = str(error)

@@ -27,11 +27,7 @@ KINDS: list[type[InputKind]] = [Embeddings, Words, Vectors, Molecules, DNA]
 
 
 def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
-    """The kind of the samples of a data set.
-
-    Raises:
-        ValueError: If it is none of :obj:`KINDS`.
-    """
+    """The kind of the samples of a data set; a :class:`ValueError` if it is none of :obj:`KINDS`."""
     for kind in reversed(KINDS):
         if kind.matches(dataset):
             return kind
@@ -40,11 +36,7 @@ def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
 
 
 def kind_named(name: Any) -> type[InputKind]:
-    """The kind of arrays that become data sets whose :obj:`kind` has this name.
-
-    Raises:
-        ValueError: If there is none.
-    """
+    """The kind of arrays that become data sets whose :obj:`kind` has this name; a :class:`ValueError` if none does."""
     named = {form.kind: kind for kind in reversed(KINDS) for form in kind.forms.values() if form.kind is not None}
     check_choice("kind", name, tuple(map(str, named)))
     return named[name]
@@ -84,14 +76,14 @@ def infer_form(X: Any) -> str:
     return "smiles" if Molecules.claims(texts) else "texts"
 
 
-def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray], sample: int = 50) -> Schema:
-    """Names the kind of columns of texts if one claims the first cells: most of those of a column that is left out, or
-    all of those of a category of at least :obj:`MIN_CLAIMED` values.
+def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
+    """Names the kind of columns of texts if one claims the first 50 cells: most of those of a column that is left out,
+    or all of those of a category of at least :obj:`MIN_CLAIMED` values.
     """
     for column in schema.columns:
         is_category = column.role == "category"
         if column.role in ("id", "ignored") or (is_category and len(column.values) >= MIN_CLAIMED):
-            texts = [cell.strip() for cell in texts_of(cells[column.name][:sample]) if not is_blank(cell)]
+            texts = [cell.strip() for cell in texts_of(cells[column.name][:50]) if not is_blank(cell)]
             kind = next((k for k in reversed(KINDS) if texts and _claims(k, texts, only_all=is_category)), None)
             if kind is not None:
                 column.role, column.reason = kind.role, f"perhaps inputs: pass --{kind.option} '{column.name}'"
@@ -135,8 +127,7 @@ def input_encoder(
         input_dropout (float, optional): Dropout on words of bags, or on the entries of a vector. (default: :obj:`0.2`)
         min_df (int, optional): Number of training documents from which a word of a bag is kept. (default: :obj:`1`)
         latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a latent semantic
-            analysis of the training documents (see :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`).
-            (default: :obj:`False`)
+            analysis of training documents (see :meth:`.BagEncoder.start_from_documents`). (default: :obj:`False`)
         given_labels (bool, optional): If set to :obj:`True`, labels that are given become components (see
             :class:`~tg_mlc.nn.encoders.GivenComponents`). (default: :obj:`False`)
 

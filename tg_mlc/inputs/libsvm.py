@@ -47,9 +47,8 @@ def from_libsvm(
 
     Args:
         path (str or Path): All samples, or the training samples; may be compressed (.gz, .bz2, .xz).
-        test (str or Path, optional): The test samples, which become those of the official split.
-            (default: :obj:`None`)
-        kind (str, optional): The kind of the inputs: :obj:`"bag"` (words with weights) or :obj:`"vector"`.
+        test (str or Path, optional): The test samples, those of the official split. (default: :obj:`None`)
+        kind (str, optional): The kind of inputs: :obj:`"bag"` (weighted words) or :obj:`"vector"`.
             (default: :obj:`"bag"`)
         zero_based (bool, optional): Whether numbers begin at 0, and not at 1. (default: :obj:`None`, at 0 if the first
             line tells sizes, or an input has the number 0)
@@ -122,11 +121,8 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
         values += [value for _, _, value in pairs]
         if any(after <= before for before, after in pairwise(inputs[-1])):
             raise ValueError(f"Expected increasing numbers of inputs in {where} (got {inputs[-1][:8]})")
-        limits = (
-            ("inputs", inputs[-1], least, most_input),
-            ("labels", labels[-1], first if declared else 0, most_label),
-        )
-        for what, found, lowest, most in limits:
+        label_limits = labels[-1], first if declared else 0, most_label
+        for what, found, lowest, most in (("inputs", inputs[-1], least, most_input), ("labels", *label_limits)):
             if found and not lowest <= min(found) <= max(found) <= most:
                 wrong = max(found) if max(found) > most else min(found)
                 hint = "pass 'zero_based' if numbers begin elsewhere"

@@ -54,13 +54,8 @@ def molecule_scaler(key: str, size: int) -> LogCounts | QuantileScaler:
 
 
 class MoleculeVectors(View):
-    """All vectors of a molecule side by side, with equal weight and of unit length together.
-
-    Args:
-        keys (tuple, optional): The vectors to take, as far as samples have them. (default: all)
-
-    Raises:
-        ValueError: On use, if training samples have none of them.
+    """All vectors of a molecule, or those of :obj:`keys`, as far as samples have them, side by side with equal weight
+    and of unit length together.
     """
 
     def __init__(self, keys: tuple[str, ...] = VECTORS) -> None:
@@ -95,7 +90,7 @@ class Molecules(InputKind):
     """SMILES as molecules with the vectors that a model was trained on, which samples without them get as well.
 
     Args:
-        describe (bool, optional): If set to :obj:`True`, training samples get all :obj:`VECTORS` that they lack.
+        describe (bool, optional): Whether training samples get all :obj:`VECTORS` that they lack.
             (default: :obj:`False`)
 
     Attributes:
@@ -121,21 +116,11 @@ class Molecules(InputKind):
 
     @classmethod
     def claims(cls, texts: Sequence[Any]) -> bool:
-        """Tells whether strings are SMILES, which all have to be if most are.
-
-        Raises:
-            ValueError: If most strings are SMILES and others are not.
-        """
+        """Tells whether strings are SMILES; a :class:`ValueError` if most are, but not all."""
         if not is_installed("rdkit"):
             return False
-        others = [
-            row
-            for row, text in enumerate(texts)
-            if not isinstance(text, str)
-            or not text
-            or any(letter.isspace() for letter in text)
-            or find_molecule(text) is None
-        ]
+        are_words = [isinstance(text, str) and text.split() == [text] for text in texts]
+        others = [row for row, text in enumerate(texts) if not are_words[row] or find_molecule(text) is None]
         if 0 < len(others) < len(texts) / 2:
             got = f"{len(others)} others, the first {shorten(texts[others[0]])!r} in row {others[0]}"
             raise ValueError(f"Expected SMILES alone (got {got}); leave these rows out, or pass inputs='texts'")
@@ -159,10 +144,8 @@ class Molecules(InputKind):
         kind: str | None = None,
         **options: Unpack[SampleOptions],
     ) -> MultiLabelDataset:
-        transform, vectors = options.get("transform"), molecule_features()
-        return MoleculeDataset.from_smiles(
-            X, y, label_names, transform=transform, on_error="raise", pre_transform=vectors
-        )
+        kept: dict[str, Any] = {"transform": options.get("transform"), "pre_transform": molecule_features()}
+        return MoleculeDataset.from_smiles(X, y, label_names, on_error="raise", **kept)
 
     @classmethod
     def from_csv(

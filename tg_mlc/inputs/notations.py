@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import cache
 from typing import Any, ClassVar
 
 #: The words of pairs that mean 0 and 1; both have to occur in a column of inputs.
@@ -165,12 +166,10 @@ class Date(Notation):
                 if (found := _PERIOD.fullmatch(cell)) is None:
                     return None
                 year, kind, number = found.group(1, 2, 3) if found[1] else found.group(6, 4, 5)
-                is_week = kind in "wW"
-                moment = (
-                    datetime.fromisocalendar(int(year), int(number), 1)
-                    if is_week
-                    else datetime(int(year), 3 * int(number) - 2, 1)
-                )
+                if kind in "wW":
+                    moment = datetime.fromisocalendar(int(year), int(number), 1)
+                else:
+                    moment = datetime(int(year), 3 * int(number) - 2, 1)
             elif self.written != "ISO 8601":
                 moment = datetime.strptime(cell, self.written)
             elif _ISO.fullmatch(cell):
@@ -201,16 +200,9 @@ class AmbiguousError(ValueError):
 
 
 def find_notation(cells: Collection[str], decimal: str | None = None, delimiter: str | None = None) -> Notation | None:
-    """The only way in which all cells, without outer spaces and blank ones, can be read as numbers, if there is one.
-
-    Args:
-        cells (Collection[str]): Different cells.
-        decimal (str, optional): The mark of decimals, if it is known. (default: :obj:`None`)
-        delimiter (str, optional): The mark between cells: a comma within one is then a mark of thousands.
-            (default: :obj:`None`)
-
-    Raises:
-        AmbiguousError: If there are two such ways.
+    """The only way in which all different cells, without outer spaces and blank ones, can be read as numbers, if there
+    is one, given the mark of decimals if it is known; an :class:`AmbiguousError` if there are two. Where a comma is the
+    mark between cells, one within a cell is a mark of thousands.
     """
     if decimal in (None, ".") and plain_numbers(cells) is not None:
         return PLAIN
@@ -272,9 +264,8 @@ def looks_like(cell: str) -> str:
         if found.thousands:
             return f"a number with {_name_of(found.thousands)} between thousands, or a decimal comma"
         return "a number with a decimal comma" if found.decimal == "," else "a number"
-    return (
-        "text" if found is None else {"time": "a time of day", "duration": "a duration", "date": "a date"}[found.form]
-    )
+    named = {"time": "a time of day", "duration": "a duration", "date": "a date"}
+    return "text" if found is None else named[found.form]
 
 
 def _units(cell: str) -> list[str]:
@@ -295,21 +286,15 @@ def _refuse_ambiguous(notation: Notation, cells: Collection[str], decimal: str |
     if isinstance(notation, Number) and notation.thousands == "," and decimal is None and delimiter != ",":
         other_way = Number(",", "", notation.unit)
         if all(other_way.parse(cell) is not None for cell in cells):
-            raise AmbiguousError(
-                "commas that may stand before decimals or between thousands; pass decimal=',' or decimal='.'"
-            )
+            hint = "pass decimal=',' or decimal='.'"
+            raise AmbiguousError(f"commas that may stand before decimals or between thousands; {hint}")
 
 
+@cache
 def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
-    key = decimal + thousands
-    if key not in _PATTERNS:
-        groups = rf"[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|" if thousands else ""
-        point = re.escape(decimal)
-        _PATTERNS[key] = re.compile(rf"(?:{groups}[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+")
-    return _PATTERNS[key]
-
-
-_PATTERNS: dict[str, re.Pattern[str]] = {}
+    groups = rf"[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|" if thousands else ""
+    point = re.escape(decimal)
+    return re.compile(rf"(?:{groups}[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+")
 
 
 def _unit(written: re.Match[str]) -> str:

@@ -125,23 +125,12 @@ class Chain(Preprocessor):
 
 
 def to_state(preprocessor: Preprocessor) -> dict[str, Any]:
-    """The name of a preprocessor and its state, made of tensors and plain data only.
-
-    Args:
-        preprocessor (Preprocessor): A fitted one.
-    """
+    """The name of a fitted preprocessor and its state, made of tensors and plain data only."""
     return {"name": type(preprocessor).__name__, "state": as_tensors(preprocessor.state_dict())}
 
 
 def from_state(entry: Mapping[str, Any]) -> Preprocessor:
-    """The preprocessor of a state.
-
-    Args:
-        entry (dict): What :func:`to_state` returned.
-
-    Raises:
-        ValueError: If no class of that name is known.
-    """
+    """The preprocessor of what :func:`to_state` returned; a :class:`ValueError` if no class of that name is known."""
     preprocessor: Preprocessor = find("preprocessor", entry["name"])()
     return preprocessor.load_state_dict(entry["state"])
 

@@ -16,22 +16,12 @@ from tg_mlc.inputs.preprocessor import Preprocessor
 
 
 class LogCounts(nn.Module):
-    r"""Takes the logarithm of counts and gives every vector the same length.
+    r"""Takes the logarithm of counts :math:`(B, F)` and gives every vector the same length.
 
     .. math::
-        \mathbf{x}^{\prime} = r \sqrt{F} \cdot \frac{\log(1 + \mathbf{x})}{\lVert \log(1 + \mathbf{x}) \rVert}
-
-    Args:
-        rms (float, optional): The root mean square :math:`r` of the entries of a vector. (default: :obj:`0.5`)
-
-    Shapes:
-        - **input:** counts :math:`(B, F)`
-        - **output:** :math:`(B, F)`
+        \mathbf{x}^{\prime} = \frac{\sqrt{F}}{2} \cdot
+        \frac{\log(1 + \mathbf{x})}{\lVert \log(1 + \mathbf{x}) \rVert}
     """
-
-    def __init__(self, rms: float = 0.5) -> None:
-        super().__init__()
-        self.rms = rms
 
     def fit(self, x: Tensor) -> LogCounts:
         """Learns nothing: every vector is scaled by itself."""
@@ -39,25 +29,16 @@ class LogCounts(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         unit: Tensor = nn.functional.normalize(x.log1p(), dim=-1)
-        return unit * (self.rms * math.sqrt(x.size(-1)))
+        return unit * (0.5 * math.sqrt(x.size(-1)))
 
 
 class StandardScaler(nn.Module):
-    r"""Shifts and scales each entry to mean 0 and variance 1 among training vectors, and all vectors to a mean square
-    length of 1; entries that did not vary in training are only shifted.
+    r"""Shifts and scales each entry of vectors :math:`(B, F)` to mean 0 and variance 1 among training vectors, and all
+    vectors to a mean square length of 1; entries that did not vary in training are only shifted, and those that are
+    missing (NaN) are a :class:`ValueError`.
 
     .. math::
         x^{\prime}_f = \frac{1}{\sqrt{F}} \frac{x_f - \mu_f}{\sigma_f}
-
-    Args:
-        in_channels (int): The size :math:`F` of a vector.
-
-    Shapes:
-        - **input:** vectors :math:`(B, F)`
-        - **output:** :math:`(B, F)`
-
-    Raises:
-        ValueError: On use, if an entry is missing (NaN).
     """
 
     mean: Tensor
@@ -70,11 +51,7 @@ class StandardScaler(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> StandardScaler:
-        """Takes mean and spread from training vectors :math:`(N, F)`.
-
-        Raises:
-            ValueError: If an entry is missing.
-        """
+        """Takes mean and spread from training vectors :math:`(N, F)`."""
         spread, mean = torch.std_mean(_whole(x).double(), dim=0, correction=0)
         self.mean.copy_(mean)
         self.spread.copy_(torch.where(x.amax(dim=0) > x.amin(dim=0), spread, 1.0))
@@ -116,11 +93,7 @@ class QuantileScaler(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> QuantileScaler:
-        """Takes the quantiles from training vectors :math:`(N, F)`.
-
-        Raises:
-            ValueError: If there are none, or they are of another size.
-        """
+        """Takes the quantiles from training vectors :math:`(N, F)`."""
         num_entries, num_quantiles = self.quantiles.shape
         if x.dim() != 2 or x.size(1) != num_entries or x.size(0) == 0:
             raise ValueError(f"Expected training vectors of shape [N, {num_entries}] (got {list(x.shape)})")
@@ -131,11 +104,6 @@ class QuantileScaler(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Scaled vectors.
-
-        Raises:
-            ValueError: If the scaler is not fitted, or the vectors are of another size.
-        """
         if not torch.compiler.is_compiling() and self.quantiles[:1, :1].isnan().any():
             raise ValueError("Expected a scaler that knows quantiles (got a new one); call its 'fit', or load weights")
         if x.dim() != 2 or x.size(1) != self.quantiles.size(0):

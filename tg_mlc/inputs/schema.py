@@ -83,23 +83,14 @@ class Column:
 
 @dataclass
 class Hints:
-    """What a person says of columns, which is inferred otherwise.
+    """What a person says of columns, which is inferred otherwise."""
 
-    Args:
-        ignore (Collection[str]): Columns to leave out.
-        categorical (Collection[str]): Columns whose values are names, even if they are written as numbers.
-        ids (Collection[str]): Columns that name the rows.
-        decimal (str, optional): The mark of decimals, a dot or a comma.
-        delimiter (str, optional): The mark between the cells of the file.
-        schema (Schema, optional): All of the columns.
-    """
-
-    ignore: Collection[str] = ()
-    categorical: Collection[str] = ()
-    ids: Collection[str] = ()
-    decimal: str | None = None
-    delimiter: str | None = None
-    schema: Schema | None = None
+    ignore: Collection[str] = ()  #: columns to leave out
+    categorical: Collection[str] = ()  #: columns whose values are names, even if they are written as numbers
+    ids: Collection[str] = ()  #: columns that name the rows
+    decimal: str | None = None  #: the mark of decimals, a dot or a comma
+    delimiter: str | None = None  #: the mark between the cells of the file
+    schema: Schema | None = None  #: all of the columns
 
     def __post_init__(self) -> None:
         for name in ("ignore", "categorical", "ids"):
@@ -128,16 +119,9 @@ class Schema:
         chosen: bool = False,
         strict: bool = True,
     ) -> Schema:
-        """Decides what each column is, and says what is not obvious.
-
-        Args:
-            frame (Mapping): Arrays of cells by the names of columns: numbers, truth values, dates, or texts.
-            roles (Mapping[str, Role]): The roles that are known, such as those of labels.
-            hints (Hints, optional): What a person says of columns. (default: :obj:`None`)
-            where (Callable, optional): Names the place of a cell, by row and column, in messages.
-            chosen (bool, optional): Whether a person named the columns of inputs, of which none is left out.
-                (default: :obj:`False`)
-            strict (bool, optional): Whether a column that cannot be read is refused, not noted. (default: :obj:`True`)
+        """Decides what each column is, from arrays of cells by the names of columns and the roles that are known, such
+        as those of labels. No column is left out if a person has :obj:`chosen` those of inputs. A column that cannot be
+        read is refused, or only noted unless :obj:`strict`.
         """
         hints = hints or Hints()
         for name in (*hints.ignore, *hints.categorical, *hints.ids):
@@ -183,18 +167,10 @@ class Schema:
         return [name for column in self.inputs for name in column.features]
 
     def matrix(
-        self,
-        frame: Mapping[str, Any],
-        where: Where = WHERE,
-        refused: dict[int, str] | None = None,
+        self, frame: Mapping[str, Any], where: Where = WHERE, refused: dict[int, str] | None = None
     ) -> np.ndarray:
-        """The columns of a table as a matrix of numbers: NaN where unknown, and 0 in all columns of a category.
-
-        Args:
-            frame (Mapping): Arrays of cells by the names of columns, in any order, with others among them.
-            where (Callable, optional): Names the place of a cell, by row and column, in messages.
-            refused (dict, optional): Takes the reasons, by rows, of cells that cannot be read; by default, they are
-                refused.
+        """The columns of a table, found by name, as a matrix of numbers: NaN where unknown, and 0 in all columns of a
+        category. Cells that cannot be read are an error, unless :obj:`refused` takes the reasons by rows.
         """
         inputs = self.inputs
         place = match_names([column.name for column in inputs], list(frame))
@@ -205,7 +181,11 @@ class Schema:
                 parts.append(_one_hot(column, frame[name]))
             else:
                 numbers = _numbers(column, frame[name], where, refused)
-                _refuse_large(column, numbers, where, refused)
+                for row in np.flatnonzero(np.abs(numbers) > np.finfo(np.float32).max).tolist():
+                    expected, got = "Expected numbers that 32 bits can hold in", f"(got {numbers[row]:g})"
+                    if refused is None:
+                        raise ValueError(f"{expected} {where(row, column.name)} {got}")
+                    refused.setdefault(row, f"{expected} column '{column.name}' {got}")
                 parts.append(numbers[:, None])
         return np.concatenate(parts, axis=1)
 
@@ -252,9 +232,8 @@ class Schema:
             shown = alike if len(alike) <= MOST_ALIKE else alike[:3]
             rows += [(each.name or "(no name)", role, notes, each.example, str(each.missing)) for each in shown]
             if shown != alike:
-                rows.append(
-                    (f"({len(alike) - 3:,} more)", role, notes, "", str(sum(each.missing for each in alike[3:])))
-                )
+                missing = sum(each.missing for each in alike[3:])
+                rows.append((f"({len(alike) - 3:,} more)", role, notes, "", str(missing)))
         header = ("column", "role", "read as", "example", "missing")
         widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
         return "\n".join(
@@ -345,9 +324,7 @@ def _array(series: Any) -> np.ndarray:
 
 def texts_of(cells: np.ndarray) -> list[str]:
     """The texts of cells, blank where missing."""
-    if cells.dtype.kind == "O":
-        return ["" if is_missing(cell) else cell if type(cell) is str else str(cell) for cell in cells.tolist()]
-    return ["" if is_missing(cell) else str(cell) for cell in cells.tolist()]
+    return ["" if is_missing(cell) else cell if type(cell) is str else str(cell) for cell in cells.tolist()]
 
 
 def clean(text: str) -> str:
@@ -365,7 +342,7 @@ def _infer(name: str, cells: np.ndarray, place: int, hints: Hints, where: Where,
     """The rules, in their order."""
     has_types = cells.dtype.kind in "biufmM"
     if has_types:
-        known = cells[~_is_nan(cells)]
+        known = cells[~np.isnan(cells)]  # which knows NaT, too
         notation = Date() if cells.dtype.kind == "M" else PLAIN
         column = Column(name, "number", "numbers", notation.to_dict(), missing=len(cells) - len(known))
         column.example = str(known[0]) if len(known) else ""
@@ -384,10 +361,8 @@ def _infer(name: str, cells: np.ndarray, place: int, hints: Hints, where: Where,
     if _UNNAMED.fullmatch(name) and not chosen:
         if column.role == "id" or (values is not None and _differ(values)):
             return replace(column, role="id", reason="an index without a name")
-        hint = f"name it, or leave it out: ignore=[{name!r}]"
-        raise ValueError(
-            f"Expected a name for column {place + 1} (got no name for numbers or texts that repeat); {hint}"
-        )
+        got = f"no name for numbers or texts that repeat); name it, or leave it out: ignore=[{name!r}]"
+        raise ValueError(f"Expected a name for column {place + 1} (got {got}")
     if chosen:
         if column.role == "id" and len(unique) <= MAX_VALUES:
             return replace(column, role="category", values=sorted(unique))
@@ -401,10 +376,8 @@ def _infer(name: str, cells: np.ndarray, place: int, hints: Hints, where: Where,
 
 
 def read_numbers(name: str, cells: np.ndarray, where: Where) -> tuple[str, np.ndarray]:
-    """The form of :class:`~tg_mlc.inputs.notations.Notation` that all texts of a column have, and their numbers.
-
-    Raises:
-        ValueError: If they have none, because of an :class:`~tg_mlc.inputs.notations.AmbiguousError` if it has two.
+    """The form of :class:`~tg_mlc.inputs.notations.Notation` that all texts of a column have, and their numbers; a
+    :class:`ValueError` if they have none, caused by an :class:`~tg_mlc.inputs.notations.AmbiguousError` if two.
     """
     texts = _single_texts(name, cells, where)
     unique = list(dict.fromkeys(cell for cell in texts if not is_blank(cell)))
@@ -436,7 +409,9 @@ def _judge_numbers(column: Column, values: np.ndarray) -> Column:
     if is_number and len(values) >= MIN_ROWS and (np.diff(values) == 1).all():
         hint = f"leave it out: ignore=[{column.name!r}]"
         _warn(f"Column '{column.name}' goes up by one from row to row. If it numbers the rows, {hint}")
-    if column.notation == PLAIN.to_dict() and _are_codes(values):
+    known = np.unique(values[np.isfinite(values)])
+    is_few = len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10
+    if column.notation == PLAIN.to_dict() and is_few and (known % 1 == 0).all() and (np.diff(known) > 1).any():
         column.reason = _CODES
     return column
 
@@ -498,10 +473,8 @@ def _read_texts(column: Column, texts: list[str], unique: list[str], hints: Hint
     if best is not None and 2 * share_read(best, unique) >= 1:
         other = other or next(cell for cell in unique if best.parse(cell) is None)
     if other is not None:
-        expected = (
-            f"Expected {best or PLAIN}, or blank (missing), in {where(texts.index(other), name)}, as in most rows"
-        )
         row, lone = texts.index(other), best is None or sum(best.parse(cell) is None for cell in unique) == 1
+        expected = f"Expected {best or PLAIN}, or blank (missing), in {where(row, name)}, as in most rows"
         if (
             lone
             and row in (0, len(texts) - 1)
@@ -556,12 +529,6 @@ def _category(column: Column, values: Collection[str], reason: str) -> Column:
     return replace(column, role="category", values=sorted(values), reason=reason, notation=None)
 
 
-def _are_codes(values: np.ndarray) -> bool:
-    known = np.unique(values[np.isfinite(values)])
-    is_few = len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10
-    return is_few and bool((known % 1 == 0).all() and (np.diff(known) > 1).any())
-
-
 def _numbers(column: Column, cells: np.ndarray, where: Where, refused: dict[int, str] | None) -> np.ndarray:
     """The numbers of a column, NaN where unknown."""
     if cells.dtype.kind == "M":
@@ -586,20 +553,10 @@ def _numbers(column: Column, cells: np.ndarray, where: Where, refused: dict[int,
                 if cell not in reasons:
                     reasons[cell] = f"(got {cell[:80]!r}, {looks_like(cell)})"
                 if refused is None:
-                    raise ValueError(
-                        f"Expected {notation}, or blank (missing) in {where(row, column.name)} {reasons[cell]}"
-                    )
+                    place = where(row, column.name)
+                    raise ValueError(f"Expected {notation}, or blank (missing) in {place} {reasons[cell]}")
                 refused[row] = f"Expected {notation} in column '{column.name}' {reasons[cell]}"
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _refuse_large(column: Column, numbers: np.ndarray, where: Where, refused: dict[int, str] | None) -> None:
-    """Refuses numbers that models, which compute in single precision, cannot hold."""
-    for row in np.flatnonzero(np.abs(numbers) > np.finfo(np.float32).max).tolist():
-        got = f"(got {numbers[row]:g})"
-        if refused is None:
-            raise ValueError(f"Expected numbers that 32 bits can hold in {where(row, column.name)} {got}")
-        refused.setdefault(row, f"Expected numbers that 32 bits can hold in column '{column.name}' {got}")
 
 
 def _one_hot(column: Column, cells: np.ndarray) -> np.ndarray:
@@ -621,12 +578,6 @@ def _one_hot(column: Column, cells: np.ndarray) -> np.ndarray:
 
 def _whole(cell: str) -> str:
     return cell.removesuffix(".0")
-
-
-def _is_nan(cells: np.ndarray) -> np.ndarray:
-    if cells.dtype.kind in "mM":
-        return np.asarray(np.isnat(cells))
-    return np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(len(cells), dtype=bool)
 
 
 def _warn(message: str) -> None:

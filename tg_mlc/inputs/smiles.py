@@ -66,11 +66,7 @@ def parse_smiles(smiles: str) -> Mol:
 
 def max_atoms() -> int:
     """The most atoms that a molecule may have: 1,000, or the number in the environment variable ``TG_MLC_MAX_ATOMS``.
-
     RDKit takes seconds for the descriptors of a molecule of 1,000 atoms, by the cube of their number for larger ones.
-
-    Raises:
-        ValueError: If the variable holds no whole number of at least 1.
     """
     told = os.environ.get("TG_MLC_MAX_ATOMS", str(MAX_ATOMS))
     if not told.isdecimal() or int(told) < 1:
@@ -196,10 +192,8 @@ def molecule_features() -> Compose:
 
 def _why_refused(smiles: str) -> str:
     if _is_too_large(smiles):
-        return (
-            f"more than {max_atoms():,} atoms, or {MAX_CHARACTERS} characters for each of so many; to take larger "
-            f"molecules, set the environment variable TG_MLC_MAX_ATOMS"
-        )
+        hint = "to take larger molecules, set the environment variable TG_MLC_MAX_ATOMS"
+        return f"more than {max_atoms():,} atoms, or {MAX_CHARACTERS} characters for each of so many; {hint}"
     chem = require("rdkit.Chem", extra="molecules")
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
         mol = chem.MolFromSmiles(smiles, sanitize=False)

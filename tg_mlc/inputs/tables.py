@@ -52,16 +52,8 @@ _FOREIGN = {
     b"\x28\xb5\x2f\xfd": "a file packed by zstd; unpack it",
     b"version https://git-lfs": "a pointer of Git LFS; get the file itself with 'git lfs pull'",
 }
-_READERS = {
-    "sav": "spss",
-    "dta": "stata",
-    "h5": "hdf",
-    "hdf5": "hdf",
-    "sas7bdat": "sas",
-    "xpt": "sas",
-    "arrow": "feather",
-}
-_READERS |= {"feather": "feather", "orc": "orc"}
+_READERS = {"sav": "spss", "dta": "stata", "h5": "hdf", "hdf5": "hdf", "sas7bdat": "sas", "xpt": "sas"}
+_READERS |= {"arrow": "feather", "feather": "feather", "orc": "orc"}
 _ENCODINGS = ("cp1252", "cp1251", "gb18030", "shift_jis")  # that files in no UTF-8 are usually in
 
 
@@ -135,14 +127,8 @@ class Table:
         return values
 
     def schema(self, columns: Sequence[str], labels: Sequence[str], hints: Hints, text: Role | None = None) -> Schema:
-        """What the columns are.
-
-        Args:
-            columns (Sequence[str]): Those of inputs, if they are chosen.
-            labels (Sequence[str]): Those of labels.
-            hints (Hints): What a person says of columns.
-            text (str, optional): The role of the only column of inputs, if that is no column of a matrix.
-                (default: :obj:`None`)
+        """What the columns are, given those of inputs, if they are chosen, and of labels; :obj:`text` is the role of
+        the only column of inputs, if that is no column of a matrix.
         """
         self.require(labels, columns or [name for name in self._named() if name not in labels], may_lack_labels=True)
         roles: dict[str, Role] = dict.fromkeys(labels, "label")
@@ -175,13 +161,8 @@ class Table:
     def targets(
         self, labels: Sequence[str] | str, separator: str | None, paths: str | None = None
     ) -> tuple[np.ndarray, list[str]]:
-        """The labels ``[N, L]`` of all rows, and their names.
-
-        Args:
-            labels (Sequence[str] or str): The columns of labels, or the one that lists names.
-            separator (str, optional): The mark between names, if they are listed.
-            paths (str, optional): The mark between the parts of names that are paths, whose ancestors hold as well.
-                (default: :obj:`None`)
+        """The labels ``[N, L]`` of all rows, and their names, from the columns of labels or the one that lists names
+        between separators. Where names are paths, whose parts :obj:`paths` divides, their ancestors hold as well.
         """
         if separator is None and not isinstance(labels, str):
             return read_labels(self.labels(labels), labels)
@@ -306,29 +287,11 @@ def read_table(
     header: Sequence[str] | None = None,
 ) -> Table:
     """Reads a file of text (as it is, or compressed), Parquet, Excel or JSON, whose first row is its header unless that
-    is given.
-
-    Args:
-        path (str or Path): The file, of at most 4 GiB; compressed, of at most 64 MiB or 1,000 times its own size,
-            whichever is more.
-        delimiter (str, optional): The mark between cells. (default: what a first line ``sep=`` says, else the one of
-            ``,``, ``;``, tab and ``|`` that occurs most in the header)
-        encoding (str, optional): How characters are stored. (default: what the first bytes say, else UTF-8)
-        min_rows (int, optional): The least number of rows. (default: :obj:`1`)
-        header (list of str, optional): The names of columns of a file without header. (default: :obj:`None`)
+    is given. A text has at most 4 GiB; compressed, at most 64 MiB or 1,000 times its own size, whichever is more. By
+    default, the mark between cells is what a first line ``sep=`` says, else the one of ``,``, ``;``, tab and ``|`` that
+    occurs most in the header, and characters are stored as the first bytes say, else in UTF-8.
     """
-    return next(_read(Path(path), delimiter, encoding, min_rows, header, None))
-
-
-def read_blocks(
-    path: str | Path,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    min_rows: int = 1,
-    header: Sequence[str] | None = None,
-) -> Iterator[Table]:
-    """Reads a file as :func:`read_table` does, some rows at a time; a file without rows has one block."""
-    return _read(Path(path), delimiter, encoding, min_rows, header, _BLOCK)
+    return next(read_blocks(path, delimiter, encoding, min_rows, header, size=None))
 
 
 def read_molecules(
@@ -338,13 +301,7 @@ def read_molecules(
     delimiter: str | None = None,
     encoding: str | None = None,
 ) -> tuple[list[str], Tensor, list[str]]:
-    """Reads the SMILES, the labels ``[num_rows, num_labels]`` and their names from a file.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is damaged, a column is missing, a row has too few or too many cells, or a label is not
-            0, 1 or blank.
-    """
+    """Reads the SMILES, the labels ``[num_rows, num_labels]`` and their names from a file."""
     if isinstance(label_columns, str):
         raise ValueError(f"Expected 'label_columns' to be a list of names (got the string '{label_columns}')")
     table = read_table(path, delimiter, encoding, min_rows=0)
@@ -355,14 +312,17 @@ def read_molecules(
     return smiles, torch.from_numpy(table.labels(names)).float(), names
 
 
-def _read(
-    path: Path,
-    delimiter: str | None,
-    encoding: str | None,
-    min_rows: int,
-    header: Sequence[str] | None,
-    size: int | None,
+def read_blocks(
+    path: str | Path,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    min_rows: int = 1,
+    header: Sequence[str] | None = None,
+    *,
+    size: int | None = _BLOCK,
 ) -> Iterator[Table]:
+    """Reads a file as :func:`read_table` does, some rows at a time; a file without rows has one block."""
+    path = Path(path)
     if re.match(r"\w{2,}:/", str(path)):
         raise ValueError(f"Expected a file (got the address '{path}'); download it, and pass the file")
     if not path.is_file():
@@ -412,9 +372,8 @@ def _typed(path: Path) -> Any:
         raise ImportError(f"{error}; or save '{path}' as CSV") from error
     except (ValueError, OSError, NotImplementedError, KeyError, zipfile.BadZipFile) as error:
         what = "a parquet file" if head.startswith(b"PAR1") else "an Excel workbook"
-        raise ValueError(
-            f"Expected '{path}' to be {what} of one table (got {type(error).__name__}: {error})"
-        ) from error
+        got = f"{type(error).__name__}: {error}"
+        raise ValueError(f"Expected '{path}' to be {what} of one table (got {got})") from error
     if path.suffix.lower() == ".parquet":
         raise ValueError(f"Expected '{path}' to be a parquet file (got one that begins with {head[:4]!r})")
     return None
@@ -435,9 +394,8 @@ def _records(text: str) -> list[dict[str, Any]]:
     if not isinstance(several, list) or not all(isinstance(record, dict) for record in several):
         raise ValueError("objects with a name for each cell are needed, in an array or one a line")
     if several is not records and records and all(isinstance(cell, (list, dict)) for cell in records.values()):
-        raise ValueError(
-            f"one object a row is needed, not one of {list(records)[:5]}; pass a data frame to 'from_arrays'"
-        )
+        hint = "pass a data frame to 'from_arrays'"
+        raise ValueError(f"one object a row is needed, not one of {list(records)[:5]}; {hint}")
     return several
 
 
@@ -483,17 +441,12 @@ class _TextFile:
         """The objects of a JSON file as a data frame."""
         with self._named_if_damaged(), self._text() as text:
             try:
-                return require("pandas", extra="data").DataFrame(
-                    _records(text.read().removeprefix("\ufeff")), dtype=object
-                )
+                records = _records(text.read().removeprefix("\ufeff"))
+                return require("pandas", extra="data").DataFrame(records, dtype=object)
             except ValueError as error:
                 if isinstance(error, UnicodeDecodeError):
                     raise
                 raise ValueError(f"Expected '{self.path}' to be JSON of one table (got {error})") from error
-
-    @property
-    def _called(self) -> str:
-        return self.encoding.replace("utf-8-sig", "UTF-8")
 
     def blocks(self, min_rows: int, size: int | None) -> Iterator[Table]:
         """The rows of the file, some at a time, or all together."""
@@ -506,11 +459,9 @@ class _TextFile:
                     header = [clean(name) for name in frame.iloc[0]]
                     frame, start = frame.iloc[1:], start + 1
                     if len(header) > 2 and sum(map(bool, header)) == 1:
-                        title = next(filter(None, header))
+                        got = f"the title {next(filter(None, header))!r}"
                         hint = "delete what stands above the line with the names of columns"
-                        raise ValueError(
-                            f"Expected names of columns in '{self.path}' (got the title {title!r}); {hint}"
-                        )
+                        raise ValueError(f"Expected names of columns in '{self.path}' (got {got}); {hint}")
                 # pandas takes a row with too few cells, and a blank line, for a row with blank ones.
                 if len(header) != frame.shape[1] or not all(frame.iloc[:, -1].tolist()):
                     widths = [width for _, width in self._take(start, place)]
@@ -642,9 +593,8 @@ class _TextFile:
             hint = "is a quote not closed, or is it of another encoding?"
             if isinstance(error, LookupError):
                 hint = "pass an 'encoding' that Python knows"
-            raise ValueError(
-                f"Expected '{self.path}' to be a CSV file in {self._called} (got {got}); {hint}"
-            ) from error
+            expected = f"'{self.path}' to be a CSV file in {self.encoding.replace('utf-8-sig', 'UTF-8')}"
+            raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
 
     def _refuse_encoding(self, error: UnicodeDecodeError) -> None:
         """Names the line, and how it reads in encodings that are likely, of which a person can choose."""
@@ -660,10 +610,10 @@ class _TextFile:
                 at = max(next((place for place, letter in enumerate(text) if not letter.isascii()), 0) - 5, 0)
                 readings.setdefault(text[at : at + 20], name)
         told = " or ".join(f"encoding={name!r} for {text!r}" for text, name in readings.items())
-        raise ValueError(
-            f"Expected '{self.path}' to be a text file in {self._called} (got the byte {error.object[error.start]:#x}"
-            f"{where}); pass how its characters are stored, such as {told}"
-        ) from error
+        expected = f"'{self.path}' to be a text file in {self.encoding.replace('utf-8-sig', 'UTF-8')}"
+        got = f"the byte {error.object[error.start]:#x}{where}"
+        hint = f"pass how its characters are stored, such as {told}"
+        raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
 
     def _read(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
         usual = csv.field_size_limit()

@@ -22,12 +22,8 @@ from tg_mlc.inputs.schema import Schema, cells_of
 
 
 class Scaled(View):
-    """Vectors whose entries are standardised, replaced by their ranks, or only centred; a missing entry counts as the
-    mean of its column.
-
-    Args:
-        scaling (str): :obj:`"standard"`, :obj:`"quantile"`, or :obj:`"centred"`, by which entries keep their relative
-            sizes.
+    """Vectors whose entries are standardised, replaced by their ranks, or only centred, so that they keep their
+    relative sizes; a missing entry counts as the mean of its column.
     """
 
     scaler: StandardScaler | QuantileScaler

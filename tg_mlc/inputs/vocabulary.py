@@ -41,7 +41,7 @@ def tokenize(text: str, how: str = "words") -> list[str]:
     Args:
         text (str): The text.
         how (str, optional): :obj:`"words"`, runs of letters and digits, with ``+`` and ``#`` at their ends, and pairs
-            of neighbouring characters in scripts without spaces; or :obj:`"letters"`, runs of letters alone.
+            of neighbours in scripts without spaces; or :obj:`"letters"`, runs of letters alone.
             (default: :obj:`"words"`)
     """
     if how == "letters" or text.isascii():

@@ -143,9 +143,8 @@ class Words(TableKind):
         if self.values == "weights":
             expected = "a matrix with the weights of words, as training samples had weights that are no counts"
             raise ValueError(f"Expected {expected} (got texts or lists of words); weigh words as there")
-        tokens, words, unknown = number_words(
-            documents, False, feature_names=self.feature_names, num_inputs=self.num_inputs
-        )
+        old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
+        tokens, words, unknown = number_words(documents, False, **old)
         counts = count_words(tokens, self.num_inputs, unknown)
         return ArrayDataset(Records(counts, self._unknown(len(documents)), self.label_names, words).to_samples())
 

@@ -334,8 +334,7 @@ class Shared(Pattern):
             :class:`~torch_geometric.data.Data` with :obj:`num_nodes` and :obj:`edge_index` or :obj:`adj_t`, or as an
             ``edge_index``.
         num_samples (int): The number of samples :math:`B`.
-        num_nodes (int, optional): The number of nodes :math:`L`; needed only beside an ``edge_index``.
-            (default: :obj:`None`)
+        num_nodes (int, optional): The number of nodes :math:`L`, beside an ``edge_index``. (default: :obj:`None`)
 
     Shapes:
         - **graph:** :math:`(2, |\mathcal{E}|)` as an ``edge_index``

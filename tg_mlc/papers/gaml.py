@@ -37,8 +37,7 @@ class GAML(nn.Module):
             :obj:`channels` are the size :math:`d` of all states.
         num_labels (int): The number of labels :math:`L`.
         num_steps (int, optional): Number of steps; their weights are not shared. (default: :obj:`2`)
-        among_features (bool, optional): If set to :obj:`False`, components do not attend to each other.
-            (default: :obj:`True`)
+        among_features (bool, optional): Whether components attend to each other. (default: :obj:`True`)
         **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`).
 
     Shapes:
@@ -107,8 +106,7 @@ def gaml(
 
     Args:
         train, label_graph, channels, frequency_strength: As in :func:`~tg_mlc.papers.pooled_mlp`.
-        node_messages (bool, optional): If set to :obj:`False`, components do not send messages to each other.
-            (default: :obj:`True`)
+        node_messages (bool, optional): Whether components send messages to each other. (default: :obj:`True`)
         num_steps (int, optional): As in :class:`GAML`. (default: :obj:`2`)
         **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`, and options of the blocks.
     """

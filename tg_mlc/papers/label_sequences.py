@@ -42,8 +42,7 @@ class LabelSequenceModel(nn.Module):
             :class:`~tg_mlc.papers.decoders.RecurrentDecoder`.
         ranks (torch.Tensor): The place of every label in the order of training sequences (see
             :func:`label_ranks`).
-        max_length (int, optional): The most labels that a search gives to a sample, all if :obj:`None`.
-            (default: :obj:`None`)
+        max_length (int, optional): The most labels of a sample in a search, all if :obj:`None`. (default: :obj:`None`)
 
     Shapes:
         - **input:** a batch of :math:`B` samples with labels :obj:`y`, :math:`(B, L)`: 0, 1, or NaN for unknown

@@ -37,8 +37,7 @@ class PooledMLP(nn.Module):
             :obj:`channels` are the size of all hidden layers.
         num_labels (int): The number of labels :math:`L`.
         num_layers (int, optional): Number of layers of the perceptron. (default: :obj:`2`)
-        num_feature_layers (int, optional): Number of feature message passing blocks, :obj:`0` for none.
-            (default: :obj:`2`)
+        num_feature_layers (int, optional): Number of blocks among components, :obj:`0` for none. (default: :obj:`2`)
         **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`). Their :obj:`dropout`, which
             is :obj:`0.1` by default, is also that of hidden layers.
 

@@ -39,12 +39,9 @@ def mped(
 
     Args:
         train, label_graph, node_messages: As in :func:`~tg_mlc.models.table_lamp`.
-        channels (int, optional): Size :math:`d` of all states; the paper takes 512, and 64 on SIDER.
-            (default: :obj:`64`)
-        encoder_steps (int, optional): Number of blocks among components; the paper takes 3, and 1 on SIDER.
-            (default: :obj:`3`)
-        decoder_steps (int, optional): Number of label message passing steps, with the same sizes in the paper.
-            (default: :obj:`3`)
+        channels (int, optional): Size :math:`d` of states; the paper takes 512, and 64 on SIDER. (default: :obj:`64`)
+        encoder_steps (int, optional): Number of blocks among components; the paper's is 1 on SIDER. (default: :obj:`3`)
+        decoder_steps (int, optional): Number of label message passing steps; 1 on SIDER, too. (default: :obj:`3`)
         frequency_strength (float, optional): How far the readout's bias starts from the mean frequency of all labels
             towards that of each (see :meth:`~tg_mlc.nn.LabelHead.start_from_frequencies`). (default: :obj:`0.5`)
         latent (bool, optional): If set to :obj:`True`, words of bags and labels start from the training documents, as

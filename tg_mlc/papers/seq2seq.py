@@ -37,10 +37,9 @@ def seq2seq(
         train, label_graph, label_order, kwargs: As in :func:`~tg_mlc.papers.mped_autoregressive`.
         node_messages (bool, optional): If set to :obj:`False`, there is no GRU over the components, which stands in
             place of messages among them. (default: :obj:`True`)
-        channels (int, optional): Size :math:`d` of all states, an even number; the Graph2Graph paper takes 512.
+        channels (int, optional): Size :math:`d` of all states, an even number; Graph2Graph takes 512.
             (default: :obj:`64`)
-        num_layers (int, optional): Number of layers of encoder and decoder, 1 to 3; the Graph2Graph paper takes 3.
-            (default: :obj:`3`)
+        num_layers (int, optional): Number of layers of encoder and decoder, 1 to 3. (default: :obj:`3`)
         dropout (float, optional): Dropout between layers and before the readout. (default: :obj:`0.2`)
 
     Raises:

@@ -92,8 +92,7 @@ class SPEN(nn.Module):
         num_labels (int): The number of labels :math:`L`.
         num_units (int, optional): As in :class:`GlobalEnergy`. (default: :obj:`64`)
         num_steps (int, optional): The number of steps :math:`T`. (default: :obj:`5`)
-        num_feature_layers (int, optional): Number of feature message passing blocks, :obj:`0` for none.
-            (default: :obj:`2`)
+        num_feature_layers (int, optional): Number of blocks among components, :obj:`0` for none. (default: :obj:`2`)
         dropout (float, optional): Dropout of blocks and of the hidden layer. (default: :obj:`0.1`)
 
     Shapes:
@@ -195,8 +194,7 @@ class InfNet(nn.Module):
         Args:
             y (torch.Tensor): Probabilities :math:`(B, L)`.
             local (torch.Tensor): The logits :math:`\mathbf{b}(\mathbf{x})`.
-            frozen (bool, optional): If set to :obj:`True`, the energy gets no gradient, and only :obj:`y` does.
-                (default: :obj:`False`)
+            frozen (bool, optional): Whether only :obj:`y` gets a gradient, not the energy. (default: :obj:`False`)
 
         Shapes:
             - **output:** :math:`(B)`
@@ -318,7 +316,7 @@ def energy_network(
     Args:
         train, label_graph, node_messages, channels, frequency_strength, inputs: As in
             :func:`~tg_mlc.papers.pooled_mlp`.
-        inference (str, optional): :obj:`"steps"` for :class:`SPEN`, :obj:`"network"` for :class:`InfNet`.
+        inference (str, optional): :obj:`"steps"` (:class:`SPEN`) or :obj:`"network"` (:class:`InfNet`).
             (default: :obj:`"steps"`)
         num_units, num_feature_layers, dropout (optional): As in :class:`SPEN`.
     """

@@ -67,8 +67,7 @@ class PersonalFrequency(NextSetBaseline):
 
     Args:
         decay (float, optional): The weight :math:`\gamma` of an event in that of the next. (default: :obj:`1.0`)
-        backoff (float, optional): The number :math:`\kappa > 0` of events that the frequencies count for.
-            (default: :obj:`1.0`)
+        backoff (float, optional): The number :math:`\kappa > 0` of events that they count for. (default: :obj:`1.0`)
     """
 
     decay: float = 1.0

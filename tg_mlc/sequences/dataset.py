@@ -269,7 +269,7 @@ def time_split(
         events (EventSequences): The events.
         fractions (tuple, optional): The shares of training, validation and test.
             (default: :obj:`(0.70, 0.17, 0.13)`, those of the LANET paper)
-        min_history (int, optional): The number of earlier events that a target needs; others are in no part.
+        min_history (int, optional): The number of earlier events that a target needs to be in a part.
             (default: :obj:`0`)
         cross_borders (bool, optional): If set to :obj:`False`, only earlier events of the same part count for
             :obj:`min_history`. With :math:`\tau` of them no window of :math:`\tau` events crosses a border, which is

@@ -246,6 +246,5 @@ class LANET(nn.Module):
 def lanet(label_graph: Data, *, memory: dict[str, Any] | None, **options: Any) -> LANET:
     """A network as a saved one was, for its weights."""
     num_labels = int(label_graph.num_nodes or 0)
-    return LANET(
-        label_graph, memory=None if memory is None else PersonalMemory.of_sizes(num_labels, **memory), **options
-    )
+    made = None if memory is None else PersonalMemory.of_sizes(num_labels, **memory)
+    return LANET(label_graph, memory=made, **options)

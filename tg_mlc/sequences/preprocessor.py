@@ -31,10 +31,8 @@ class EventPreprocessor(Preprocessor):
         batch = dataset.batch(split.train[:32])
 
     Args:
-        window_size (int, optional): The number of events in a window; :obj:`None` for the whole history.
-            (default: :obj:`3`)
-        num_bins (int, optional): The number of quantile bins of amounts; fewer are left where amounts repeat.
-            (default: :obj:`10`)
+        window_size (int, optional): The number of events in a window; :obj:`None` for all. (default: :obj:`3`)
+        num_bins (int, optional): The number of quantile bins of amounts; fewer where these repeat. (default: :obj:`10`)
 
     Raises:
         ValueError: If an option is not a whole number of at least 1.

@@ -117,10 +117,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
             return kind.listed(X, self.inputs_)
         if reset:
             schema = Schema.infer(cells_of(X), {}) if is_dense_frame(X) else None
-            same = schema is None or (
-                not is_mixed_frame(X) and schema.feature_names == [str(name) for name in X.columns]
-            )
-            self._columns = None if schema is None or same else schema.to_dict()
+            changes = schema and (is_mixed_frame(X) or schema.feature_names != [str(name) for name in X.columns])
+            self._columns = schema.to_dict() if schema is not None and changes else None
         finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
         options: dict[str, Any] = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": finite}
         if self._columns is None:
@@ -128,9 +126,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
         if not hasattr(X, "dtypes"):
             raise ValueError(f"Expected a data frame with the columns of the last fit (got a {type(X).__name__})")
         validate_data(self, X, reset=reset, skip_check_array=True)
-        return check_array(
-            Schema.from_dict(self._columns).matrix(cells_of(X)), estimator=self, input_name="X", **options
-        )
+        matrix = Schema.from_dict(self._columns).matrix(cells_of(X))
+        return check_array(matrix, estimator=self, input_name="X", **options)
 
     def _margins(self, X: Any) -> FloatArray:
         check_is_fitted(self)

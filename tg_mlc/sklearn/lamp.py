@@ -100,7 +100,7 @@ class LaMPClassifier(SavedEstimator):
         num_steps (int, optional): Number of label message passing steps. (default: :obj:`2`)
         model_options (dict, optional): Other options of the model: :obj:`channels` (size of all states, by default
             64), :obj:`heads` (of attention, 4), :obj:`dropout` (of the blocks, 0.2), and all others of
-            :func:`~tg_mlc.models.table_lamp`, or of :func:`~tg_mlc.models.molecule_lamp` for SMILES.
+            :func:`~tg_mlc.models.table_lamp`, or :func:`~tg_mlc.models.molecule_lamp` for SMILES.
             (default: :obj:`None`)
         learning_rate (float, optional): The highest learning rate. (default: :obj:`1e-3`)
         max_epochs (int, optional): Number of epochs at most; training stops after 10 without a better one.
@@ -120,8 +120,7 @@ class LaMPClassifier(SavedEstimator):
             given some. (default: :obj:`0.1`)
         warm_start (bool, optional): If set to :obj:`True`, :meth:`fit` goes on from the weights of the last fit, with
             its labels and words or columns. (default: :obj:`False`)
-        random_state (int or RandomState, optional): The source of weights, dropout, and samples for validation.
-            (default: :obj:`None`)
+        random_state (int or RandomState, optional): The source of all random numbers. (default: :obj:`None`)
         device (str, optional): PyTorch's name of the device. (default: :obj:`"auto"`, a GPU if there is one)
 
     Attributes:

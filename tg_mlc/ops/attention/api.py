@@ -88,14 +88,11 @@ def graph_attention(
         dropout_p (float, optional): The probability with which a weight is dropped. (default: :obj:`0.0`)
         edge_bias (torch.Tensor, optional): A term :math:`b_{ij}` for every edge in the order of
             ``pattern.to_edge_index()``, or for every edge of the graph that samples share. A Boolean one is a mask, as
-            in :func:`torch.nn.functional.scaled_dot_product_attention`: edges that are :obj:`False` do not attend.
-            (default: :obj:`None`)
+            in PyTorch's own attention: edges that are :obj:`False` do not attend. (default: :obj:`None`)
         return_weights (bool, optional): If set to :obj:`True`, returns the weights as well, before dropout, in the
-            pattern's own layout; ``pattern.to_edge_list(weights)`` lowers them to a list of edges.
-            (default: :obj:`False`)
+            pattern's own layout; ``pattern.to_edge_list(weights)`` lowers them to edges. (default: :obj:`False`)
         backend (str, optional): The backend to take, or :obj:`"auto"` for the one that was set
-            (:func:`~tg_mlc.set_backend`), else the one that is fastest by measured crossovers.
-            (default: :obj:`"auto"`)
+            (:func:`~tg_mlc.set_backend`), else the fastest by measured crossovers. (default: :obj:`"auto"`)
 
     Shapes:
         - **query:** :math:`(N_q, H, C)`
@@ -189,9 +186,8 @@ def _validated(
     sizes = {"query": pattern.num_queries, "key": pattern.num_keys, "value": pattern.num_keys}
     for (name, size), tensor in zip(sizes.items(), (query, key, value), strict=True):
         if tensor.dim() != 3 or tensor.size(0) != size:
-            raise ValueError(
-                f"Expected '{name}' of shape [{size}, heads, channels] for {pattern} (got {list(tensor.shape)})"
-            )
+            expected = f"'{name}' of shape [{size}, heads, channels] for {pattern}"
+            raise ValueError(f"Expected {expected} (got {list(tensor.shape)})")
     if query.shape[1:] != key.shape[1:] or query.size(1) != value.size(1):
         raise ValueError(
             f"Expected 'query', 'key' and 'value' to agree in heads, and 'query' and 'key' in channels "

@@ -199,9 +199,8 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
     return grad_query, sums_of[0].to(key.dtype), sums_of[1].to(key.dtype), grad_bias
 
 
-_block_attention = register(
-    "block_attention", "blocks", ("query_ptr", "key_ptr"), "cpu", _forward, _backward, _kept_size
-)
+_PLACES = ("query_ptr", "key_ptr")
+_block_attention = register("block_attention", "blocks", _PLACES, "cpu", _forward, _backward, _kept_size)
 
 
 def is_narrow(dtype: torch.dtype, *channels: int) -> bool:

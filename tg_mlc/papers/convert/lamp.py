@@ -93,8 +93,7 @@ def load_lamp_checkpoint(
             attends to itself only), :obj:`"eye"` (to all but itself) or :obj:`"prior"` (to those that
             :obj:`label_adj` gives). (default: :obj:`"prior"` with :obj:`label_adj`, else :obj:`"none"`)
         label_adj (torch.Tensor, optional): The prior graph; label :math:`i` attends to the labels :math:`j` with
-            :math:`A_{ij} \neq 0`. As in the released code, a row that sums to less than 1 gets a self-loop.
-            (default: :obj:`None`)
+            :math:`A_{ij} \neq 0`. As there, a row that sums to less than 1 gets a self-loop. (default: :obj:`None`)
         heads (int, optional): The number of attention heads, :obj:`-n_head`. (default: :obj:`1` if the heads are not
             projected, else :obj:`4` as in the paper)
         heads2 (int, optional): The number of heads among labels, :obj:`-n_head2`, which follows from :obj:`heads` and

@@ -94,8 +94,7 @@ def beam_search(
             with a higher mean log-probability. (default: :obj:`0.0`)
         max_length (int, optional): The most labels of a sequence, all if :obj:`None`: only the stop follows them. If a
             best one would rather go on there, a warning says so. (default: :obj:`None`)
-        excluded (torch.Tensor, optional): A mask of labels that a sample's sequences leave out, :math:`(B, L)`.
-            (default: :obj:`None`)
+        excluded (torch.Tensor, optional): A mask of labels to leave out, :math:`(B, L)`. (default: :obj:`None`)
 
     Shapes:
         - **input:** component states :math:`(N, d)`, pointers :math:`(B + 1)`

@@ -58,9 +58,8 @@ class C2AE(LSTMModel):
 
 
 def _two_layers(in_channels: int, hidden_channels: int, out_channels: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(in_channels, hidden_channels), nn.LeakyReLU(), nn.Linear(hidden_channels, out_channels)
-    )
+    first, last = nn.Linear(in_channels, hidden_channels), nn.Linear(hidden_channels, out_channels)
+    return nn.Sequential(first, nn.LeakyReLU(), last)
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,7 @@ class C2AEObjective(Objective):
     of samples or of entries of a matrix, so that the weights do not depend on sizes.
 
     Args:
-        alpha (float, optional): The weight :math:`\alpha`, which the paper chooses on validation data.
-            (default: :obj:`1.0`)
+        alpha (float, optional): The weight :math:`\alpha`, which the paper validates. (default: :obj:`1.0`)
         penalty (float, optional): The weight :math:`\lambda`, that of the paper. (default: :obj:`0.5`)
 
     Raises:

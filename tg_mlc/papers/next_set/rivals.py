@@ -122,8 +122,7 @@ class TransformerBase(EventModel):
     Args:
         num_labels, num_entities, channels: As in :class:`EventModel`.
         num_layers (int, optional): Number of blocks. (default: :obj:`2`)
-        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"window_size": 3}`.
-            (default: :obj:`None`)
+        events (dict, optional): Options of :class:`EventModel`, as :obj:`{"window_size": 3}`. (default: :obj:`None`)
         **block (optional): Options of the blocks, as in :class:`LANET`.
 
     Shapes:
@@ -248,8 +247,7 @@ class TwoAttentions(nn.Module):
     Args:
         label (LANET): Attention among labels.
         time (TimeAttention): Attention among events.
-        gated (bool, optional): If set to :obj:`True`, weighs the logits instead of mapping them.
-            (default: :obj:`False`)
+        gated (bool, optional): Whether to weigh the logits instead of mapping them. (default: :obj:`False`)
     """
 
     def __init__(self, label: LANET, time: TimeAttention, gated: bool = False) -> None:

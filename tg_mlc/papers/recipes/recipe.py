@@ -181,8 +181,7 @@ class Recipe:
             split (Split): Its parts.
             label_graph (LabelGraph): The label graph.
             folder (str or PathLike): Where to put checkpoints and logs.
-            node_messages (bool, optional): If set to :obj:`False`, components do not send messages to each other.
-                (default: :obj:`True`)
+            node_messages (bool, optional): Whether components send messages to each other. (default: :obj:`True`)
             seed (int, optional): Seed of the weights, of dropout and of the order of samples. (default: :obj:`0`)
             model_options (dict, optional): Arguments of the model that differ from the recipe. (default: :obj:`None`)
             module_options (dict, optional): Arguments of :class:`~tg_mlc.training.MultiLabelModule` that differ from
