@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any
 
 import tg_mlc
 from tg_mlc._memory import keep_heap
@@ -41,7 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         keep_heap()
     try:
         with _terminable():
-            return _run(sys.argv[1:] if argv is None else argv)
+            words = sys.argv[1:] if argv is None else argv
+            try:
+                return parse(words, _COMMANDS, "tg-mlc", tg_mlc.__doc__.splitlines()[0], tg_mlc.__version__)()
+            finally:
+                sys.stdout.flush()  # else Python notices only at its exit that the output is no longer read
     except BrokenPipeError:
         # Python flushes once more when it exits, see the note on SIGPIPE in the documentation of its module signal.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -59,19 +63,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], filename: str, *rest: Any, **others: Any) -> None:
     """Prints a warning of ours as a line for people, once; those of others stay as they are."""
     if category is UserWarning and f"{os.sep}tg_mlc{os.sep}" in filename:
         print(f"tg-mlc: {_with_options(str(message))}", file=sys.stderr)  # noqa: T201
     else:
-        _USUAL(message, category, filename, lineno, file, line)
+        _USUAL(message, category, filename, *rest, **others)
 
 
 _USUAL = warnings.showwarning
@@ -127,10 +124,3 @@ def _terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _run(words: Sequence[str]) -> int:
-    try:
-        return parse(words, _COMMANDS, "tg-mlc", tg_mlc.__doc__.splitlines()[0], tg_mlc.__version__)()
-    finally:
-        sys.stdout.flush()  # else Python notices only at its exit that the output is no longer read

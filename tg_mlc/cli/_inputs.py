@@ -59,25 +59,21 @@ class Inputs(NamedTuple):
 class Scores:
     """The scores of the rows of a file, some at a time, with a bar that shows the time left.
 
-    Rows that cannot be read have NaN, and are reported and counted.
-
-    Args:
-        predictor (Predictor): What scores.
-        inputs (Inputs): Where inputs are.
-        path (str): The file.
-        batch_size (int): The number of samples at a time.
-        stops (bool, optional): Whether a row that cannot be read is an error. (default: :obj:`False`)
+    Rows that cannot be read have NaN, and are reported and counted, or an error if it :obj:`stops` there.
     """
 
     def __init__(
         self, predictor: Predictor, inputs: Inputs, path: str, batch_size: int, *, stops: bool = False
     ) -> None:
-        self.stops = stops
         self.predictor, self.inputs, self.path, self.batch_size = predictor, inputs, Path(path), batch_size
-        self.num_refused = 0
+        self.stops, self.num_refused = stops, 0
 
     def __iter__(self) -> Iterator[tuple[Table, np.ndarray, dict[int, str]]]:
-        with tqdm(total=_num_lines(self.path), desc="Predicting", unit="row", disable=None, leave=False) as bar:
+        total = None  # of lines
+        if self.path.suffix not in (".gz", ".bz2", ".xz") and self.path.is_file():
+            with self.path.open("rb") as file:
+                total = sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
+        with tqdm(total=total, desc="Predicting", unit="row", disable=None, leave=False) as bar:
             for table in read_blocks(self.path, self.inputs.delimiter, self.inputs.encoding):
                 scores, refused = self.predictor.readable_scores(self.inputs.raw(table), batch_size=self.batch_size)
                 for row, reason in refused.items():
@@ -111,10 +107,8 @@ def make_inputs(options: TrainOptions, file: FileFlags) -> Inputs:
     kind = options_of[option]
     columns, names = split_names(getattr(options, option) or []), split_names(options.labels)
     if file.label_separator is not None and (len(names) != 1 or not kind.lists_labels):
-        raise ValueError(
-            f"Expected --label_separator with one column of names in --labels, and texts or numbers (got {option}, "
-            f"{names})"
-        )
+        expected = "--label_separator with one column of names in --labels, and texts or numbers"
+        raise ValueError(f"Expected {expected} (got {option}, {names})")
     if file.label_separator is None:
         check_label_names(names, None)
     columns = columns if kind.reads_columns else [getattr(options, option)]
@@ -151,10 +145,8 @@ def check_label_names(names: list[str], separator: str | None) -> None:
 def inputs_of(predictor: Predictor, model: str, delimiter: str | None, encoding: str | None) -> Inputs:
     """Where a model that the command line trained found its inputs; other files may have another delimiter."""
     if "inputs" not in predictor.facts:
-        raise ValueError(
-            f"Expected '{model}' to be trained by 'tg-mlc train', which writes down what its inputs are (got a model "
-            f"that does not say so); use it with tg_mlc.load"
-        )
+        expected = f"'{model}' to be trained by 'tg-mlc train', which writes down what its inputs are"
+        raise ValueError(f"Expected {expected} (got a model that does not say so); use it with tg_mlc.load")
     inputs = Inputs(**predictor.facts["inputs"])
     return inputs._replace(delimiter=None if delimiter is None else delimiter.replace(*_TAB), encoding=encoding)
 
@@ -162,10 +154,3 @@ def inputs_of(predictor: Predictor, model: str, delimiter: str | None, encoding:
 def split_names(names: str | list[str]) -> list[str]:
     """Names between commas."""
     return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-
-
-def _num_lines(path: Path) -> int | None:
-    if path.suffix in (".gz", ".bz2", ".xz") or not path.is_file():
-        return None
-    with path.open("rb") as file:
-        return sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))

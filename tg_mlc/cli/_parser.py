@@ -12,22 +12,15 @@ from typing import Any, get_type_hints
 
 from tg_mlc._optional import require
 
-Command = Callable[..., int]
 _MISSING = "the following arguments are required: "
 
 
 def parse(
     words: Sequence[str], commands: Mapping[str, Any], prog: str, description: str, version: str
 ) -> Callable[[], int]:
-    """The function that a command line names, with its arguments.
-
-    Args:
-        words (Sequence[str]): The command line.
-        commands (dict): Functions, or dictionaries of them, by name. Parameters that can be given by position are so on
-            the command line; those that are ``bool`` are flags. The fields of data classes are options of their own.
-        prog (str): The name of the program.
-        description (str): What it is.
-        version (str): Its version.
+    """The function that a command line names, of functions or dictionaries of them by name, with its arguments.
+    Parameters that can be given by position are so on the command line; those that are ``bool`` are flags. The fields
+    of data classes are options of their own.
     """
     parser = _parser_class()(prog=prog, description=description, version=version)
     _add_commands(parser, commands)
@@ -56,17 +49,14 @@ def _add_commands(parser: Any, commands: Mapping[str, Any]) -> None:
         parser.children[name] = child
         if isinstance(command, dict):
             _add_commands(child, command)
-        else:
-            _add_arguments(child, command)
-
-
-def _add_arguments(parser: Any, command: Command) -> None:
-    sources = _sources(command)
-    if not any(map(_parameters, sources)):
-        return
-    parser.add_argument("--config", action="config", help="A YAML file with options, as --print_config prints them.")
-    for source in sources:
-        _add_parameters(parser, source)
+            continue
+        sources = [*_shared(command).values(), command]  # what has its options as parameters
+        if any(map(_parameters, sources)):
+            child.add_argument(
+                "--config", action="config", help="A YAML file of options, as --print_config prints them."
+            )
+        for source in sources:
+            _add_parameters(child, source)
 
 
 def _add_parameters(parser: Any, source: Callable[..., Any]) -> None:
@@ -75,16 +65,11 @@ def _add_parameters(parser: Any, source: Callable[..., Any]) -> None:
     by_place = [name for name, each in _parameters(source).items() if each.kind is each.POSITIONAL_OR_KEYWORD]
     for name in by_place:
         parser.add_argument(name, type=str, help=told[name])
-    flags = _flags(source)
+    flags = [name for name, each in _parameters(source).items() if each.annotation in (bool, "bool")]
     for name in flags:
         parser.add_argument(f"--{name}", action="store_true", help=told[name])
     add = parser.add_class_arguments if inspect.isclass(source) else parser.add_function_arguments
     add(source, as_group=False, as_positional=False, skip={*by_place, *flags, *_shared(source)})
-
-
-def _sources(command: Command) -> list[Callable[..., Any]]:
-    """What has the options of a command as its parameters: the data classes among its parameters, and itself."""
-    return [*_shared(command).values(), command]
 
 
 def _shared(command: Callable[..., Any]) -> dict[str, Any]:
@@ -95,10 +80,6 @@ def _shared(command: Callable[..., Any]) -> dict[str, Any]:
 def _parameters(source: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     shared = _shared(source)
     return {name: each for name, each in inspect.signature(source).parameters.items() if name not in shared}
-
-
-def _flags(source: Callable[..., Any]) -> list[str]:
-    return [name for name, each in _parameters(source).items() if each.annotation in (bool, "bool")]
 
 
 def _parser_class() -> Any:

@@ -37,23 +37,18 @@ class Run:
     """A training, which keeps in the folder ``training`` of its model what takes long, until all is done.
 
     A file in that folder marks it as ours, so that a folder of this name that someone else made stays as it is; another
-    one locks out a second training.
-
-    Args:
-        options (TrainOptions): Those of the command.
-        file (FileFlags): How the file is read.
-        force (bool, optional): Whether to replace a model that is there, and to start anew. (default: :obj:`False`)
-        json (bool, optional): Whether to print the result as JSON. (default: :obj:`False`)
-
-    Raises:
-        ValueError: If options disagree, a model is there, the path of the model is one of a file, or another training
-            writes to it.
+    one locks out a second training. :obj:`force` replaces a model that is there, and starts anew.
     """
 
     def __init__(self, options: TrainOptions, file: FileFlags, *, force: bool = False, json: bool = False) -> None:
         self.options, self.file, self.inputs = options, file, make_inputs(options, file)
         self.out = check_folder(options.out)
-        self.folder, self.force, self.json = _own_folder(self.out), force, json
+        free = (self.out / name for name in ("training", "tg_mlc-training"))
+        folder = next((path for path in free if not path.exists() or (path / _MARK).exists()), None)
+        if folder is None:
+            expected = f"no folder '{self.out / 'tg_mlc-training'}' that another program made"
+            raise ValueError(f"Expected {expected} (got one); choose another --out")
+        self.folder, self.force, self.json = folder, force, json
         check_number("--seconds", options.seconds)
         check_choice("--split", options.split, self.inputs.input_kind.splits)
 
@@ -65,10 +60,8 @@ class Run:
         try:
             self.lock.acquire(blocking=False)
         except Timeout:
-            raise ValueError(
-                f"Expected no other training that writes to '{self.out}' (got one that is under way); wait for it, or "
-                f"choose another --out"
-            ) from None
+            expected, hint = f"no other training that writes to '{self.out}'", "wait for it, or choose another --out"
+            raise ValueError(f"Expected {expected} (got one that is under way); {hint}") from None
         try:
             self._refuse_model("choose another --out, or replace it: --force")  # which the other one may have left
         except ValueError:
@@ -164,14 +157,6 @@ class Run:
         left_out = f"; LaMP is left out, because {reason}" if reason else ""
         lines += [f"Weights of its parts: {parts}{left_out}.", f"The model is in '{self.out}'."]
         show({"model": str(self.out), **results}, "\n".join(lines), self.json)
-
-
-def _own_folder(out: Path) -> Path:
-    """The folder for what takes long: the first of two names that is free, or that we made."""
-    for name in ("training", "tg_mlc-training"):
-        if not (out / name).exists() or (out / name / _MARK).exists():
-            return out / name
-    raise ValueError(f"Expected no folder '{out / name}' that another program made (got one); choose another --out")
 
 
 @contextmanager

@@ -81,9 +81,8 @@ def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write:
     print(f"{len(table):,} rows of {len(table.header):,} columns.\n{schema}")  # noqa: T201
     if write is not None:
         with replace_when_done(write) as unfinished:
-            unfinished.write_text(
-                require("yaml", extra="data").safe_dump(schema.to_dict(), sort_keys=False, allow_unicode=True)
-            )
+            yaml = require("yaml", extra="data")
+            unfinished.write_text(yaml.safe_dump(schema.to_dict(), sort_keys=False, allow_unicode=True))
     return 0
 
 
@@ -92,7 +91,8 @@ def list_() -> int:
     from tg_mlc.datasets import registry
 
     width = max(map(len, registry.names()))
-    for name, card in ((name, registry.card(name)) for name in registry.names()):
+    for name in registry.names():
+        card = registry.card(name)
         print(f"{name:<{width}} {card.samples:>9,} x {card.labels:<4} {card.kind:<9} {card.title}")  # noqa: T201
     return 0
 
@@ -102,7 +102,14 @@ def _count(name: str, root: str, *, force: bool = False, download: bool = True) 
     from tg_mlc.datasets import DatasetCard, registry
 
     recorded = registry.card(name)
-    dataset = _load(name, root, force, download)
+    try:
+        dataset = registry.load(name, root, force_reload=force, download=download)
+    except RuntimeError as error:
+        again = f"run '{registry.get_command(name, root, '--force')}'"
+        message, mentioned = re.subn(r"pass '?force_reload=True'?", lambda _: again, str(error))
+        if not mentioned:
+            raise
+        raise DamagedError(message) from error
     card = DatasetCard.of(dataset, registry.published(name))
     print(card)  # noqa: T201
     if not dataset.has_process:
@@ -113,16 +120,3 @@ def _count(name: str, root: str, *, force: bool = False, download: bool = True) 
     differences = card.differences(recorded)
     print("\n".join(["Not as recorded:", *differences]) if differences else "As recorded.")  # noqa: T201
     return differences
-
-
-def _load(name: str, root: str, force: bool, download: bool) -> Any:
-    from tg_mlc.datasets import registry
-
-    try:
-        return registry.load(name, root, force_reload=force, download=download)
-    except RuntimeError as error:
-        again = f"run '{registry.get_command(name, root, '--force')}'"
-        message, mentioned = re.subn(r"pass '?force_reload=True'?", lambda _: again, str(error))
-        if not mentioned:
-            raise
-        raise DamagedError(message) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import reprlib
 import sys
-from collections.abc import Mapping
 
 from tg_mlc.cli._output import show
 
@@ -54,16 +53,11 @@ def evaluate(
         raise ValueError(f"Expected at least one row that can be evaluated in '{csv}' (got none)")
     if y[kept].isnan().all():
         raise ValueError(f"Expected a label that is known in '{csv}' (got none)")
-    _report(others, csv)
+    if others:
+        unknown = reprlib.repr(sorted(set().union(*others.values())))  # the first few
+        where = f"{len(others)} of the rows of '{csv}', first in {next(iter(others))}"
+        message = f"labels that the model does not know count in no metric: {unknown} (in {where})"
+        print(f"tg-mlc: {message}", file=sys.stderr)  # noqa: T201
     report = report_of(y[kept], p[kept], predictor.scorer.tuners or 0.5, names)
     show(report.to_dict()["values"], str(report), json)
     return blocks.status("left out")
-
-
-def _report(others: Mapping[str, set[str]], csv: str) -> None:
-    """Says which names of labels the model does not know."""
-    if others:
-        names = reprlib.repr(sorted(set().union(*others.values())))  # the first few
-        where = f"{len(others)} of the rows of '{csv}', first in {next(iter(others))}"
-        message = f"labels that the model does not know count in no metric: {names} (in {where})"
-        print(f"tg-mlc: {message}", file=sys.stderr)  # noqa: T201

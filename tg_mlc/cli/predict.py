@@ -102,16 +102,11 @@ def _kept(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
 
 
 def _show_one(names: list[str], scores: list[float], thresholds: list[float], as_json: bool) -> None:
-    columns = zip(names, scores, thresholds, strict=True)
-    found = sorted(columns, key=lambda column: -column[1])
-    result = [
-        {"label": name, "probability": score, "decision": score >= threshold, "threshold": threshold}
-        for name, score, threshold in found
-    ]
-    rows = [
-        (name, f"{score:.3f}", f"{threshold:.3f}", "yes" if score >= threshold else "no")
-        for name, score, threshold in found
-    ]
+    result, rows = [], []
+    for name, score, threshold in sorted(zip(names, scores, thresholds, strict=True), key=lambda column: -column[1]):
+        applies = score >= threshold
+        result.append({"label": name, "probability": score, "decision": applies, "threshold": threshold})
+        rows.append((name, f"{score:.3f}", f"{threshold:.3f}", "yes" if applies else "no"))
     show(result, table_of(("label", "probability", "threshold", "predicted"), rows), as_json)
 
 

@@ -54,8 +54,8 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
     values = as_array(rows)
     if values.ndim != 2 or values.shape[1] != len(label_names):
         got = f"shape {list(values.shape)}" if values.ndim and values.dtype != object else reprlib.repr(given)
-        matrix = f"a matrix with a column for each of {len(label_names)} labels"
-        expected = f"a mapping from names, a list of one for each sample, a data frame, or {matrix}"
+        of_all = f"a matrix with a column for each of {len(label_names)} labels"
+        expected = f"a mapping from names, a list of one for each sample, a data frame, or {of_all}"
         raise ValueError(f"Expected 'given' to be {expected} (got {got})")
     matrix = torch.from_numpy(read_labels(values, label_names)[0])
     return matrix.repeat(batch_size, 1) if isinstance(given, Mapping) else matrix

@@ -60,10 +60,8 @@ class RawFile(NamedTuple):
 
 
 def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
-    """Puts the files that are missing into a folder, each from the first source that has it.
-
-    Raises:
-        DatasetUnavailableError: If no source has one of them; it names all that are missing. Those fetched before stay.
+    """Puts the files that are missing into a folder, each from the first source that has it; those fetched before stay
+    if a :class:`DatasetUnavailableError` names others that none has.
     """
     network, missing, tried = Network(), list[RawFile](), list[str]()
     for file in [file for file in files if not (folder / file.name).exists()]:
@@ -92,11 +90,7 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
 
 
 def read_checked(file: RawFile, folder: Path) -> bytes:
-    """Reads a file of ``root/raw``.
-
-    Raises:
-        ChecksumError: If it is another file; it is set aside with the suffix ``.bad``.
-    """
+    """Reads a file of ``root/raw``; another one is set aside with the suffix ``.bad``, and a :class:`ChecksumError`."""
     path = folder / file.name
     content = path.read_bytes()
     try:

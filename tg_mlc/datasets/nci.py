@@ -70,10 +70,8 @@ class NCIFunctionalGroups(PublishedMolecules):
 
 
 def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
-    """Finds the groups of RDKit's functional group hierarchy in molecules.
-
-    Returns:
-        Labels ``[num_molecules, 52]``, where an invalid molecule has NaN everywhere, and the names of the groups.
+    """Labels ``[num_molecules, 52]`` for the groups of RDKit's functional group hierarchy in molecules, where an
+    invalid one has NaN everywhere, and the names of the groups.
     """
     groups = require("rdkit.Chem.FunctionalGroups", extra="molecules")
     hierarchy = groups.BuildFuncGroupHierarchy()

@@ -235,10 +235,8 @@ def read_tokens(raw: Path, options: TextOptions, reverse_split: bool) -> Records
 
 
 def read_json(paths: Mapping[str, Path], topics: Sequence[str], options: TextOptions) -> Records:
-    """Makes a table of the files of the parts that are there.
-
-    With both ``train`` and ``test``, these are the official split (``dev`` belongs to training) and the vocabulary is
-    that of the training documents. Otherwise there is no official split, and all documents give the vocabulary.
+    """Makes a table of the parts that are there. With both ``train`` and ``test``, these are the official split
+    (``dev`` belongs to training), and training documents give the vocabulary; else all documents do, without a split.
     """
     train = [paths[part] for part in TRAINING_PARTS if part in paths]
     test = [path for part, path in paths.items() if part == "test"]

@@ -44,11 +44,7 @@ def names() -> list[str]:
 
 
 def published(name: str) -> RegistryEntry:
-    """Returns the catalogue's entry of a data set.
-
-    Raises:
-        ValueError: If there is none of this name.
-    """
+    """Returns the catalogue's entry of a data set; a :class:`ValueError` if there is none of this name."""
     entries = catalogue()
     if name not in entries:
         raise ValueError(f"Expected the name of a data set, one of {', '.join(entries)} (got '{name}')")
@@ -92,11 +88,7 @@ def get_command(name: str, root: str | Path, *options: str) -> str:
 
 
 def card(name: str) -> DatasetCard:
-    """The recorded card of a data set, without loading it.
-
-    Raises:
-        ValueError: If there is no data set of this name.
-    """
+    """The recorded card of a data set, without loading it; a :class:`ValueError` if there is none of this name."""
     return published(name)
 
 

@@ -36,22 +36,15 @@ class LabelSequenceModel(nn.Module):
     No label comes twice, so that these probabilities of all sequences without repetitions sum to one.
 
     Args:
-        encoder (torch.nn.Module): Turns a batch into components, *e.g.*
-        :class:`~tg_mlc.nn.encoders.components.RecurrentEncoder`.
+        encoder (torch.nn.Module): Turns a batch into components.
         decoder (torch.nn.Module): Gives the logits of the next symbols, *e.g.*
             :class:`~tg_mlc.papers.decoders.RecurrentDecoder`.
-        ranks (torch.Tensor): The place of every label in the order of training sequences (see
-            :func:`label_ranks`).
+        ranks (torch.Tensor): The place of every label in the order of training sequences (see :func:`label_ranks`).
         max_length (int, optional): The most labels of a sample in a search, all if :obj:`None`. (default: :obj:`None`)
 
     Shapes:
         - **input:** a batch of :math:`B` samples with labels :obj:`y`, :math:`(B, L)`: 0, 1, or NaN for unknown
-        - **output:** log-probabilities :math:`(B, n, L + 1)` of the symbols at each place, and the sequences
-          :math:`(B, n)`
-
-    Raises:
-        ValueError: If :obj:`ranks` is of another length than the decoder has labels, or :obj:`max_length` is less than
-            1.
+        - **output:** log-probabilities :math:`(B, n, L + 1)` of symbols, and the sequences :math:`(B, n)`
     """
 
     ranks: Tensor
@@ -78,24 +71,14 @@ class LabelSequenceModel(nn.Module):
         return cls(encoder, decoder, label_ranks(train.y, label_order), longest)
 
     def forward(self, data: Data) -> tuple[Tensor, Tensor]:
-        r"""Runs the forward pass of the module with teacher forcing.
-
-        Unknown labels are in no sequence and compete with no symbol.
-
-        Args:
-            data (Data): A batch of samples with labels.
-        """
+        """Runs the forward pass with teacher forcing; unknown labels are in no sequence and compete with no symbol."""
         symbols = label_sequences(data.y, self.ranks)
         logits = self.decoder(*self._encode(data), shifted(symbols, self.ranks.numel()))
         return next_log_probs(logits, symbols, data.y.isnan()), symbols
 
     def search(self, data: Data, *, beam_size: int = 5, length_penalty: float = 0.0) -> Hypotheses:
-        r"""Searches for the likeliest sequences of labels that are not yet known (see
+        """Searches for the likeliest sequences of labels that are not yet known (see
         :func:`~tg_mlc.papers.decoders.beam_search`); two of them may hold the same set in different orders.
-
-        Args:
-            data (Data): A batch of samples.
-            beam_size, length_penalty (optional): As there.
         """
         decoder = cast("StepDecoder[object]", self.decoder)
         given = given_in(self, data)
@@ -168,19 +151,9 @@ class LabelSequenceObjective(Objective):
 
 
 def label_ranks(y: Tensor, order: LabelOrder) -> Tensor:
-    r"""Places of all labels in an order.
-
-    Args:
-        y (torch.Tensor): The training labels: 0, 1, or NaN for unknown.
-        order (str): :obj:`"frequency"` from the most to the least frequent label, :obj:`"reverse"` the other way
-            round, :obj:`"given"` as the data set has them, :obj:`"random"` as PyTorch's generator draws it once.
-
-    Shapes:
-        - **input:** training labels :math:`(N, L)`
-        - **output:** ranks :math:`(L)`
-
-    Raises:
-        ValueError: If :obj:`order` is unknown.
+    r"""The places :math:`(L)` of the labels of training samples :math:`(N, L)` in an order: :obj:`"frequency"` from the
+    most to the least frequent, :obj:`"reverse"` the other way round, :obj:`"given"` as the data set has them, or
+    :obj:`"random"` as PyTorch's generator draws it once.
     """
     check_choice("label_order", order, get_args(LabelOrder))
     if order == "random":
@@ -192,15 +165,8 @@ def label_ranks(y: Tensor, order: LabelOrder) -> Tensor:
 
 
 def label_sequences(y: Tensor, ranks: Tensor) -> Tensor:
-    r"""Sequences of the positive labels of every sample in an order, each filled up with at least one stop symbol.
-
-    Args:
-        y (torch.Tensor): The labels: 0, 1, or NaN for unknown, which are in no sequence.
-        ranks (torch.Tensor): The place of every label in the order.
-
-    Shapes:
-        - **input:** labels :math:`(B, L)`, ranks :math:`(L)`
-        - **output:** symbols :math:`(B, n)`, where no sample has more than :math:`n - 1` labels
+    r"""The positive labels of every sample in the order of :func:`label_ranks` as symbols :math:`(B, n)`, each sequence
+    filled up with at least one stop symbol.
     """
     stop = y.size(1)
     positive = y == 1
@@ -215,17 +181,8 @@ def shifted(symbols: Tensor, stop: int) -> Tensor:
 
 
 def next_log_probs(logits: Tensor, symbols: Tensor, unknown: Tensor | None = None) -> Tensor:
-    r"""The log-probabilities of all symbols at each place of given sequences, where no label comes twice.
-
-    Args:
-        logits (torch.Tensor): The logits of all symbols at each place.
-        symbols (torch.Tensor): The sequences.
-        unknown (torch.Tensor, optional): A mask of unknown labels, which compete with no other, so that the loss says
-            nothing about them. (default: :obj:`None`)
-
-    Shapes:
-        - **input:** logits :math:`(B, n, L + 1)`, symbols :math:`(B, n)`, mask :math:`(B, L)`
-        - **output:** log-probabilities :math:`(B, n, L + 1)`
+    r"""The log-probabilities :math:`(B, n, L + 1)` of all symbols at each place of sequences :math:`(B, n)`, where no
+    label comes twice, and labels of the mask :obj:`unknown` compete with no other.
     """
     stop = logits.size(-1) - 1
     excluded = torch.zeros_like(logits, dtype=torch.bool).scatter_(2, shifted(symbols, stop).unsqueeze(-1), True)

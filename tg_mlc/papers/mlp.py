@@ -44,10 +44,6 @@ class PooledMLP(nn.Module):
     Shapes:
         - **input:** a batch of :math:`B` samples
         - **output:** logits :math:`(B, L)`
-
-    Raises:
-        TypeError: If an option is unknown.
-        ValueError: If the blocks refuse a size or an option.
     """
 
     def __init__(
@@ -89,7 +85,6 @@ class PooledComponents(nn.Module):
             self.features = FeatureMessagePassing(self.channels, num_feature_layers, edge_dim=edge_dim, **block)
 
     def forward(self, data: Data) -> Tensor:
-        """Returns the mean states of a batch."""
         x, ptr, edge_index, edge_attr, _ = self.encoder(data)
         if self.features is not None:
             x = self.features(x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr)

@@ -31,16 +31,8 @@ class GlobalEnergy(nn.Module):
     .. math::
         E(\mathbf{y}) = \mathbf{w}^{\top} \, \textrm{softplus}(\mathbf{C} \mathbf{y})
 
-    It starts at zero, with :math:`\mathbf{w} = \mathbf{0}`.
-
-    Args:
-        num_labels (int): The number of labels :math:`L`.
-        num_units (int): The number of rows of :math:`\mathbf{C}`, each a combination of labels that is more or less
-            likely.
-
-    Shapes:
-        - **input:** probabilities :math:`(B, L)`
-        - **output:** energies :math:`(B)`
+    It starts at zero, with :math:`\mathbf{w} = \mathbf{0}`. Each of the :obj:`num_units` rows of :math:`\mathbf{C}` is
+    a combination of labels that is more or less likely. Probabilities :math:`(B, L)` have energies :math:`(B)`.
     """
 
     def __init__(self, num_labels: int, num_units: int) -> None:
@@ -50,7 +42,6 @@ class GlobalEnergy(nn.Module):
         self.weight = nn.Parameter(torch.zeros(num_units))
 
     def forward(self, y: Tensor) -> Tensor:
-        """Returns the energies of label sets."""
         return F.softplus(self.combinations(y)) @ self.weight
 
     def slope(self, y: Tensor) -> Tensor:
@@ -189,15 +180,8 @@ class InfNet(nn.Module):
         return InfNetOutput(self.local(x), self.augmented(fixed), self.inference(fixed))
 
     def energy(self, y: Tensor, local: Tensor, *, frozen: bool = False) -> Tensor:
-        r"""The energy of label sets.
-
-        Args:
-            y (torch.Tensor): Probabilities :math:`(B, L)`.
-            local (torch.Tensor): The logits :math:`\mathbf{b}(\mathbf{x})`.
-            frozen (bool, optional): Whether only :obj:`y` gets a gradient, not the energy. (default: :obj:`False`)
-
-        Shapes:
-            - **output:** :math:`(B)`
+        r"""The energies :math:`(B)` of probabilities :math:`(B, L)` given the logits :math:`\mathbf{b}(\mathbf{x})`; if
+        :obj:`frozen`, only :obj:`y` gets a gradient.
         """
         if not frozen:
             together: Tensor = self.global_energy(y)
@@ -229,9 +213,8 @@ class UnrolledObjective(SigmoidScores, Objective):
 
     def check_model(self, model: nn.Module) -> None:
         if "return_intermediate" not in inspect.signature(model.forward).parameters:
-            raise ValueError(
-                f"Expected a model whose forward takes 'return_intermediate', such as SPEN (got {type(model).__name__})"
-            )
+            expected = "a model whose forward takes 'return_intermediate', such as SPEN"
+            raise ValueError(f"Expected {expected} (got {type(model).__name__})")
 
 
 @dataclass(frozen=True)

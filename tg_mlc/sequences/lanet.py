@@ -57,21 +57,12 @@ class LabelTransformer(nn.Module):
     r"""Layers of :class:`~tg_mlc.nn.LabelToLabelConv` among states of labels, as the `"Label Attention Network for
     Sequential Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper stacks Transformer encoder layers.
 
-    Args:
-        channels (int): Size :math:`d` of a state.
-        label_graph (LabelGraph): The label graph, complete in the paper. State dicts hold a summary of it, and load
-            into a model with the same one.
-        num_layers (int, optional): Number of layers. (default: :obj:`2`)
-        hub (bool, optional): If set to :obj:`True`, a first node more attends to itself and all labels, and all labels
-            to it. (default: :obj:`True`)
-        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`).
+    State dicts hold a summary of the label graph, and load into a model with the same one. With a :obj:`hub`, a first
+    node more attends to itself and all labels, and all labels to it.
 
     Shapes:
         - **input:** states :math:`(B, N, d)` of :math:`N = L + 1` nodes, or :math:`L` without a hub
         - **output:** states :math:`(B, N, d)`, and the attention of every layer if asked for
-
-    Raises:
-        ValueError: If :obj:`num_layers` is less than 1, or the blocks refuse a size or an option.
     """
 
     def __init__(
@@ -112,25 +103,15 @@ class LabelTransformer(nn.Module):
         check_summary(state, self.get_extra_state())
 
     def forward(self, x: Tensor, *, return_attention_weights: bool = False) -> tuple[Tensor, list[LayerAttention]]:
-        r"""Runs the forward pass of the module.
-
-        Args:
-            x (torch.Tensor): The states, that of the hub before those of the labels.
-            return_attention_weights (bool, optional): If set to :obj:`True`, returns the attention of every layer
-                too. (default: :obj:`False`)
-        """
         pattern, u, attention = Shared(self._edges, x.size(0)), x.flatten(end_dim=1), []
         for conv in self.convs:
             u = conv(u, pattern, return_attention_weights=return_attention_weights)
             if return_attention_weights:
                 u, (_, weights) = u
-                attention.append(self._among_labels(weights))
+                edge_index = to_list(adjacency_of(self.label_graph)).to(weights.device)  # without those of the hub
+                edges = Edges(edge_index, self.num_labels, self.num_labels)
+                attention.append(LayerAttention((Shared(edges, x.size(0)), weights[:, : edge_index.size(1)])))
         return u.view_as(x), attention
-
-    def _among_labels(self, weights: Tensor) -> LayerAttention:
-        edge_index = to_list(adjacency_of(self.label_graph)).to(weights.device)
-        edges = Edges(edge_index, self.num_labels, self.num_labels)
-        return LayerAttention((Shared(edges, weights.size(0)), weights[:, : edge_index.size(1)]))
 
 
 class LANETOutput(NamedTuple):

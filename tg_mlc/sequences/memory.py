@@ -41,9 +41,6 @@ class Neighbours(nn.Module):
     The last are ridge regressions of each label on all others from the `"Embarrassingly Shallow Autoencoders for
     Sparse Data" <https://arxiv.org/abs/1905.03375>`_ paper, with two ridges, fitted without the fold of the entity.
 
-    Args:
-        profiles (torch.Tensor): The shares of training entities.
-
     Shapes:
         - **profiles:** :math:`(N, L)`
         - **input:** shares :math:`(B, L)`, and entities :math:`(B)`, of which :math:`N` stands for one that is new

@@ -51,14 +51,8 @@ class EventPreprocessor(Preprocessor):
         self.scale = np.empty(0)
 
     def fit(self, dataset: Any, split: Split) -> Self:
-        """Learns from training events.
-
-        Args:
-            dataset (EventSequences): All events.
-            split (Split): Which of them are training targets.
-
-        Raises:
-            ValueError: If the split does not fit the events or has no training target, or an event has no date.
+        """Learns from training events, all :class:`EventSequences` and the split of targets; a :class:`ValueError` if
+        the split does not fit the events or has no training target, or an event has no date.
         """
         events: EventSequences = dataset
         split.check_fits(events.num_events, "'dataset'")
@@ -133,9 +127,6 @@ class EventPreprocessor(Preprocessor):
         amount = sp.csr_array((events.amount.data[kept], new[kept], indptr), shape=shape)
         amount.sort_indices()
         return amount
-
-    def state_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         vars(self).update({**state, "edges": np.asarray(state["edges"]), "scale": np.asarray(state["scale"])})

@@ -46,17 +46,9 @@ class TimeView(nn.Module):
     <https://arxiv.org/abs/2303.00280>`_ paper: the embedding of the days since the event before, plus that of the
     position in the window.
 
-    The paper embeds every number of days that it has observed. So does this; any other number has the embedding of the
-    next smaller one, so that nothing is read that was not trained.
-
-    Args:
-        channels (int): Size of a view.
-        window_size (int): Number of events of a window.
-        gaps (list of int, optional): The numbers of days, as :class:`WindowViews` takes them. (default: :obj:`None`)
-
-    Shapes:
-        - **input:** days and steps :math:`(n)`
-        - **output:** views :math:`(n, C)`
+    The paper embeds every number of days that it has observed. So does this, with the :obj:`gaps` of
+    :class:`WindowViews`; any other number has the embedding of the next smaller one, so that nothing is read that was
+    not trained. Days and steps :math:`(n)` have views :math:`(n, C)`.
     """
 
     gaps: Tensor

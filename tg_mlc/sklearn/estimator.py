@@ -79,11 +79,6 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Returns the share of samples whose observed labels are all right (subset accuracy). A sample with a name that
         no training sample had cannot be right.
-
-        Args:
-            X (Any): Inputs :math:`(N, F)`, as in :meth:`fit`.
-            y (Any): Their labels, as in :meth:`fit`.
-            sample_weight (array, optional): Weights of samples. (default: :obj:`None`)
         """
         margins = self._margins(X)
         if self._form.form == "classes":
@@ -186,12 +181,7 @@ class SavedEstimator(RawInputEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Makes the estimator again that :meth:`save` wrote to a folder.
-
-        Raises:
-            FileNotFoundError: If there is no saved model.
-            ValueError: If it is damaged, or no estimator of this class.
-        """
+        """Makes the estimator again that :meth:`save` wrote to a folder; a :class:`ValueError` if it is another one."""
         content = read_folder(path)
         entry = content.get("estimator", {"class": "model without an estimator"})
         if entry["class"] != cls.__name__:

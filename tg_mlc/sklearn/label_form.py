@@ -20,18 +20,11 @@ _SETS = (set, frozenset, list, tuple)
 
 @dataclass(frozen=True)
 class LabelForm:
-    """The form of the labels that an estimator was fitted to.
+    """The form of the labels that an estimator was fitted to."""
 
-    Args:
-        form (str): :obj:`"matrix"` of 0, 1 and NaN, :obj:`"sets"` of names, or :obj:`"classes"`, of which each sample
-            has one.
-        classes (numpy.ndarray): The names or numbers of labels, or the classes.
-        dtype (numpy.dtype): The type of predictions.
-    """
-
-    form: Literal["matrix", "sets", "classes"]
-    classes: npt.NDArray[Any]
-    dtype: npt.DTypeLike
+    form: Literal["matrix", "sets", "classes"]  #: a matrix of 0, 1 and NaN, sets of names, or a class of each sample
+    classes: npt.NDArray[Any]  #: the names or numbers of labels, or the classes
+    dtype: npt.DTypeLike  #: the type of predictions
 
     @classmethod
     def read(cls, y: Any) -> tuple[LabelForm, FloatArray]:
@@ -105,8 +98,7 @@ class LabelForm:
         return scores / scores.sum(axis=1, keepdims=True) if self.form == "classes" else scores
 
     def _one_hot(self, y: npt.NDArray[Any]) -> FloatArray:
-        matrix = (y[:, None] == (self.classes[1:] if self.is_binary else self.classes)).astype(np.float32)
-        return np.asarray(matrix)
+        return np.asarray((y[:, None] == (self.classes[1:] if self.is_binary else self.classes)).astype(np.float32))
 
 
 def _plain(y: Any) -> Any:

@@ -121,10 +121,8 @@ def load_lamp_checkpoint(
     queries, values = state[f"{CROSS}.w_qs.weight"].size(0), state[f"{CROSS}.w_vs.weight"].size(0)
     num_labels, channels = state[EMBEDDING].shape
     if 1 in (heads, label_heads) and values // heads != channels:
-        raise ValueError(
-            f"Expected the values of a single head, which are not projected, to be as wide as a state, {channels} "
-            f"(got {values // heads})"
-        )
+        expected = f"the values of a single head, which are not projected, to be as wide as a state, {channels}"
+        raise ValueError(f"Expected {expected} (got {values // heads})")
     if (rows := state[READOUT].size(0)) not in (1, num_labels):
         raise ValueError(f"Expected '{READOUT}' to have 1 or {num_labels} rows (got {rows})")
     label_graph = _label_graph(num_labels, label_mask, label_adj, label_names, settings)
@@ -214,10 +212,8 @@ def _label_graph(
     check_choice("label_mask", label_mask, get_args(LabelMask))
     if (label_mask == "prior") != (label_adj is not None):
         given = None if label_adj is None else list(label_adj.shape)
-        raise ValueError(
-            f"Expected 'label_adj' exactly beside label_mask='prior' (got label_mask='{label_mask}' and label_adj of "
-            f"shape {given}); it is not part of a checkpoint"
-        )
+        got = f"label_mask='{label_mask}' and label_adj of shape {given}"
+        raise ValueError(f"Expected 'label_adj' exactly beside label_mask='prior' (got {got}); no checkpoint holds it")
     if label_names is not None and len(label_names) != num_labels:
         raise ValueError(f"Expected 'label_names' to hold {num_labels} names (got {len(label_names)})")
     if label_adj is None:
@@ -275,12 +271,9 @@ def _read(source: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[dict[str,
         str(name).removeprefix("module."): torch.from_numpy(value) if isinstance(value, np.ndarray) else value
         for name, value in content.items()
     }
-    strange = [name for name, tensor in state.items() if not isinstance(tensor, Tensor)]
-    if strange:
-        raise ValueError(
-            f"Expected 'state_dict' to hold tensors, or to be a dict with a state dict under 'model' "
-            f"(got {', '.join(strange[:5])}, which are none)"
-        )
+    if strange := [name for name, tensor in state.items() if not isinstance(tensor, Tensor)]:
+        expected = "'state_dict' to hold tensors, or to be a dict with a state dict under 'model'"
+        raise ValueError(f"Expected {expected} (got {', '.join(strange[:5])}, which are none)")
     return state, settings
 
 
@@ -295,11 +288,10 @@ def _load(path: Any) -> Mapping[str, Any]:
         with torch.serialization.safe_globals([argparse.Namespace]):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # whatever comes of reading bytes as a pickle; PyTorch before 1.6 wrote no archive
-        raise ValueError(
-            f"Expected '{path}' to be a whole checkpoint of tensors and plain settings (got {path.stat().st_size:,} "
-            f"bytes that are cut short, hold other objects, or are something else: {type(error).__name__}); copy it "
-            f"again, or take another checkpoint"
-        ) from error
+        expected = f"'{path}' to be a whole checkpoint of tensors and plain settings"
+        got = f"{path.stat().st_size:,} bytes that are cut short, hold other objects, or are something else"
+        hint = "copy it again, or take another checkpoint"
+        raise ValueError(f"Expected {expected} (got {got}: {type(error).__name__}); {hint}") from error
     if not isinstance(content, Mapping):
         raise ValueError(f"Expected '{path}' to hold a dict (got {type(content).__name__})")
     return content

@@ -114,13 +114,8 @@ def _not_white(code: Tensor) -> Tensor:
 
 
 def pairwise_loss(logits: Tensor, y: Tensor) -> Tensor:
-    r"""The mean of :math:`e^{y_n - y_p}` over the pairs of a sample, then over samples that have any.
-
-    The mean over pairs is the product of those over absent and over present labels.
-
-    Shapes:
-        - **input:** logits :math:`(B, L)`, targets :math:`(B, L)`: 0, 1, or NaN for unknown
-        - **output:** a scalar
+    r"""The mean of :math:`e^{y_n - y_p}` over the pairs of a sample, the product of the means over absent and over
+    present labels, then over samples that have any.
     """
     present, absent = y == 1, y == 0
     both = present.any(dim=1) & absent.any(dim=1)

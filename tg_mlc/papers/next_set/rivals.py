@@ -81,32 +81,14 @@ class EventModel(nn.Module):
 
 
 class EventTransformer(nn.Module):
-    r"""Attention among the events of a window, their mean, and a linear map to logits.
-
-    Args:
-        channels (int): Size :math:`d` of the state of an event.
-        num_labels (int): Number of labels :math:`L`.
-        num_layers (int, optional): Number of layers. (default: :obj:`2`)
-        readout_dropout (float, optional): Dropout before the linear map. (default: :obj:`0.3`)
-        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`).
-
-    Shapes:
-        - **input:** states :math:`(S, d)`, pointers :math:`(B + 1)`
-        - **output:** logits :math:`(B, L)`, those of no event at all for a window without any
+    r"""Attention among the events of a window, from their states :math:`(S, d)`, their mean, and a linear map to logits
+    :math:`(B, L)`, after dropout; those of no event at all for a window without any.
     """
 
-    def __init__(
-        self,
-        channels: int,
-        num_labels: int,
-        num_layers: int = 2,
-        *,
-        readout_dropout: float = 0.3,
-        **block: Unpack[BlockOptions],
-    ) -> None:
+    def __init__(self, channels: int, num_labels: int, num_layers: int, **block: Unpack[BlockOptions]) -> None:
         super().__init__()
         self.layers = FeatureMessagePassing(channels, num_layers, **block)
-        self.readout = nn.Sequential(nn.Dropout(readout_dropout), nn.Linear(channels, num_labels))
+        self.readout = nn.Sequential(nn.Dropout(0.3), nn.Linear(channels, num_labels))
 
     def forward(self, x: Tensor, ptr: Tensor) -> Tensor:
         u = self.layers(x, ptr=ptr)

@@ -93,10 +93,8 @@ INTERACTIONS = (
 
 
 def _string(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
-
-    interacting = nx.Graph(INTERACTIONS)
-    graph = from_networkx(interacting, dataset.label_names, kind="string_ppi", source="STRING v12.0, 800")
-    return graph.add_self_loops()
+    options = {"kind": "string_ppi", "source": "STRING v12.0, 800"}
+    return from_networkx(nx.Graph(INTERACTIONS), dataset.label_names, **options).add_self_loops()
 
 
 DNA = {
