@@ -291,7 +291,7 @@ def read_table(
     default, the mark between cells is what a first line ``sep=`` says, else the one of ``,``, ``;``, tab and ``|`` that
     occurs most in the header, and characters are stored as the first bytes say, else in UTF-8.
     """
-    return next(read_blocks(path, delimiter, encoding, min_rows, header, size=None))
+    return next(read_blocks(path, delimiter, encoding, min_rows, header, whole=True))
 
 
 def read_molecules(
@@ -319,10 +319,10 @@ def read_blocks(
     min_rows: int = 1,
     header: Sequence[str] | None = None,
     *,
-    size: int | None = _BLOCK,
+    whole: bool = False,
 ) -> Iterator[Table]:
     """Reads a file as :func:`read_table` does, some rows at a time; a file without rows has one block."""
-    path = Path(path)
+    path, size = Path(path), None if whole else _BLOCK
     if re.match(r"\w{2,}:/", str(path)):
         raise ValueError(f"Expected a file (got the address '{path}'); download it, and pass the file")
     if not path.is_file():
