@@ -51,29 +51,20 @@ _REGISTERED: defaultdict[str, dict[str, Any]] = defaultdict(dict)
 
 
 def register(what: str, value: Any, name: str | None = None) -> None:
-    """Lets :func:`find` find a class or function by its name, and refuses the name of one of another module.
-
-    Args:
-        what (str): What it is: a preprocessor, an objective, a builder of models, or an inference model.
-        value (type or Callable): The class or function.
-        name (str, optional): Its name. (default: that of its definition)
+    """Lets :func:`find` find a preprocessor, an objective, a builder of models, or an inference model by its name, and
+    refuses the name of one of another module.
     """
     name = name or value.__name__
     known = _REGISTERED[what].get(name, value)
     if known.__module__ != value.__module__:
-        raise ValueError(
-            f"Expected '{value.__module__}.{value.__qualname__}' to have a name of its own, because saved models find "
-            f"a {what} by it (got that of '{known.__module__}.{known.__qualname__}'); rename it"
-        )
+        expected = f"'{value.__module__}.{value.__qualname__}' to have a name of its own"
+        got = f"that of '{known.__module__}.{known.__qualname__}'"
+        raise ValueError(f"Expected {expected}, because saved models find a {what} by it (got {got}); rename it")
     _REGISTERED[what][name] = value
 
 
 def find(what: str, name: str) -> Any:
-    """Returns what was registered under a name, and imports the module that defines it if it is one of the package.
-
-    Raises:
-        ValueError: If nothing is.
-    """
+    """Returns what was registered under a name, and imports the module that defines it if it is one of the package."""
     if name not in _REGISTERED[what]:
         for room in [room for room, names in ROOMS.items() if name in names.split()]:
             import_module(room)

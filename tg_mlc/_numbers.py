@@ -39,8 +39,7 @@ def as_array(values: Any) -> np.ndarray:
     """A dense array of what may be a tensor, of which NumPy does not know all types, or a list of tensors."""
     if isinstance(values, Tensor):
         small = values.is_floating_point() and values.element_size() < 4
-        array: np.ndarray = (values.float() if small else values).to_dense().numpy(force=True)
-        return array
+        return np.asarray((values.float() if small else values).to_dense().numpy(force=True))
     if isinstance(values, np.ma.MaskedArray):  # a masked entry is unknown
         masked: np.ndarray = values.astype(np.float64 if values.dtype.kind in "biuf" else object)
         return np.asarray(masked.filled(np.nan))  # type: ignore[attr-defined]
@@ -97,18 +96,14 @@ def to_numbers(values: np.ndarray, columns: Any, what: str) -> np.ndarray:
 def check_real(dtype: np.dtype[Any], what: str) -> None:
     """Refuses complex numbers, of which NumPy would drop the imaginary part."""
     if dtype.kind == "c":
-        raise ValueError(
-            f"Expected {what} to be real numbers (got {dtype}); pass the real and imaginary parts as columns"
-        )
+        hint = "pass the real and imaginary parts as columns"
+        raise ValueError(f"Expected {what} to be real numbers (got {dtype}); {hint}")
 
 
 def is_missing(value: Any) -> bool:
     """Tells whether a Python object stands for what is not known: None, NaN, or pandas' NA or NaT."""
-    return (
-        value is None
-        or type(value).__name__ in ("NAType", "NaTType")
-        or (isinstance(value, float) and math.isnan(value))
-    )
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return is_nan or value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def is_blank(cell: str) -> bool:

@@ -20,48 +20,25 @@ def how_to_install(extra: str) -> str:
 
 
 def require(module: str, extra: str) -> Any:
-    """Imports a module that only an extra installs, or says which extra is missing.
-
-    .. code-block:: python
-
-        Chem = require("rdkit.Chem", extra="molecules")
-
-    Args:
-        module (str): Dotted name of the module to import.
-        extra (str): Name of the extra of :obj:`tg_mlc` that installs it.
-
-    Returns:
-        The module of that dotted name (the last part, unlike a plain ``import a.b``).
-
-    Raises:
-        ImportError: If the module, or a package above it, is not installed.
+    """Imports a module that only an extra installs, such as ``require("rdkit.Chem", extra="molecules")``, or says in an
+    :class:`ImportError` which extra is missing.
     """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if not _is_missing(error, module):
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # The package is there, but something it needs is not: its own message is the useful one.
         package = module.partition(".")[0]
         part = "" if package == module else f" for '{module}'"
-        raise ImportError(
-            f"Expected '{package}' to be installed{part} (got no such module); {how_to_install(extra)}",
-            name=error.name,
-        ) from error
-
-
-def _is_missing(error: ModuleNotFoundError, module: str) -> bool:
-    return error.name is not None and f"{module}.".startswith(f"{error.name}.")
+        expected = f"Expected '{package}' to be installed{part} (got no such module)"
+        raise ImportError(f"{expected}; {how_to_install(extra)}", name=error.name) from error
 
 
 def imported_on_use(
     package: str, homes: Mapping[str, str], before: Callable[[], Any] | None = None
 ) -> Callable[[str], Any]:
-    """Returns the ``__getattr__`` of a package that imports its names from other modules when they are first used.
-
-    Args:
-        package (str): Name of the package.
-        homes (dict): The modules that define its names.
-        before (Callable, optional): Called before such an import. (default: :obj:`None`)
+    """Returns the ``__getattr__`` of a package that imports its names from the modules that define them when they are
+    first used, after a call of :obj:`before`.
     """
 
     def find(name: str) -> Any:

@@ -9,13 +9,7 @@ from typing import Any
 
 
 def check_number(name: str, value: Any, below: float = math.inf) -> None:
-    """Checks that an option is a finite number of at least 0.
-
-    Args:
-        name (str): What the option is called.
-        value (float): The option.
-        below (float, optional): What it has to stay below. (default: infinity)
-    """
+    """Checks that an option is a finite number of at least 0, and perhaps below another."""
     if not isinstance(value, Real) or not 0.0 <= float(value) < below:
         wanted = "a finite number of at least 0" if below == math.inf else f"a number in [0, {below:g})"
         raise ValueError(f"Expected '{name}' to be {wanted} (got {value!r})")

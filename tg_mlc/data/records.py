@@ -58,7 +58,13 @@ class Records(NamedTuple):
         attributes, ptr = self._inputs(each)
         data = Data(**attributes, y=y)
         slices = {**dict.fromkeys(attributes, ptr), "y": each}
-        inputs = self.kind, self.feature_names, self._num_features()
+        if not isinstance(self.x, Tokens) or self.x.ids.ndim == 2:
+            size = int((self.x.ids if isinstance(self.x, Tokens) else self.x).shape[1])
+        elif self.feature_names is not None:
+            size = len(self.feature_names)
+        else:
+            size = int(self.x.ids.max()) + 1 if self.x.ids.size else 0
+        inputs = self.kind, self.feature_names, size
         return Samples(data, slices, list(self.label_names), None, *inputs, _rows(self.train), _rows(self.test))
 
     def _inputs(self, each: Tensor) -> tuple[dict[str, Tensor], Tensor]:
@@ -73,13 +79,6 @@ class Records(NamedTuple):
         if (bags.data != 1).any():
             attributes["weight"] = torch.from_numpy(bags.data.astype(np.float32))
         return attributes, torch.from_numpy(bags.indptr.astype(np.int64))
-
-    def _num_features(self) -> int:
-        if not isinstance(self.x, Tokens) or self.x.ids.ndim == 2:
-            return int((self.x.ids if isinstance(self.x, Tokens) else self.x).shape[1])
-        if self.feature_names is not None:
-            return len(self.feature_names)
-        return int(self.x.ids.max()) + 1 if self.x.ids.size else 0
 
 
 def _rows(rows: np.ndarray | None) -> Tensor | None:

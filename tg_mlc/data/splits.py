@@ -253,8 +253,7 @@ def random_split(num_samples: int, fractions: Fractions = DEFAULT_FRACTIONS, see
         ValueError: If the fractions are no shares, or leave a part empty that should not be.
     """
     sizes = part_sizes(num_samples, fractions)
-    part_of = np.repeat(np.arange(len(sizes)), sizes)
-    shuffled = np.random.default_rng(seed).permutation(part_of)
+    shuffled = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
     return Split.from_assignment(shuffled, name=f"random(seed={seed})")
 
 

@@ -100,7 +100,15 @@ class Reuters21578(PublishedTable):
     @property
     def label_descriptions(self) -> dict[str, str]:
         """Descriptions of the topics in the collection's list; the commodities have no words there but their name."""
-        return _read_descriptions(read_checked(_DESCRIPTIONS, Path(self.raw_dir)).decode("latin-1"))
+        text = read_checked(_DESCRIPTIONS, Path(self.raw_dir)).decode("latin-1")
+        topics = text.partition("****Subject Codes")[2].partition("____")[0]
+        descriptions = {}
+        for line in map(str.strip, topics.splitlines()):
+            if found := DESCRIBED.fullmatch(line):
+                descriptions[found[2].lower()] = found[1]
+            elif NAME_ALONE.fullmatch(line):
+                descriptions[line.lower()] = line.replace("-", " ").capitalize()
+        return descriptions
 
     @property
     def stories(self) -> list[Story]:
@@ -138,17 +146,6 @@ def select_modapte(stories: Iterable[Story]) -> tuple[list[Story], list[str]]:
     topics = set().union(*train) & set().union(*test)
     kept = [story for story in chosen if not topics.isdisjoint(story.topics)]
     return sorted(kept, key=lambda story: story.number), sorted(topics)
-
-
-def _read_descriptions(text: str) -> dict[str, str]:
-    topics = text.partition("****Subject Codes")[2].partition("____")[0]
-    descriptions = {}
-    for line in map(str.strip, topics.splitlines()):
-        if found := DESCRIBED.fullmatch(line):
-            descriptions[found[2].lower()] = found[1]
-        elif NAME_ALONE.fullmatch(line):
-            descriptions[line.lower()] = line.replace("-", " ").capitalize()
-    return descriptions
 
 
 def read_stories(content: bytes) -> Iterator[Story]:

@@ -130,8 +130,14 @@ def compare(a: LabelGraph, b: LabelGraph, directed: bool | None = None, top: int
         **{name: part / whole if whole else reason for name, (part, whole, reason) in shares.items()},
         **_ranking("a", in_a, "b", in_b),
         **_ranking("b", in_b, "a", in_a),
-        "rank_correlation": _rank_correlation(in_a, in_b),
     }
+    level = [name for name, pairs in (("a", in_a), ("b", in_b)) if not pairs.num_pairs or np.ptp(pairs.strength) == 0]
+    if level:
+        numbers["rank_correlation"] = f"all pairs weigh the same in {level[0]}"
+    else:
+        from scipy.stats import spearmanr  # takes long to import
+
+        numbers["rank_correlation"] = float(spearmanr(in_a.strength, in_b.strength).statistic)
     undefined = {name: number for name, number in numbers.items() if isinstance(number, str)}
     of_a, of_b = in_a.sources & ~in_b.sources, in_b.sources & ~in_a.sources
     both, differences = (in_a.sources & in_b.sources).sum(axis=1).tolist(), (of_a | of_b).sum(axis=1)
@@ -190,12 +196,3 @@ def _ranking(scorer: str, scores: _Pairs, owner: str, edges: _Pairs) -> dict[str
     truth, strength = edges.joined[None].astype(float), scores.strength[None]
     values = micro_roc_auc(truth, strength), micro_average_precision(truth, strength)
     return dict(zip(names, values, strict=True))
-
-
-def _rank_correlation(a: _Pairs, b: _Pairs) -> float | str:
-    for name, pairs in (("a", a), ("b", b)):
-        if not pairs.num_pairs or np.ptp(pairs.strength) == 0:
-            return f"all pairs weigh the same in {name}"
-    from scipy.stats import spearmanr  # takes long to import
-
-    return float(spearmanr(a.strength, b.strength).statistic)

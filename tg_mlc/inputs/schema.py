@@ -310,16 +310,16 @@ def cells_of(frame: Any) -> dict[str, np.ndarray]:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise ValueError(f"Expected every column to be used once (got {repeated[:5]} more than once)")
-    return {name: _array(frame[own]) for name, own in zip(names, frame.columns, strict=True)}
-
-
-def _array(series: Any) -> np.ndarray:
-    kind = getattr(series.dtype, "kind", "O")
-    if kind == "M" and getattr(series.dtype, "tz", None) is not None:
-        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
-    elif kind in "biuf" and not isinstance(series.dtype, np.dtype) and hasattr(series, "isna") and series.isna().any():
-        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.asarray(series.to_numpy())
+    cells = {}
+    for name, own in zip(names, frame.columns, strict=True):
+        series, options = frame[own], dict[str, Any]()
+        kind, is_numpy = getattr(series.dtype, "kind", "O"), isinstance(series.dtype, np.dtype)
+        if kind == "M" and getattr(series.dtype, "tz", None) is not None:
+            series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+        elif kind in "biuf" and not is_numpy and hasattr(series, "isna") and series.isna().any():
+            options = {"dtype": np.float64, "na_value": np.nan}
+        cells[name] = np.asarray(series.to_numpy(**options))
+    return cells
 
 
 def texts_of(cells: np.ndarray) -> list[str]:

@@ -73,13 +73,7 @@ def has_onednn() -> bool:
 
 
 def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    r"""Computes the rows :math:`\mathbf{W} \mathbf{x} + \mathbf{b}` in single precision, and records no gradient.
-
-    Args:
-        x (torch.Tensor): The inputs :math:`(N, F)`.
-        weight (torch.Tensor): The weights :math:`(F', F)`.
-        bias (torch.Tensor, optional): The bias :math:`(F')`. (default: :obj:`None`)
-    """
+    r"""Computes the rows :math:`\mathbf{W} \mathbf{x} + \mathbf{b}` in single precision, and records no gradient."""
     out: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return out
 

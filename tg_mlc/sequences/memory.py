@@ -59,8 +59,14 @@ class Neighbours(nn.Module):
         self.register_buffer("mean", profiles.mean(dim=0))
         in_units, fold = self._in_units(profiles), torch.arange(len(profiles)) % NUM_FOLDS
         self.register_buffer("keys", F.normalize(torch.stack([in_units, profiles]), dim=2))
-        of_folds = [_regressions(in_units[fold != part]) for part in range(NUM_FOLDS)]
-        self.register_buffer("between_labels", torch.stack(of_folds))
+        between = []
+        for part in range(NUM_FOLDS):  # the weights of all labels but itself for each, side by side for all ridges
+            others = in_units[fold != part]
+            gram, eye = others.T @ others, torch.eye(others.size(1))
+            inverses = [torch.linalg.inv(gram + ridge * eye) for ridge in RIDGES]
+            weights = [(-inverse / inverse.diagonal()).fill_diagonal_(0.0) for inverse in inverses]
+            between.append(torch.cat(weights, dim=1))
+        self.register_buffer("between_labels", torch.stack(between))
 
     @torch.no_grad()
     def forward(self, share: Tensor, entity: Tensor) -> Tensor:
@@ -85,13 +91,6 @@ class Neighbours(nn.Module):
 def log_share(share: Tensor) -> Tensor:
     """The logarithm of a share, that of one in a thousand for zero."""
     return (share + 1e-3).log()
-
-
-def _regressions(x: Tensor) -> Tensor:
-    """The weights ``[L, ridges * L]`` of all labels but itself for each, side by side for all ridges."""
-    gram, eye = x.T @ x, torch.eye(x.size(1))
-    inverses = [torch.linalg.inv(gram + ridge * eye) for ridge in RIDGES]
-    return torch.cat([(-inverse / inverse.diagonal()).fill_diagonal_(0.0) for inverse in inverses], dim=1)
 
 
 class PersonalMemory(nn.Module):

@@ -76,8 +76,15 @@ class EventPreprocessor(Preprocessor):
         days = days_since_last(events.ptr.numpy(), events.time.numpy())[in_windows]
         self.gaps = [int(gap) for gap in np.unique(np.append(0, days // 1))]
         known = ~np.isnan(amount.data)
-        self.edges = _quantiles(amount.data[known], self.num_bins)
-        self.scale = _mean_size(amount.data[known], amount.indices[known], events.num_labels)[labels]
+        amounts, label = amount.data[known], amount.indices[known]
+        # The least amounts of all bins but the first, so that training has some in each.
+        inner = np.linspace(0, 1, self.num_bins + 1)[1:-1]
+        edges = np.unique(np.quantile(amounts, inner, method="higher")) if amounts.size else np.empty(0)
+        self.edges = np.asarray(edges[edges > amounts.min(initial=np.inf)])
+        # The mean of the absolute amounts of each label, or 1 where there is nothing to divide by.
+        counts = np.bincount(label, minlength=events.num_labels)
+        mean = np.bincount(label, np.abs(amounts), events.num_labels) / np.maximum(counts, 1)
+        self.scale = np.where(mean > 0, mean, 1.0)[labels]
         return self
 
     def transform(self, raw: Any) -> Any:
@@ -87,7 +94,13 @@ class EventPreprocessor(Preprocessor):
         if not self.label_names:
             raise RuntimeError("Expected 'fit' to be called before 'transform'")
         events: EventSequences = raw
-        amount = self._of_training_labels(events)
+        # The amounts of the labels of training, whose zeros stay.
+        column = {name: i for i, name in enumerate(self.label_names)}
+        new = np.array([column.get(name, -1) for name in events.label_names])[events.amount.indices]
+        indptr = np.concatenate([[0], np.cumsum(new >= 0)])[events.amount.indptr]
+        kept = events.amount.data[new >= 0], new[new >= 0], indptr
+        amount = sp.csr_array(kept, shape=(events.num_events, len(column)))
+        amount.sort_indices()
         missing = np.isnan(amount.data)
         scaled = np.arcsinh(np.nan_to_num(amount.data) / self.scale[amount.indices])
         bins = np.where(missing, 0, np.searchsorted(self.edges, amount.data, side="right") + 1)
@@ -117,31 +130,6 @@ class EventPreprocessor(Preprocessor):
         found = zip(events.label_names, counts, strict=True)
         return {name: count for name, count in found if count and name not in known}
 
-    def _of_training_labels(self, events: EventSequences) -> sp.csr_array:
-        """The amounts of the labels of training, whose zeros stay."""
-        column = {name: i for i, name in enumerate(self.label_names)}
-        new = np.array([column.get(name, -1) for name in events.label_names])[events.amount.indices]
-        kept = new >= 0
-        indptr = np.concatenate([[0], np.cumsum(kept)])[events.amount.indptr]
-        shape = (events.num_events, len(column))
-        amount = sp.csr_array((events.amount.data[kept], new[kept], indptr), shape=shape)
-        amount.sort_indices()
-        return amount
-
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         vars(self).update({**state, "edges": np.asarray(state["edges"]), "scale": np.asarray(state["scale"])})
         return self
-
-
-def _quantiles(amounts: np.ndarray, num_bins: int) -> np.ndarray:
-    """The least amounts of all bins but the first, so that training has some in each."""
-    inner = np.linspace(0, 1, num_bins + 1)[1:-1]
-    edges = np.unique(np.quantile(amounts, inner, method="higher")) if amounts.size else np.empty(0)
-    return np.asarray(edges[edges > amounts.min(initial=np.inf)])
-
-
-def _mean_size(amounts: np.ndarray, labels: np.ndarray, num_labels: int) -> np.ndarray:
-    """The mean of the absolute amounts of each label, or 1 where there is nothing to divide by."""
-    counts = np.bincount(labels, minlength=num_labels)
-    mean = np.bincount(labels, np.abs(amounts), num_labels) / np.maximum(counts, 1)
-    return np.where(mean > 0, mean, 1.0)

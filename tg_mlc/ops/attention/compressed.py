@@ -42,10 +42,8 @@ _HAS_TRITON = is_installed("triton")
 def define(
     name: str, backend: str, kernels: str, device: str | None, num_kept: NumKept
 ) -> Callable[[AttentionCall], Output]:
-    """Registers the operator ``tg_mlc::{name}`` for a module of kernels and a type of device (or all), and returns what
-    runs it.
-
-    The module is imported at the first call, because what it is written with may not be installed.
+    """Registers the operator ``tg_mlc::{name}`` for a type of device (or all) and a module of kernels, which is
+    imported at the first call, and returns what runs it.
     """
 
     def split(bias: Tensor | None, *rest: Any) -> tuple[Graph, Options]:
@@ -108,14 +106,10 @@ def _prefer_triton(shape: CallShape) -> str | None:
     return None if shape.device != "cuda" or isinstance(shape.pattern, Blocks) else SPARSE
 
 
-_run_csr = define("csr_attention", "csr", "tg_mlc.ops.kernels.csr_cpu", "cpu", num_kept)
+_KERNELS = "tg_mlc.ops.kernels"
+_run_csr = define("csr_attention", "csr", f"{_KERNELS}.csr_cpu", "cpu", num_kept)
 CSR = Backend("csr", _run_csr, _refuse_csr, prefer=lambda shape: SPARSE)
-#: It keeps one number for every query and head.
-_run_triton = define(
-    "triton_csr_attention",
-    "triton",
-    "tg_mlc.ops.kernels.csr_triton",
-    None,
-    lambda query, *_: query.size(0) * query.size(1),
+_run_triton = define(  # which keeps one number for every query and head
+    "triton_csr_attention", "triton", f"{_KERNELS}.csr_triton", None, lambda query, *_: query.size(0) * query.size(1)
 )
 TRITON = Backend("triton", _run_triton, _refuse_triton, _prefer_triton)

@@ -28,8 +28,7 @@ def run(call: AttentionCall) -> Output:
     """Brings queries, keys and values to ``[B, heads, rows, C]`` and multiplies."""
     if isinstance(call.pattern, Blocks):
         return _run_blocks(call, call.pattern)
-    graph, num_samples = call.pattern.shared()
-    return _run_graph(call, graph, num_samples)
+    return _run_graph(call, *call.pattern.shared())
 
 
 def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:

@@ -33,10 +33,7 @@ def _mulan(name: str, **options: Any) -> Source:
 
 
 #: For data sets that were published without a split.
-_RANDOM: dict[str, Any] = {
-    "split": lambda dataset, _, seed: random_split(len(dataset), seed=seed),
-    "splits": ("random",),
-}
+_RANDOM: dict[str, Any] = {"split": lambda data, _, seed: random_split(len(data), seed=seed), "splits": ("random",)}
 #: For data sets on which kernels would take too much memory.
 _FEW: tuple[str, ...] = ("svm",)
 #: LaMP on tables with base scores, unless a recipe says otherwise.
