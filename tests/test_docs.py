@@ -24,8 +24,7 @@ def _readers_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "block",
-    [pytest.param(block, id=f"{page}-{i}") for page in PAGES for i, block in enumerate(python_blocks(page))],
+    "block", [pytest.param(block, id=f"{page}-{i}") for page in PAGES for i, block in enumerate(python_blocks(page))]
 )
 @pytest.mark.usefixtures("_readers_own")
 def test_every_block_runs(block: str) -> None:

@@ -8,15 +8,7 @@ import torch
 import torch.nn.functional as F
 from sklearn.metrics import f1_score
 
-from tg_mlc.losses import (
-    asymmetric_loss,
-    focal_loss,
-    lamp_loss,
-    listwise_loss,
-    masked_bce,
-    sequence_loss,
-    soft_f1_loss,
-)
+from tg_mlc.losses import asymmetric_loss, focal_loss, lamp_loss, listwise_loss, masked_bce, sequence_loss, soft_f1_loss
 
 NAN = float("nan")
 #: All losses of logits and targets.

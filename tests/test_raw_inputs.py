@@ -18,17 +18,7 @@ from torch_geometric.transforms import Compose
 from tg_mlc.data import ArrayDataset, MoleculeDataset, MultiLabelDataset, from_arrays, random_split
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import fully_connected
-from tg_mlc.inputs import (
-    DNA,
-    Chain,
-    Fingerprint,
-    MoleculeDescriptors,
-    Molecules,
-    Preprocessor,
-    Scale,
-    Vectors,
-    Words,
-)
+from tg_mlc.inputs import DNA, Chain, Fingerprint, MoleculeDescriptors, Molecules, Preprocessor, Scale, Vectors, Words
 from tg_mlc.models import LaMP, dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.saving import read_checkpoint
 from tg_mlc.stacking import table_preprocessor

@@ -16,15 +16,9 @@ from typing import Any
 
 #: Names by the package that had them, and the one that has them now: ``"old"``, or ``"old=new"`` for another name.
 NAMES: dict[str, dict[str, str]] = {
-    "tg_mlc.baselines": {
-        "tg_mlc.stacking.combination": "Combination=LogitStacking",
-    },
-    "tg_mlc.convert": {
-        "tg_mlc.papers.convert": "ReleasedLaMP load_lamp_checkpoint",
-    },
-    "tg_mlc.data": {
-        "tg_mlc.data": "known_labels=given_labels",
-    },
+    "tg_mlc.baselines": {"tg_mlc.stacking.combination": "Combination=LogitStacking"},
+    "tg_mlc.convert": {"tg_mlc.papers.convert": "ReleasedLaMP load_lamp_checkpoint"},
+    "tg_mlc.data": {"tg_mlc.data": "known_labels=given_labels"},
     "tg_mlc.data.preprocess": {
         "tg_mlc.inputs": ("Chain DNAInputs=DNA MoleculeInputs=Molecules Preprocessor QuantileScaler Scale TfIdf"),
         "tg_mlc.inputs.scalers": "LogCounts StandardScaler",
@@ -32,25 +26,12 @@ NAMES: dict[str, dict[str, str]] = {
         "tg_mlc.stacking": "TunedScores=StackingFeatures table_preprocessor",
         "tg_mlc.stacking.features": "ClassifierScores=published_features",
     },
-    "tg_mlc.data.splits": {
-        "tg_mlc.data": "scaffold_split",
-    },
-    "tg_mlc.data.transforms": {
-        "tg_mlc.inputs": "Fingerprint MoleculeDescriptors",
-    },
-    "tg_mlc.data.vocabulary": {
-        "tg_mlc.data": "build_vocabulary tokenize",
-    },
-    "tg_mlc.datasets": {
-        "tg_mlc.datasets.event_tables": "EVENT_SOURCES",
-    },
-    "tg_mlc.graphs": {
-        "tg_mlc.graphs.compare": "NeighborDifference",
-        "tg_mlc.graphs.plot": "plot_label_graph",
-    },
-    "tg_mlc.metrics": {
-        "tg_mlc.metrics.ranking": "average_precision_per_label roc_auc_per_label",
-    },
+    "tg_mlc.data.splits": {"tg_mlc.data": "scaffold_split"},
+    "tg_mlc.data.transforms": {"tg_mlc.inputs": "Fingerprint MoleculeDescriptors"},
+    "tg_mlc.data.vocabulary": {"tg_mlc.data": "build_vocabulary tokenize"},
+    "tg_mlc.datasets": {"tg_mlc.datasets.event_tables": "EVENT_SOURCES"},
+    "tg_mlc.graphs": {"tg_mlc.graphs.compare": "NeighborDifference", "tg_mlc.graphs.plot": "plot_label_graph"},
+    "tg_mlc.metrics": {"tg_mlc.metrics.ranking": "average_precision_per_label roc_auc_per_label"},
     "tg_mlc.models": {
         "tg_mlc.inputs": "input_encoder",
         "tg_mlc.papers.mlp": "BinaryRelevance PooledMLP",
@@ -77,9 +58,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tg_mlc.nn.encoders.components": "Components RecurrentEncoder",
         "tg_mlc.nn.encoders.graphs": "CategoricalEmbedding",
     },
-    "tg_mlc.nn.evidence": {
-        "tg_mlc.nn.base_scores": "Evidence=BaseScores ScoreEncoder SharedLogits",
-    },
+    "tg_mlc.nn.evidence": {"tg_mlc.nn.base_scores": "Evidence=BaseScores ScoreEncoder SharedLogits"},
     "tg_mlc.predict": {
         "tg_mlc.saving": "Predictor from_pretrained load push_to_hub",
         "tg_mlc.saving.inference": "Scorer=InferenceModel ModuleScorer=ModuleInference",
@@ -90,9 +69,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tg_mlc.papers.recipes.tables": "TABLES",
         "tg_mlc.stacking": "AutoModel auto",
     },
-    "tg_mlc.recipes.family": {
-        "tg_mlc.papers.recipes.family": "FAMILY",
-    },
+    "tg_mlc.recipes.family": {"tg_mlc.papers.recipes.family": "FAMILY"},
     "tg_mlc.sequences": {
         "tg_mlc.papers.next_set": "C2AE LSTMBaseline TimeAttention TransformerBase TwoAttentions",
         "tg_mlc.sequences.baselines": "past_events",
@@ -100,9 +77,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tg_mlc.sequences.lanet": "LANETOutput",
         "tg_mlc.sequences.windows": "WindowViews",
     },
-    "tg_mlc.sequences.presets": {
-        "tg_mlc.sequences.lanet": "MEMORY PAPER",
-    },
+    "tg_mlc.sequences.presets": {"tg_mlc.sequences.lanet": "MEMORY PAPER"},
     "tg_mlc.training": {
         "tg_mlc.papers": ("InferenceNetworkObjective SequenceObjective=LabelSequenceObjective UnrolledObjective"),
         "tg_mlc.papers.next_set": "C2AEObjective",

@@ -20,21 +20,21 @@ FILES = {
         "Historical Product Demand.csv": "Product_Code,Warehouse,Product_Category,Date,Order_Demand\n"
         "P1,Whse_J,Category_028,2012/7/27,100 \nP2,Whse_J,Category_028,2012/7/27,(40)\n"
         "P3,Whse_A,Category_001,2012/1/19,5 \n"
-        "P3,Whse_A,Category_001,NA,5 \n",
+        "P3,Whse_A,Category_001,NA,5 \n"
     },
     "liquor": {
         "Iowa_Liquor_Sales.csv": "Invoice/Item Number,Date,Store Number,Category,Category Name,Volume Sold (Liters)\n"
         "S1,11/20/2015,2191,1012200,SCOTCH,1.5\nS2,11/21/2015,2205,,,9\n"
-        'S3,11/21/2015,2205,1081600,"TEQUILA, GOLD",0.75\n',
+        'S3,11/21/2015,2205,1081600,"TEQUILA, GOLD",0.75\n'
     },
     "transactions": {
         "transactions.csv": "customer_id,tr_datetime,mcc_code,tr_type,amount,term_id\n"
         "39026145,0 10:23:26,4814,1030,-2245.92,\n39026145,6 23:59:60,6011,7010,56147.89,\n"
-        "39026145,7 09:33:50,4814,2330,-56147.89,\n39026145,,4814,2330,-1,\n",
+        "39026145,7 09:33:50,4814,2330,-56147.89,\n39026145,,4814,2330,-1,\n"
     },
     "groceries": {
         "Groceries_dataset.csv": "Member_number,Date,itemDescription\n"
-        "1808,21-07-2015,soda\n1808,05-01-2015,soda\n1808,21-07-2015,soda\n",
+        "1808,21-07-2015,soda\n1808,05-01-2015,soda\n1808,21-07-2015,soda\n"
     },
 }
 EXPECTED = {

@@ -12,16 +12,7 @@ from tg_mlc.data import DNADataset, Split, from_arrays, random_split
 from tg_mlc.graphs import co_occurrence
 
 NAN = float("nan")
-Y = torch.tensor(
-    [
-        [1, 1, 0, 0],
-        [1, 1, 0, 0],
-        [1, 0, 1, 0],
-        [0, 0, 1, 0],
-        [0, 0, 0, 0],
-    ],
-    dtype=torch.float,
-)
+Y = torch.tensor([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]], dtype=torch.float)
 
 
 def draw(seed, *shape, share=0.4):

@@ -34,8 +34,7 @@ def test_ways_to_name_labels(write, labels, names):
 
 
 @pytest.mark.parametrize(
-    ("relation", "names"),
-    [("'x: -C 2'", ["u", "v"]), ("'x: -C -2'", ["A", "B"]), ("'my data: -c 3 -C 1 -V'", ["u"])],
+    ("relation", "names"), [("'x: -C 2'", ["u", "v"]), ("'x: -C -2'", ["A", "B"]), ("'my data: -c 3 -C 1 -V'", ["u"])]
 )
 def test_labels_as_meka_counts_them(write, relation, names):
     dataset = from_arff(write("a.arff", SPARSE.replace("@relation r", f"@relation {relation}")))
@@ -177,10 +176,7 @@ BOMB = '<!DOCTYPE l [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>\n<labels><label na
         ("<labels/>", r"<labels> of <label name=...> \(got"),
         ("<labels><label/></labels>", "Expected <labels> of <label name=...>"),
         ("<labels>\n<label name=''/></labels>", "Expected <labels> of <label name=...>"),
-        (
-            "<labels><label name='a'/>\n<label name='a'/></labels>",
-            r"Expected distinct labels \(got 'a' twice\)",
-        ),
+        ("<labels><label name='a'/>\n<label name='a'/></labels>", r"Expected distinct labels \(got 'a' twice\)"),
         ("<labels><tag name='a'/></labels>", r"Expected <labels> of <label .*\(got \['labels', 'tag'\]"),
         ("<labels><label name='a'></labels>", "mismatched tag: line 1"),
         ("a,b\n1,2", "syntax error: line 1"),

@@ -218,10 +218,7 @@ def test_missing_amounts_of_files(write):
         ({"who": ["a", None]}, r"a name in row 1, column 'who' of the table \(got"),
         ({"who": pd.array([None, 1], dtype="Int64")}, r"a name in row 0, column 'who' of the table \(got <NA>\)"),
         ({"item": ["x", "  "]}, r"a name in row 1, column 'item' of the table \(got '  '\)"),
-        (
-            {"item": [["x", "y"], ["x"]]},
-            r"one value per cell in row 0, column 'item' .*; give each its row",
-        ),
+        ({"item": [["x", "y"], ["x"]]}, r"one value per cell in row 0, column 'item' .*; give each its row"),
         ({"day": [1, np.nan]}, r"number of days.* in row 1, column 'day'.*got nan"),
         (
             {"day": ["2024-01-01", "21-07-2015"]},

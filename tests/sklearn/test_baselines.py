@@ -52,10 +52,7 @@ def test_settings_can_be_searched() -> None:
     assert search.best_score_ > 0.7
 
 
-@pytest.mark.parametrize(
-    ("texts", "options"),
-    [(SMILES, {}), (TEXTS, {"inputs": "texts"}), (DNA, {"inputs": "dna"})],
-)
+@pytest.mark.parametrize(("texts", "options"), [(SMILES, {}), (TEXTS, {"inputs": "texts"}), (DNA, {"inputs": "dna"})])
 def test_raw_inputs_become_matrices(texts: list[str], options: dict[str, str]) -> None:
     y = np.array([[text in texts[:1], text in texts[1:3]] for text in texts]).astype(int)
     for classifier in (ForestClassifier(50, **options), LinearClassifier(C=100.0, **options)):

@@ -353,10 +353,7 @@ SAVED = {
     "holes": (lambda: LaMPClassifier(**ALONE, threshold=ThresholdTuner(per_label=True)).fit(X, HOLES), X),
     "smiles": (lambda: LaMPClassifier(**SMALL).fit(SMILES, AMINES), SMILES),
     "classes": (lambda: LaMPClassifier(**{**SMALL, "train_options": {"betas": (0.8, 0.9)}}).fit(X, Y[:, 0]), X),
-    "graph": (
-        lambda: LaMPClassifier(**SMALL, label_graph=tree([("0", "1")], ["0", "1", "2"])).fit(X, Y),
-        X,
-    ),
+    "graph": (lambda: LaMPClassifier(**SMALL, label_graph=tree([("0", "1")], ["0", "1", "2"])).fit(X, Y), X),
     "frame": (
         lambda: LaMPClassifier(**SMALL).fit(FRAME, Y),
         FRAME := pd.DataFrame({"size": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue")}),

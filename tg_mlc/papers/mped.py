@@ -65,12 +65,7 @@ def mped(
 
 @builder
 def graph2graph(
-    train: MultiLabelDataset,
-    label_graph: LabelGraph,
-    node_messages: bool = True,
-    *,
-    channels: int = 64,
-    **kwargs: Any,
+    train: MultiLabelDataset, label_graph: LabelGraph, node_messages: bool = True, *, channels: int = 64, **kwargs: Any
 ) -> LaMP:
     r"""Builds the network from the "Graph2Graph Networks for Multi-Label Classification" paper:
     :func:`~tg_mlc.papers.mped` with MLPs of hidden size :math:`d`.

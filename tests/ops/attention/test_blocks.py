@@ -145,11 +145,7 @@ def test_inference_mode() -> None:
 
 @pytest.mark.parametrize(
     ("queries", "keys", "channels", "name"),
-    [
-        ([200, 200], [400, 100], 128, "blocks"),
-        ([200, 200], [250, 250], 128, "dense"),
-        ([3, 3], [9, 2], 32, "dense"),
-    ],
+    [([200, 200], [400, 100], 128, "blocks"), ([200, 200], [250, 250], 128, "dense"), ([3, 3], [9, 2], 32, "dense")],
     ids=["ragged", "regular", "small"],
 )
 def test_large_ragged_blocks_are_preferred(queries: list[int], keys: list[int], channels: int, name: str) -> None:

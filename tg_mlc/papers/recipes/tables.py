@@ -75,11 +75,7 @@ TABLES = {
         epochs=10,
         graphs=_TEXT_GRAPHS,
         # The dropout of the paper, which validation samples prefer to a smaller one.
-        published={
-            **_PUBLISHED,
-            "model": {**_PUBLISHED["model"], "dropout": 0.2},
-            "fit": {"max_epochs": 14},
-        },
+        published={**_PUBLISHED, "model": {**_PUBLISHED["model"], "dropout": 0.2}, "fit": {"max_epochs": 14}},
     ),
     "delicious": _recipe(
         _mulan("delicious"),
