@@ -11,6 +11,7 @@ import tg_mlc
 from tests.saving.conftest import folder, result  # noqa: F401
 from tg_mlc import cli
 from tg_mlc.inputs import tables
+from tg_mlc.metrics import LabelSets
 
 
 def read(text):
@@ -118,6 +119,22 @@ def test_rows_that_cannot_be_read_are_reported_and_stay_blank(pieces, capsys):
     line = json.loads(printed.out)
     assert (line["predicted"], line["bound"], "letters of DNA" in line["reason"]) == ("", None, True)
     assert printed.err.endswith("tg-mlc: 1 row could not be read as DNA and is left blank\n")
+
+
+def test_label_sets_decide_without_a_threshold(fruit, tmp_path, capsys):
+    predictor = tg_mlc.load(fruit / "model")
+    predictor.scorer.tuners["subset_accuracy"] = LabelSets([[1, 1]])  # whatever the scores are
+    model = str(predictor.save(tmp_path / "model"))
+    command = ["predict", model, "--metric", "subset_accuracy"]
+    assert cli.main([*command, "--text", "plums", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [(each["decision"], each["threshold"]) for each in shown] == [(True, None)] * 2
+    assert cli.main([*command, "--text", "plums"]) == 0
+    assert all("label sets" in line and line.endswith("yes") for line in capsys.readouterr().out.splitlines()[-2:])
+    assert cli.main([*command, "--csv", str(fruit / "train.csv")]) == 0
+    assert {line["predicted"] for line in read(capsys.readouterr().out)} == {"green,red"}
+    assert cli.main(["evaluate", model, "--csv", str(fruit / "train.csv")]) == 0
+    assert "0.6667  label sets" in capsys.readouterr().out
 
 
 def test_rows_that_cannot_be_read_are_left_out_of_an_evaluation(pieces, capsys):

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import io
 from itertools import product
 
 import numpy as np
 import pytest
 import torch
 
-from tg_mlc.metrics import LabelSets, label_sets, subset_accuracy
+from tg_mlc.inputs.preprocessor import as_tensors
+from tg_mlc.metrics import LabelSets, example_f1, label_sets, subset_accuracy
 
 rng = np.random.default_rng(0)
 NAN = float("nan")
@@ -61,6 +63,47 @@ def test_samples_with_unknown_labels_give_no_set():
         LabelSets(np.array([[1, NAN]]))
 
 
+@pytest.mark.parametrize("metric", ["subset_accuracy", "f1_samples"])
+@pytest.mark.parametrize("prior", [0.0, 0.5])
+def test_training_samples_are_decided_by_the_sets_of_the_others(metric, prior):
+    y = (rng.random((60, 4)) < 0.3).astype(float)
+    y[::7, 1] = NAN
+    scores = rng.random(y.shape)
+    [found] = LabelSets(y, metric=metric).decide(scores, [prior], of_training=True)
+    for row in range(len(y)):
+        alone = LabelSets(np.delete(y, row, axis=0), prior, metric)
+        np.testing.assert_array_equal(found[row], alone.predict(scores[[row]])[0])
+
+
+def test_no_decision_has_a_higher_expected_f1():
+    everything = np.array(list(product([0.0, 1.0], repeat=5)))
+    y_train = (rng.random((40, 5)) < [0.6, 0.4, 0.3, 0.2, 0.1]).astype(float)
+    y_train[:3] = 0
+    sets, scores = LabelSets(y_train, 0.5, "f1_samples"), rng.uniform(0.05, 0.95, (50, 5)) ** 2
+    found = sets.predict(scores)
+    p = scores[:, None]
+    weight = np.where(sets.sets.toarray() == 1, p, 1 - p).prod(axis=-1) * sets.counts**0.5
+
+    def expected(row, decision):
+        return weight[row] @ [example_f1([one], [decision]) for one in sets.sets.toarray()]
+
+    assert found.sum() not in (0, found.size)
+    for row in range(0, 50, 5):
+        best = max(expected(row, decision) for decision in everything)
+        assert expected(row, found[row]) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("metric", ["subset_accuracy", "f1_samples"])
+@pytest.mark.parametrize("y_train", [np.eye(3), np.zeros((2, 3))])
+def test_survives_a_weights_only_checkpoint(metric, y_train):
+    scores, sets, file = rng.random((20, 3)), LabelSets(y_train, 0.25, metric), io.BytesIO()
+    torch.save(as_tensors(sets.state_dict()), file)
+    file.seek(0)
+    loaded = LabelSets.from_state(torch.load(file, weights_only=True))
+    np.testing.assert_array_equal(loaded.predict(scores), sets.predict(scores))
+    assert (loaded.metric, loaded.prior, loaded.best_value, repr(loaded)) == (metric, 0.25, None, repr(sets))
+
+
 def test_tensors_stay_tensors():
     sets = LabelSets(torch.eye(2))
     found = sets.predict(torch.tensor([[0.9, 0.2]]))
@@ -73,6 +116,7 @@ def test_tensors_stay_tensors():
     [
         (lambda: LabelSets(np.eye(3)).predict(np.full((2, 2), 0.5)), "'scores' of 3 labels"),
         (lambda: LabelSets(np.eye(3)).predict(np.full((2, 3), 4.0)), "Expected probabilities"),
+        (lambda: LabelSets.from_state({**LabelSets(np.eye(3)).state_dict(), "num_labels": 2}), "must be < 2"),
         (lambda: LabelSets.tuned(np.eye(3), np.eye(3), np.eye(3), metric="F1"), "'metric' to be one of"),
         (lambda: LabelSets.tuned(np.eye(3), np.eye(3), np.eye(3), priors=()), "'priors' to hold at least one"),
     ],

@@ -10,6 +10,7 @@ import torch
 
 from tests.metrics.test_decisions import METRICS as DECISIONS
 from tg_mlc.metrics import (
+    LabelSets,
     ThresholdTuner,
     evaluate,
     macro_average_precision,
@@ -17,6 +18,7 @@ from tg_mlc.metrics import (
     macro_roc_auc,
     micro_average_precision,
     micro_roc_auc,
+    subset_accuracy,
     tune_thresholds,
 )
 
@@ -104,6 +106,16 @@ def test_thresholds_of_every_kind_agree(data):
     per_label = torch.full((5,), 0.4, dtype=torch.float64)
     for thresholds in (tuner, [0.4], per_label, dict.fromkeys(DECISIONS, 0.4)):
         assert evaluate(torch.tensor(y), torch.tensor(scores), thresholds).values == expected.values
+
+
+def test_label_sets_decide_without_a_threshold(data):
+    y, scores = data
+    sets = LabelSets(np.nan_to_num(y))
+    evaluation = evaluate(y, scores, {**dict.fromkeys(DECISIONS, 0.4), "subset_accuracy": sets})
+    assert evaluation["subset_accuracy"] == subset_accuracy(y, sets.predict(scores))
+    assert evaluation.thresholds == {name: 0.4 for name in DECISIONS if name != "subset_accuracy"}
+    [line] = [line for line in str(evaluation).splitlines() if line.startswith("subset_accuracy")]
+    assert line.split()[2:] == ["label", "sets"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from tests.metrics.test_decisions import METRICS
-from tg_mlc.metrics import ThresholdTuner, evaluate, micro_f1, tune_thresholds
+from tg_mlc.metrics import LabelSets, ThresholdTuner, evaluate, micro_f1, tune_thresholds
 from tg_mlc.metrics.thresholds import PAPER_GRID, STRENGTHS
 
 NAN = float("nan")
@@ -207,6 +207,36 @@ def test_new_samples_are_decided_as_well_as_with_the_best_of_one_kind():
     )
 
 
+def exclusive(num_samples, seed=0):
+    """Labels of which each sample has one, and uncertain scores."""
+    random = np.random.default_rng(seed)
+    y = np.eye(3)[random.integers(0, 3, num_samples)]
+    return y, np.clip(0.35 + 0.2 * y + 0.1 * random.standard_normal(y.shape), 0, 1)
+
+
+@pytest.mark.parametrize("known", [1.0, 0.5, 0.0])
+def test_label_sets_decide_where_they_do_better_on_samples_that_gave_none(known):
+    (y, scores), new = exclusive(400), exclusive(1000, seed=1)
+    y[int(known * len(y)) :, 0] = NAN
+    found, without = (
+        tune_thresholds(y, scores, method, metrics=list(METRICS)) for method in ("cross_fitted", "shared")
+    )
+    by_sets = {metric for metric, tuner in found.items() if isinstance(tuner, LabelSets)}
+    assert by_sets == ({"subset_accuracy", "f1_samples"} if known else set())
+    for metric in by_sets:
+        value = evaluate(*new, found)[metric]
+        assert value > evaluate(*new, without)[metric] + 0.05
+        if known == 1:
+            assert found[metric].best_value == pytest.approx(value, abs=0.05)
+
+
+def test_label_sets_do_not_decide_where_hardly_any_occurs_again():
+    random = np.random.default_rng(0)
+    y = (random.random((60, 30)) < 0.5).astype(float)
+    scores = 0.1 + 0.8 * np.where(random.random(y.shape) < 0.02, 1 - y, y)
+    assert not isinstance(tune_thresholds(y, scores, "cross_fitted")["subset_accuracy"], LabelSets)
+
+
 def labels_and_scores(num_samples=4000):
     """Labels whose true log odds shrink towards their frequencies, as those of a cautious model do."""
     y = (rng.random((num_samples, 4)) < FREQUENCIES).astype(float)
@@ -297,7 +327,8 @@ def test_unknown_labels_are_left_out_and_logits_refused_by_every_method(method):
     y[::2, 0] = NAN
     tuners = tune_thresholds(y, scores, method)
     for metric, tuner in tune_thresholds(y, np.where(np.isnan(y), 0.99, scores), method).items():
-        assert (tuner.fitted() == tuners[metric].fitted()).all()
+        if not isinstance(tuner, LabelSets):  # which read the scores of other labels
+            assert (tuner.fitted() == tuners[metric].fitted()).all()
     again = ThresholdTuner().load_state_dict(tuners["f1_macro"].state_dict())
     np.testing.assert_array_equal(again.predict(torch.from_numpy(scores)), tuners["f1_macro"].predict(scores))
     with pytest.raises(ValueError, match="Expected probabilities"):

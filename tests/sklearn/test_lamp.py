@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import joblib
@@ -20,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 import tg_mlc
 from tg_mlc.graphs import LabelGraph, tree
-from tg_mlc.metrics import ThresholdTuner
+from tg_mlc.metrics import LabelSets, ThresholdTuner
 from tg_mlc.sklearn import AutoClassifier, LaMPClassifier
 from tg_mlc.stacking import AutoModel
 
@@ -309,6 +310,20 @@ def test_it_fits_the_default() -> None:
     assert classifier.score(VALUES[40:], TWO[40:]) > 0.6
     np.testing.assert_allclose(classifier.predict_proba(VALUES), classifier.model_.predict_proba(VALUES), atol=1e-9)
     np.testing.assert_array_equal(classifier.predict(VALUES), classifier.model_.predict(VALUES))
+
+
+def test_label_sets_decide_for_the_default(tmp_path: Path) -> None:
+    names = np.array(["a", "b", "c"])
+    y = names[(VALUES[:, :3] + np.random.default_rng(1).normal(size=(60, 3))).argmax(axis=1)]
+    classifier = AutoClassifier(seconds=0, threshold="subset_accuracy", random_state=0).fit(VALUES, [{n} for n in y])
+    assert isinstance(classifier.model_.tuners["subset_accuracy"], LabelSets)
+    found = classifier.predict(VALUES)
+    assert all(len(labels) == 1 for labels in found)
+    assert classifier.score(VALUES, [{n} for n in y]) == np.mean(
+        [{n} == labels for n, labels in zip(y, found, strict=True)]
+    )
+    assert [set(names[row]) for row in classifier.decision_function(VALUES) >= 0] == found
+    assert AutoClassifier.load(classifier.save(tmp_path / "model")).predict(VALUES) == found
 
 
 def test_raw_frames_of_numbers_and_words_with_gaps() -> None:

@@ -15,7 +15,7 @@ from tg_mlc.data import MoleculeDataset, from_arrays, tokenize
 from tg_mlc.data.dataset import ArrayDataset
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.inputs.fasta import letter_codes
-from tg_mlc.metrics import DECISION_METRICS
+from tg_mlc.metrics import DECISION_METRICS, LabelSets, subset_accuracy
 from tg_mlc.saving import Predictor
 from tg_mlc.stacking import AutoModel, auto, automatic, classifiers, features, folds
 from tg_mlc.stacking.automatic import _values
@@ -141,6 +141,24 @@ def test_a_fresh_process_predicts_the_same_without_unpickling(fitted, scores_of_
     content = (tmp_path / "model" / "model.json").read_text()
     assert "samples" in content
     assert '"sample"' not in content  # no training sample
+
+
+def test_label_sets_decide_once_saved_and_read_again():
+    x = np.random.default_rng(0).normal(size=(150, 3)).astype(np.float32)
+    y = np.eye(3, dtype=np.float32)[(x + np.random.default_rng(1).normal(size=x.shape)).argmax(axis=1)]
+    model = AutoModel(seconds=0).fit(from_arrays(x, y, kind="vector"))
+    assert isinstance(model.tuners["subset_accuracy"], LabelSets)
+    decided, predictor = model.predict(x, "subset_accuracy"), Predictor(saved(model))
+    assert (decided.sum(axis=1) == 1).all()
+    frame = predictor.predict(x, metric="subset_accuracy")
+    np.testing.assert_array_equal(frame["decision"], decided)
+    assert np.isnan(predictor.thresholds("subset_accuracy")).all()
+    assert not np.isnan(predictor.thresholds("f1_micro")).any()
+    assert frame.to_dict("records")[0]["threshold"] == dict.fromkeys(model.label_names)
+    assert predictor.evaluate(x, y)["subset_accuracy"] == subset_accuracy(y, decided)
+    scores = predictor.scores(x[:2])
+    scores[0] = np.nan
+    np.testing.assert_array_equal(predictor.decide(scores, "subset_accuracy"), [[0] * 3, decided[1]])
 
 
 def test_classifiers_stand_beside_it(fitted):

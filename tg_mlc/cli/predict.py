@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from math import isnan
 from typing import Any, TextIO
 
 from tg_mlc._optional import require
@@ -74,14 +75,14 @@ def predict(
             expected = f"an input that can be read for --{inputs.kind}"
             raise ValueError(f"Expected {expected} (got '{value:.60}': {error})") from error
         scores = predictor.scores([value], batch_size=batch_size)[0]
-        _show_one(predictor.label_names, scores.tolist(), thresholds.tolist(), json)
+        _show_one(predictor.label_names, scores, predictor.decide(scores[None], metric)[0], thresholds, json)
         return 0
     check_choice("--on_error", on_error, ("blank", "raise"))
     blocks = Scores(predictor, inputs, csv, batch_size, stops=on_error == "raise")
     with nullcontext(sys.stdout) if out is None else _replaced(out) as file:
         for index, (table, scores, refused) in enumerate(blocks):
             lines = require("pandas", extra="train").DataFrame(scores.round(6), columns=predictor.label_names)
-            names = [(inputs.separator or ";").join(lines.columns[row]) for row in scores >= thresholds]
+            names = [(inputs.separator or ";").join(lines.columns[row]) for row in predictor.decide(scores, metric)]
             lines.insert(0, "predicted", names)
             lines["reason"] = [refused.get(row, "") for row in range(len(lines))]
             for place, (name, cells) in enumerate(_kept(table, keep, set(lines.columns)).items()):
@@ -101,12 +102,14 @@ def _kept(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
     return {f"{name} (in the file)" if name in taken else name: table.texts(name) for name in names}
 
 
-def _show_one(names: list[str], scores: list[float], thresholds: list[float], as_json: bool) -> None:
+def _show_one(names: list[str], scores: Any, decisions: Any, thresholds: Any, as_json: bool) -> None:
     result, rows = [], []
-    for name, score, threshold in sorted(zip(names, scores, thresholds, strict=True), key=lambda column: -column[1]):
-        applies = score >= threshold
-        result.append({"label": name, "probability": score, "decision": applies, "threshold": threshold})
-        rows.append((name, f"{score:.3f}", f"{threshold:.3f}", "yes" if applies else "no"))
+    columns = zip(names, scores.tolist(), decisions.tolist(), thresholds.tolist(), strict=True)
+    for name, score, applies, threshold in sorted(columns, key=lambda column: -column[1]):
+        by_sets = isnan(threshold)
+        number = None if by_sets else threshold
+        result.append({"label": name, "probability": score, "decision": applies, "threshold": number})
+        rows.append((name, f"{score:.3f}", "label sets" if by_sets else f"{threshold:.3f}", "yes" if applies else "no"))
     show(result, table_of(("label", "probability", "threshold", "predicted"), rows), as_json)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +63,17 @@ def read_array(values: ArrayLike) -> FloatArray:
     if isinstance(values, Tensor):
         return values.detach().cpu().double().numpy()
     return np.asarray(values, dtype=np.float64)
+
+
+def check_scale(scores: FloatArray, grid: Sequence[float]) -> FloatArray:
+    """Refuses logits where thresholds are probabilities: the mistake would go unnoticed."""
+    low, high = scores.min(), scores.max()
+    if grid[0] >= 0.0 and grid[-1] <= 1.0 and not (low >= 0.0 and high <= 1.0):
+        raise ValueError(
+            f"Expected probabilities, as the thresholds are (got scores from {low:.3g} to {high:.3g}); apply a sigmoid "
+            f"to logits, or give 'thresholds' (to tuners a 'grid') on the scale of the scores"
+        )
+    return scores
 
 
 def _check_entries(name: str, values: FloatArray, valid: BoolArray, expected: str) -> None:

@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from scipy.special import logit
+from scipy.special import logit, softmax
 from torch import Tensor
 from typing_extensions import Self
 
 from tg_mlc._options import check_choice
-from tg_mlc.metrics._inputs import ArrayLike, read_matrix, read_scores, read_targets
+from tg_mlc.metrics._inputs import (
+    ArrayLike,
+    BoolArray,
+    FloatArray,
+    check_scale,
+    read_matrix,
+    read_scores,
+    read_targets,
+)
 from tg_mlc.metrics.decisions import DECISION_METRICS, DEFAULT_ZERO_DIVISION, value_of
-from tg_mlc.metrics.thresholds import PAPER_GRID, check_scale
 
 #: What :meth:`LabelSets.tuned` tries: from all label sets alike to as often as they occur.
 PRIORS: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0)
 
 _EDGE = 1e-4
 _CHUNK = 2**24  # likelihoods at a time
+_NEVER = -1e9  # log-likelihood
 
 
 class LabelSets:
-    r"""Predicts the likeliest of the label sets that training samples have.
+    r"""Decides by the label sets that training samples have.
 
     .. math::
-        \hat{Y} = \arg\max_{Y} \; \sum_{i \in Y} \log p_i + \sum_{i \notin Y} \log (1 - p_i) + \gamma \log n_Y
+        \log P(Y) = \sum_{i \in Y} \log p_i + \sum_{i \notin Y} \log (1 - p_i) + \gamma \log n_Y + \textrm{const}
 
-    over the sets :math:`Y` of training samples, of which :math:`n_Y` have this one, with probabilities within
+    for each set :math:`Y` of training samples, of which :math:`n_Y` have this one, with probabilities within
     :math:`[10^{-4}, 1 - 10^{-4}]`: no label alone may outvote all others. Subset accuracy asks for the likeliest set as
     a whole, not for the likely labels (Dembczyński et al. 2012, doi:10.1007/s10994-012-5285-8). Where most sets of new
-    samples occur among training ones, as topics of news are, this finds more of them than any thresholds do.
+    samples occur among training ones, as topics of news are, this finds more of them than any thresholds do. For
+    :obj:`"f1_samples"`, the decision is the set, seen or not, whose expected F1 is highest (Waegeman et al. 2014, *On
+    the Bayes-Optimality of F-Measure Maximizers*).
 
     .. code-block:: python
 
@@ -44,24 +54,33 @@ class LabelSets:
         y_train (Tensor or numpy.ndarray): Targets :math:`(N, L)` of training samples: 0, 1, or NaN for unknown;
             samples with unknown labels are left out.
         prior (float, optional): The strength :math:`\gamma` of how often sets occur. (default: :obj:`0.0`)
+        metric (str, optional): One of :obj:`DECISION_METRICS`; all but :obj:`"f1_samples"` take the likeliest set.
+            (default: :obj:`"subset_accuracy"`)
 
     Attributes:
         sets (scipy.sparse.csr_array): The label sets :math:`(S, L)`.
         counts (numpy.ndarray): How many training samples have each, of shape :math:`(S)`.
+        best_value (float): The value of the metric on validation data, after :meth:`tuned`.
 
     Raises:
-        ValueError: If no training sample has all its labels observed.
+        ValueError: If no training sample has all its labels observed, or the metric is unknown.
     """
 
-    def __init__(self, y_train: ArrayLike, prior: float = 0.0) -> None:
+    def __init__(self, y_train: ArrayLike, prior: float = 0.0, metric: str = "subset_accuracy") -> None:
+        check_choice("metric", metric, DECISION_METRICS)
         positive, observed = read_targets(y_train, "y_train")
-        rows = positive[observed.all(axis=1)]
-        if not len(rows):
+        known: BoolArray = np.asarray(observed.all(axis=1))
+        if not known.any():
             raise ValueError("Expected 'y_train' to have samples without unknown labels (got none)")
-        _, first, counts = np.unique(np.packbits(rows, axis=1), axis=0, return_index=True, return_counts=True)
+        rows = positive[known]
+        _, first, own, self.counts = np.unique(
+            np.packbits(rows, axis=1), axis=0, return_index=True, return_inverse=True, return_counts=True
+        )
         self.sets = sp.csr_array(rows[first], dtype=np.float64)
-        self.counts = counts
-        self.prior = prior
+        self.prior, self.metric = prior, metric
+        self.best_value: float | None = None
+        self._own = np.full(len(known), -1)  # the set of each training sample
+        self._own[known] = own.ravel()
 
     @classmethod
     def tuned(
@@ -80,22 +99,22 @@ class LabelSets:
             y, scores (Tensor or numpy.ndarray): Targets and probabilities of validation samples.
             priors (Sequence[float], optional): The candidates, of which the first of the best is taken.
                 (default: :obj:`PRIORS`)
-            metric (str, optional): As in :class:`ThresholdTuner`. (default: :obj:`"subset_accuracy"`)
+            metric (str, optional): As in :class:`LabelSets`. (default: :obj:`"subset_accuracy"`)
 
         Raises:
             ValueError: If the metric is unknown, there is no candidate, or shapes or values are not allowed.
         """
-        check_choice("metric", metric, DECISION_METRICS)
         if not priors:
             raise ValueError("Expected 'priors' to hold at least one number (got none)")
-        targets = read_targets(y, "y")
-        scores = read_scores(scores, targets)
-        sets, values = cls(y_train), []
-        for prior in priors:
-            sets.prior = prior
-            values.append(value_of(metric, targets, sets.predict(scores).astype(bool), DEFAULT_ZERO_DIVISION))
-        sets.prior = priors[int(np.argmax(values))]
-        return sets
+        targets, sets = read_targets(y, "y"), cls(y_train, metric=metric)
+        decisions = sets.decide(read_scores(scores, targets), priors)
+        return sets.choose(priors, [value_of(metric, targets, each, DEFAULT_ZERO_DIVISION) for each in decisions])
+
+    def choose(self, priors: Sequence[float], values: Sequence[float]) -> Self:
+        """Takes the first of the best priors."""
+        best = int(np.argmax(values))
+        self.prior, self.best_value = priors[best], float(values[best])
+        return self
 
     def predict(self, scores: ArrayLike) -> Any:
         """Returns decisions 0 and 1 for probabilities :math:`(N, L)`: a tensor for a tensor, else an array.
@@ -104,20 +123,78 @@ class LabelSets:
             ValueError: If the number of labels differs from that of the training samples, or scores are not
                 probabilities.
         """
-        matrix = check_scale(read_matrix(scores, "scores"), PAPER_GRID)
-        if matrix.shape[1] != self.sets.shape[1]:
-            raise ValueError(f"Expected 'scores' of {self.sets.shape[1]} labels (got {matrix.shape[1]})")
-        size = max(1, _CHUNK // len(self.counts))
-        chosen = []
-        for start in range(0, len(matrix), size):
-            odds = logit(np.clip(matrix[start : start + size], _EDGE, 1 - _EDGE))
-            likelihood = self.sets @ odds.T
-            likelihood += self.prior * np.log(self.counts)[:, None]
-            chosen.append(likelihood.argmax(axis=0))
-        decisions = self.sets[np.concatenate(chosen)].toarray().astype(np.int64)
-        if isinstance(scores, Tensor):
-            return torch.from_numpy(decisions).to(scores.device)
-        return decisions
+        decisions = self.decide(read_matrix(scores, "scores"), [self.prior])[0].astype(np.int64)
+        return torch.from_numpy(decisions).to(scores.device) if isinstance(scores, Tensor) else decisions
+
+    def decide(self, scores: FloatArray, priors: Sequence[float], *, of_training: bool = False) -> list[BoolArray]:
+        """Returns decisions :math:`(N, L)` for each prior; those of training samples are by the sets of all others."""
+        check_scale(scores, (0.0, 1.0))
+        if scores.shape[1] != self.sets.shape[1]:
+            raise ValueError(f"Expected 'scores' of {self.sets.shape[1]} labels (got {scores.shape[1]})")
+        found: list[BoolArray] = [np.zeros(scores.shape, dtype=bool) for _ in priors]
+        size = max(1, _CHUNK // max(self.sets.shape))
+        for start in range(0, len(scores), size):
+            rows = slice(start, start + size)
+            odds = logit(np.clip(scores[rows], _EDGE, 1 - _EDGE))
+            likelihood = (self.sets @ odds.T).T
+            for decisions, prior in zip(found, priors, strict=True):
+                values = likelihood + prior * np.log(self.counts)
+                if of_training:
+                    known = np.flatnonzero(self._own[rows] >= 0)
+                    own = self._own[rows][known]
+                    others = self.counts[own] - 1
+                    there = likelihood[known, own] + prior * np.log(np.maximum(others, 1))
+                    values[known, own] = np.where(others > 0, there, _NEVER)
+                decisions[rows] = self._best(values)
+        return found
+
+    def _best(self, values: FloatArray) -> BoolArray:
+        """The decisions of samples by the logarithms of what sets [num_samples, num_sets] are worth."""
+        if self.metric != "f1_samples":
+            return np.asarray(self.sets[values.argmax(axis=1)].toarray() > 0)
+        probability = softmax(values, axis=1)
+        sizes = self.sets.sum(axis=1)
+        found = np.zeros((len(values), self.sets.shape[1]), dtype=bool)
+        best = probability[:, sizes == 0].sum(axis=1)  # what no label at all is worth
+        groups = np.unique(sizes[sizes > 0])
+        if not len(groups):
+            return found
+        # How likely each label is in a set of each size, from which follows what it adds to a decision for k labels.
+        jointly = np.stack(
+            [(self.sets[sizes == size].T @ probability[:, sizes == size].T).T for size in groups], axis=-1
+        )
+        for k in range(1, int(groups[-1]) + 1):
+            worth = jointly @ (2 / (groups + k))
+            chosen = np.argpartition(-worth, k - 1, axis=1)[:, :k]
+            value = np.take_along_axis(worth, chosen, axis=1).sum(axis=1)
+            better = np.flatnonzero(value > best)
+            best[better], found[better] = value[better], False
+            found[better[:, None], chosen[better]] = True
+        return found
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns sets, counts and settings as arrays and plain data."""
+        return {
+            "metric": self.metric,
+            "prior": self.prior,
+            "best_value": self.best_value,
+            "num_labels": self.sets.shape[1],
+            "labels": self.sets.indices.astype(np.int64),
+            "sizes": np.diff(self.sets.indptr).astype(np.int64),
+            "counts": self.counts,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Makes label sets of what :meth:`state_dict` returned."""
+        labels, sizes, counts = (np.asarray(state[name]) for name in ("labels", "sizes", "counts"))
+        sets = sp.csr_array(
+            (np.ones(len(labels)), labels, np.append(0, sizes.cumsum())), shape=(len(sizes), state["num_labels"])
+        )
+        sets.check_format()
+        restored = cls(np.zeros((1, state["num_labels"])), state["prior"], state["metric"])
+        restored.sets, restored.counts, restored.best_value = sets, counts, state["best_value"]
+        return restored
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.sets.shape[0]} sets of {self.sets.shape[1]} labels, prior={self.prior})"

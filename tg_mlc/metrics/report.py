@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tg_mlc._names import check_names
-from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_array, read_scores, read_targets
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, check_scale, read_array, read_scores, read_targets
 from tg_mlc.metrics.decisions import (
     DECISION_METRICS,
     LABELS,
@@ -20,10 +20,11 @@ from tg_mlc.metrics.decisions import (
     resolve_zero_division,
     value_of,
 )
+from tg_mlc.metrics.label_sets import LabelSets
 from tg_mlc.metrics.ranking import areas_per_label, mean_of_defined, pooled_areas
-from tg_mlc.metrics.thresholds import ThresholdTuner, check_scale, decide
+from tg_mlc.metrics.thresholds import Decider, ThresholdTuner, decide
 
-Threshold = float | ThresholdTuner | ArrayLike
+Threshold = float | Decider | ArrayLike
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Evaluation:
     #: The metrics: subset_accuracy, hamming_accuracy, f1_samples, f1_micro, f1_macro, and roc_auc_micro, roc_auc_macro,
     #: average_precision_micro and average_precision_macro, which are NaN where undefined.
     values: dict[str, float]
-    thresholds: dict[str, float | list[float]]  #: that of each metric that has one; a list if there is one per label
+    #: that of each metric that has one; a list if there is one per label; none if label sets decide
+    thresholds: dict[str, float | list[float]]
     #: Names of the labels left out of roc_auc_macro and average_precision_macro, for want of an observed positive or
     #: of an observed negative.
     undefined: list[str]
@@ -56,8 +58,9 @@ class Evaluation:
     def __str__(self) -> str:
         rows = [("metric", "value", "threshold", "zero_division")]
         for name, value in self.values.items():
-            threshold = self.thresholds.get(name, "")
-            shown = "per label" if isinstance(threshold, list) else f"{threshold:g}" if threshold != "" else ""
+            threshold = self.thresholds.get(name, "label sets" if name in DECISION_METRICS else "")
+            threshold = "per label" if isinstance(threshold, list) else threshold
+            shown = threshold if isinstance(threshold, str) else f"{threshold:g}"
             rows.append((name, f"{value:.4f}", shown, str(self.zero_division.get(name, ""))))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
@@ -93,9 +96,9 @@ def evaluate(
     Args:
         y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
         scores (Tensor or numpy.ndarray): Scores :math:`(N, L)` on the scale of thresholds: else probabilities.
-        thresholds (float, Tensor, ThresholdTuner or dict, optional): A number, one number per label, or a fitted tuner,
-            for all decision metrics or, in a dictionary, for each. A score equal to the threshold counts as positive.
-            (default: :obj:`None`, 0.5 for all)
+        thresholds (float, Tensor, ThresholdTuner, LabelSets or dict, optional): A number, one number per label, a
+            fitted tuner, or label sets, for all decision metrics or, in a dictionary, for each. A score equal to the
+            threshold counts as positive. (default: :obj:`None`, 0.5 for all)
         label_names (Sequence[str], optional): Names for the report. (default: the numbers of the labels)
         zero_division (0, 1, "drop" or dict, optional): The F1 where there are neither positives nor predictions: one
             choice for all, or some by name. (default: 1 for f1_samples, 0 for f1_micro and f1_macro)
@@ -112,9 +115,12 @@ def evaluate(
         thresholds = 0.5
     names = list(map(str, range(targets.observed.shape[1]))) if label_names is None else list(label_names)
     check_names(names, targets.observed.shape[1], "label_names", of="labels")
-    chosen = {name: _read_threshold(thresholds, name, matrix) for name in DECISION_METRICS}
+    chosen = {name: _read_threshold(thresholds, name) for name in DECISION_METRICS}
     divisions = resolve_zero_division(zero_division)
-    decisions = {name: decide(matrix, chosen[name]) for name in DECISION_METRICS}
+    decisions: dict[str, BoolArray] = {
+        name: each.predict(matrix) == 1 if isinstance(each, Decider) else decide(matrix, each)
+        for name, each in chosen.items()
+    }
     counts = count(targets, decisions["f1_macro"], LABELS)
     (pooled_roc, pooled_precision), (roc, precision) = pooled_areas(targets, matrix), areas_per_label(targets, matrix)
     return Evaluation(
@@ -125,7 +131,7 @@ def evaluate(
             "average_precision_micro": pooled_precision,
             "average_precision_macro": mean_of_defined(precision),
         },
-        thresholds={name: value.item() if value.size == 1 else value.tolist() for name, value in chosen.items()},
+        thresholds={name: _shown(each) for name, each in chosen.items() if not isinstance(each, LabelSets)},
         undefined=list(compress(names, np.isnan(roc))),
         undefined_f1=list(compress(names, counts.predicted + counts.positive == 0)),
         zero_division=divisions,
@@ -135,12 +141,14 @@ def evaluate(
     )
 
 
-def _read_threshold(thresholds: Threshold | Mapping[str, Threshold], name: str, scores: FloatArray) -> FloatArray:
+def _read_threshold(thresholds: Threshold | Mapping[str, Threshold], name: str) -> Decider | FloatArray:
     if isinstance(thresholds, Mapping):
         if name not in thresholds:
             raise ValueError(f"Expected 'thresholds' for each of {list(DECISION_METRICS)} (got {list(thresholds)})")
         thresholds = thresholds[name]
-    if isinstance(thresholds, ThresholdTuner):
-        check_scale(scores, thresholds.grid)
-        return thresholds.fitted()
-    return read_array(thresholds)
+    return thresholds if isinstance(thresholds, Decider) else read_array(thresholds)
+
+
+def _shown(threshold: ThresholdTuner | FloatArray) -> float | list[float]:
+    value = threshold.fitted() if isinstance(threshold, ThresholdTuner) else threshold
+    return value.item() if value.size == 1 else value.tolist()

@@ -1,4 +1,4 @@
-"""Thresholds that turn scores into decisions, chosen on validation data by one of five methods."""
+"""Thresholds that turn scores into decisions, or label sets, chosen on validation data by one of five methods."""
 
 from __future__ import annotations
 
@@ -14,11 +14,21 @@ from torch import Tensor
 from typing_extensions import Self
 
 from tg_mlc._options import check_choice
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_matrix, read_scores, read_targets
+from tg_mlc.metrics._inputs import (
+    ArrayLike,
+    BoolArray,
+    FloatArray,
+    Targets,
+    check_scale,
+    read_matrix,
+    read_scores,
+    read_targets,
+)
 from tg_mlc.metrics.decisions import (
     DECISION_METRICS,
     DEFAULT_ZERO_DIVISION,
     LABELS,
+    SAMPLES,
     GridCounts,
     ZeroDivision,
     ZeroDivisions,
@@ -27,6 +37,7 @@ from tg_mlc.metrics.decisions import (
     value_of,
     values_of,
 )
+from tg_mlc.metrics.label_sets import PRIORS, LabelSets
 
 Method = Literal["shared", "per_label", "frequency", "rank", "cross_fitted"]
 
@@ -180,6 +191,10 @@ class ThresholdTuner:
         return self.thresholds
 
 
+#: What decides for a metric.
+Decider = ThresholdTuner | LabelSets
+
+
 def tune_thresholds(
     y: ArrayLike,
     scores: ArrayLike,
@@ -191,7 +206,7 @@ def tune_thresholds(
     strengths: Sequence[float] = STRENGTHS,
     zero_division: ZeroDivisions = None,
     seed: int = 0,
-) -> dict[str, ThresholdTuner]:
+) -> dict[str, Decider]:
     r"""Chooses thresholds for every metric, as :func:`evaluate` takes them.
 
     .. code-block:: python
@@ -216,7 +231,10 @@ def tune_thresholds(
                         positives best, because only the order of a label's scores counts
     ``"cross_fitted"``  those of the method above that is best on the half of the samples that it was not fitted to;
                         they are then fitted to all samples. For macro-F1, labels with fewer than 5 positives have
-                        thresholds by rank in any case, because their few scores say too little
+                        thresholds by rank in any case, because their few scores say too little. Subset accuracy and
+                        the F1 of samples have :class:`LabelSets` in place of thresholds where these do better on
+                        samples whose own sets they leave out; samples are then those that models learned from, with
+                        scores by models that had not seen them
     =================== ==============================================================================================
 
     Args:
@@ -252,7 +270,7 @@ def tune_thresholds(
         grids = [np.stack([_at_rates(positive[rows].sum(), column[rows]) for positive, rows, column in columns])]
     else:
         grids = [np.asarray(candidates)]
-    best: dict[str, ThresholdTuner] = {}
+    best: dict[str, Decider] = {}
     options: dict[str, Any] = {"per_label": method == "per_label", "grid": candidates, "zero_division": zero_division}
     for each in grids:
         counts = GridCounts(targets, matrix, each)
@@ -297,8 +315,8 @@ def _cross_fitted(
     grid: Sequence[float],
     zero_division: ZeroDivisions,
     seed: int,
-) -> dict[str, ThresholdTuner]:
-    """The thresholds of the method that is best on the half of the samples that it was not fitted to."""
+) -> dict[str, Decider]:
+    """The thresholds of the method that is best on the half of the samples that it was not fitted to; or label sets."""
     values = np.where(targets.observed, targets.positive, np.nan)
     order = np.random.default_rng(seed).permutation(len(values))
     halves = (order[::2], order[1::2])
@@ -315,13 +333,30 @@ def _cross_fitted(
         tuners = tune(values[fit], matrix[fit], **options)
         held_out = Targets(targets.positive[check], targets.observed[check])
         for at, name in enumerate(metrics):
-            decisions = decide(matrix[check], tuners[name].fitted())
+            decisions = tuners[name].predict(matrix[check]) == 1
             gains[place, at] += value_of(name, held_out, decisions, DEFAULT_ZERO_DIVISION) / 2
     fitted = [tune(values, matrix, **options) for options in methods]
-    best = {name: fitted[place][name] for name, place in zip(metrics, gains.argmax(axis=0), strict=True)}
+    best: dict[str, Any] = {
+        name: fitted[place][name] for name, place in zip(metrics, gains.argmax(axis=0), strict=True)
+    }
+    if targets.observed.all(axis=1).any():
+        for at, name in enumerate(metrics):
+            if DECISION_METRICS[name] == SAMPLES:
+                sets = LabelSets(values, metric=name)
+                decisions = sets.decide(matrix, PRIORS, of_training=True)
+                parts = [Targets(targets.positive[half], targets.observed[half]) for half in halves]
+                on = np.array(
+                    [
+                        [value_of(name, part, each[half], DEFAULT_ZERO_DIVISION) for each in decisions]
+                        for part, half in zip(parts, halves, strict=True)
+                    ]
+                )
+                if (on[0, on[1].argmax()] + on[1, on[0].argmax()]) / 2 > gains[:, at].max():
+                    best[name] = sets.choose(PRIORS, on.mean(axis=0))
     rare = targets.positive.sum(axis=0) < MIN_POSITIVES
     if "f1_macro" in best and rare.any():
-        tuner, by_rank = best["f1_macro"], tune(values, matrix, "rank", metrics=["f1_macro"])["f1_macro"]
+        tuner = best["f1_macro"]
+        by_rank: Any = tune(values, matrix, "rank", metrics=["f1_macro"])["f1_macro"]
         tuner.thresholds, tuner.per_label = np.where(rare, by_rank.fitted(), tuner.fitted()), True
         tuner.best_value = value_of("f1_macro", targets, decide(matrix, tuner.thresholds), DEFAULT_ZERO_DIVISION)
     return best
@@ -342,17 +377,6 @@ def check_grid(grid: Sequence[float]) -> tuple[float, ...]:
     if not values or not all(low < high for low, high in pairwise(values)):
         raise ValueError(f"Expected 'grid' to be strictly increasing and not empty (got {values})")
     return values
-
-
-def check_scale(scores: FloatArray, grid: Sequence[float]) -> FloatArray:
-    """Refuses logits where thresholds are probabilities: the mistake would go unnoticed."""
-    low, high = scores.min(), scores.max()
-    if grid[0] >= 0.0 and grid[-1] <= 1.0 and not (low >= 0.0 and high <= 1.0):
-        raise ValueError(
-            f"Expected probabilities, as the thresholds are (got scores from {low:.3g} to {high:.3g}); apply a sigmoid "
-            f"to logits, or give 'thresholds' (to tuners a 'grid') on the scale of the scores"
-        )
-    return scores
 
 
 def _middle_of_best(values: FloatArray) -> int:

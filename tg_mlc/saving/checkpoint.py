@@ -18,7 +18,8 @@ from tg_mlc._files import find_damage
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.inputs import Preprocessor
 from tg_mlc.inputs.preprocessor import from_state, to_state
-from tg_mlc.metrics import ThresholdTuner
+from tg_mlc.metrics import LabelSets, ThresholdTuner
+from tg_mlc.metrics.thresholds import Decider
 from tg_mlc.saving.folder import FORMAT, check_format
 from tg_mlc.saving.legacy import upgrade
 from tg_mlc.saving.model import restore_graph
@@ -46,7 +47,7 @@ class Checkpoint:
     label_names: list[str]
     config: dict[str, Any]  #: what the user had stored beside the weights
     label_graph: LabelGraph | None  #: the label graph, if the model passes messages between labels
-    tuners: dict[str, ThresholdTuner]  #: thresholds fitted on the validation scores of these weights, by metric
+    tuners: dict[str, Decider]  #: thresholds fitted on the validation scores of these weights, by metric
     state_dict: dict[str, Tensor]  #: the weights of the model, without the Lightning module around it
     version: str  #: that of :obj:`tg_mlc` which wrote the file
     preprocessor: Preprocessor | None = None  #: makes samples of raw inputs, if the module had one
@@ -114,7 +115,7 @@ def check_whole(path: str | os.PathLike[str]) -> None:
 
 
 def make_entry(
-    described: Mapping[str, Any], tuners: Mapping[str, ThresholdTuner], preprocessor: Preprocessor | None
+    described: Mapping[str, Any], tuners: Mapping[str, Decider], preprocessor: Preprocessor | None
 ) -> dict[str, Any]:
     """Returns the entry of a checkpoint that is ours, which the folder of a trained module holds too: the description
     of its model by :func:`~tg_mlc.saving.model.describe_model`, thresholds and preprocessor, as tensors and plain data.
@@ -136,9 +137,12 @@ def own_entry(checkpoint: Mapping[str, Any], source: str = "the checkpoint") -> 
     return entry
 
 
-def restore_tuners(states: Mapping[str, Mapping[str, Any]]) -> dict[str, ThresholdTuner]:
-    """Makes fitted tuners from their states."""
-    return {metric: ThresholdTuner(metric).load_state_dict(state) for metric, state in states.items()}
+def restore_tuners(states: Mapping[str, Mapping[str, Any]]) -> dict[str, Decider]:
+    """Makes fitted tuners and label sets from their states."""
+    return {
+        metric: LabelSets.from_state(state) if "counts" in state else ThresholdTuner(metric).load_state_dict(state)
+        for metric, state in states.items()
+    }
 
 
 def restore_preprocessor(entry: Mapping[str, Any]) -> Preprocessor | None:

@@ -24,7 +24,8 @@ from tg_mlc._names import find, register
 from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.inputs import Preprocessor
-from tg_mlc.metrics import ThresholdTuner
+from tg_mlc.metrics import LabelSets
+from tg_mlc.metrics.thresholds import Decider
 from tg_mlc.models.builders import blueprint_of
 from tg_mlc.nn.given import given_in
 from tg_mlc.saving.checkpoint import make_entry, restore_preprocessor, restore_tuners
@@ -37,12 +38,12 @@ class InferenceModel(ABC):
 
     Attributes:
         label_names (list[str]): The labels.
-        tuners (dict[str, ThresholdTuner]): Thresholds by the metric that they are chosen for.
+        tuners (dict[str, ThresholdTuner or LabelSets]): What decides, by the metric that it is chosen for.
     """
 
     kind: ClassVar[str]
     label_names: list[str]
-    tuners: Mapping[str, ThresholdTuner]
+    tuners: Mapping[str, Decider]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -329,6 +330,10 @@ def check_consistent(scorer: InferenceModel, content: Mapping[str, Any]) -> None
     if not isinstance(facts, dict):
         raise ValueError(f"'facts' has to be an object (got {str(facts)[:80]})")
     for metric, tuner in scorer.tuners.items():
+        if isinstance(tuner, LabelSets):
+            if tuner.sets.shape[1] != len(names):
+                raise ValueError(f"the label sets of '{metric}' have to be of {len(names)} labels (got {tuner!r})")
+            continue
         thresholds = tuner.fitted()
         if thresholds.shape not in ((), (1,), (len(names),)) or np.isnan(thresholds).any():
             sizes = f"one number or {len(names)}"

@@ -21,8 +21,9 @@ from tg_mlc._names import shorten
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice, check_count
 from tg_mlc.data import given_labels
-from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
+from tg_mlc.metrics import Evaluation, LabelSets, ThresholdTuner, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import read_matrix
+from tg_mlc.metrics.thresholds import Decider
 from tg_mlc.saving.folder import CONTENT, WEIGHTS, read_folder
 from tg_mlc.saving.inference import InferenceModel, ModuleInference, batches_of
 
@@ -80,7 +81,8 @@ class Predictor:
         return self.scorer.label_names
 
     def thresholds(self, metric: str = "f1_micro") -> np.ndarray:
-        """The probability from which each label is predicted, :math:`(L)`: 0.5 where validation samples gave none.
+        """The probability from which each label is predicted, :math:`(L)`: 0.5 where validation samples gave none, NaN
+        where :class:`~tg_mlc.metrics.LabelSets` decide, because they have no threshold.
 
         Args:
             metric (str, optional): The metric that they were chosen for. (default: :obj:`"f1_micro"`)
@@ -88,11 +90,33 @@ class Predictor:
         Raises:
             ValueError: If there are thresholds, but none for this metric.
         """
+        decider = self._decider(metric)
+        found = np.array([np.nan]) if isinstance(decider, LabelSets) else decider.fitted()
+        return np.broadcast_to(found, len(self.label_names))
+
+    def decide(self, scores: np.ndarray, metric: str = "f1_micro") -> np.ndarray:
+        """Returns which labels apply :math:`(N, L)`, given probabilities; none where these are NaN.
+
+        Args:
+            scores (numpy.ndarray): What :meth:`scores` or :meth:`readable_scores` returned.
+            metric (str, optional): The metric that thresholds or label sets were chosen for.
+                (default: :obj:`"f1_micro"`)
+
+        Raises:
+            ValueError: If there are thresholds, but none for this metric.
+        """
+        decider, decided, known = self._decider(metric), np.zeros(scores.shape, bool), ~np.isnan(scores).any(axis=1)
+        if known.any():
+            decided[known] = decider.predict(scores[known]) == 1
+        return decided
+
+    def _decider(self, metric: str) -> Decider:
         tuners = self.scorer.tuners
         if tuners and metric not in tuners:
             raise ValueError(f"Expected 'metric' to be one of {list(tuners)} (got {metric!r})")
-        found = tuners[metric].fitted() if tuners else np.array([0.5])
-        return np.broadcast_to(found, len(self.label_names))
+        half = ThresholdTuner()
+        half.thresholds = np.array([0.5])
+        return tuners[metric] if tuners else half
 
     def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> np.ndarray:
         """Returns probabilities :math:`(N, L)`; arguments are as in :meth:`predict`."""
@@ -142,15 +166,16 @@ class Predictor:
         batch_size: int = 256,
         on_error: Literal["blank", "raise"] = "blank",
     ) -> Any:
-        """Returns a data frame with three columns for each label: its ``"probability"``, the ``"decision"`` (whether
-        that reaches the threshold), and the ``"threshold"``. The outer level of columns is what, the inner which label;
-        ``to_dict("records")`` has a dictionary of labels for each of the three, which can be written as JSON.
+        """Returns a data frame with three columns for each label: its ``"probability"``, the ``"decision"`` (whether it
+        applies), and the ``"threshold"`` that the probability reaches then, which is missing where label sets decide.
+        The outer level of columns is what, the inner which label; ``to_dict("records")`` has a dictionary of labels for
+        each of the three, which can be written as JSON.
 
         Args:
             raw (Any): A list, column, matrix or data frame with one raw input per row, or samples.
             given (Any, optional): Labels that are known already, in any form that :func:`~tg_mlc.data.given_labels`
                 takes, by models that were trained for it. (default: :obj:`None`)
-            metric (str, optional): The metric that thresholds were chosen for. (default: :obj:`"f1_micro"`)
+            metric (str, optional): The metric that decisions are best for. (default: :obj:`"f1_micro"`)
             batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
             on_error (str, optional): :obj:`"blank"` warns of inputs that cannot be read, whose probabilities and
                 decisions are then missing, and keeps the reasons by rows in ``frame.attrs["unreadable"]``;
@@ -172,7 +197,7 @@ class Predictor:
             first = "; ".join(f"row {row}: {reason}" for row, reason in islice(refused.items(), 3))
             warnings.warn(f"{len(refused)} inputs cannot be read, the first of them {first}", stacklevel=2)
         index = raw.index if hasattr(raw, "iloc") else None
-        decision = pandas.DataFrame(probability >= threshold, index, self.label_names)
+        decision = pandas.DataFrame(self.decide(probability, metric), index, self.label_names)
         if refused:
             decision = decision.astype("boolean").mask(np.isnan(probability))
         frames = {

@@ -22,7 +22,7 @@ from tg_mlc.data import MultiLabelDataset, Split, predefined_split, stratified_s
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.inputs import Chain, kind_of
-from tg_mlc.metrics import DECISION_METRICS, ThresholdTuner
+from tg_mlc.metrics import DECISION_METRICS, LabelSets, ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.models import LaMP
 from tg_mlc.saving.inference import ModuleInference, batches_of, logits_of
@@ -286,7 +286,8 @@ class AutoClassifier(SavedEstimator):
     Args:
         inputs (str, optional): As of :class:`LaMPClassifier`. (default: :obj:`"auto"`)
         seconds (float, optional): The time that fitting may take, roughly. (default: :obj:`300`)
-        threshold (str, optional): The metric for which thresholds are chosen. (default: :obj:`"f1_micro"`)
+        threshold (str, optional): The metric for which thresholds, or label sets, are chosen.
+            (default: :obj:`"f1_micro"`)
         random_state (int or RandomState, optional): What decides folds, trees and weights. (default: :obj:`None`)
 
     Attributes:
@@ -312,7 +313,10 @@ class AutoClassifier(SavedEstimator):
         self.model_ = auto(samples, self.seconds, draw_seed(self.random_state))
         if self._form.form == "classes":
             return self._fix_threshold(0.5)
-        self.thresholds_ = self.model_.tuners[self.threshold].fitted()
+        decider = self.model_.tuners[self.threshold]
+        if isinstance(decider, LabelSets):
+            return self._fix_threshold(0.5)
+        self.thresholds_ = decider.fitted()
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -328,6 +332,13 @@ class AutoClassifier(SavedEstimator):
 
     def _logits(self, X: Any) -> FloatArray:
         return log_odds(self.model_.predict_proba(X))
+
+    def _margins(self, X: Any) -> FloatArray:
+        margins, decider = super()._margins(X), self.model_.tuners[self.threshold]
+        if self._form.form == "classes" or not isinstance(decider, LabelSets):
+            return margins
+        applies = decider.predict(expit(margins)) == 1
+        return np.where(applies, np.maximum(margins, 0), np.minimum(margins, -np.finfo(margins.dtype).tiny))
 
 
 def _taken(names: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:

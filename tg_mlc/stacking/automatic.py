@@ -18,7 +18,8 @@ from tg_mlc.baselines.baseline import read_array
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.inputs.preprocessor import as_tensors, from_state, to_state
-from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_thresholds
+from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
+from tg_mlc.metrics.thresholds import Decider
 from tg_mlc.saving.checkpoint import restore_tuners
 from tg_mlc.saving.inference import InferenceModel, batches_of, logits_of
 from tg_mlc.saving.model import data_hash, model_state, restore_model
@@ -56,8 +57,8 @@ def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> A
     3. Logits of all are combined with weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`),
        unless one
        classifier alone does better.
-    4. Thresholds are fitted to the combined scores, for each metric of the kind that generalises best
-       (:func:`~tg_mlc.metrics.tune_thresholds`, cross-fitted).
+    4. Thresholds are fitted to the combined scores, for each metric of the kind that generalises best, or the label
+       sets of training samples decide (:func:`~tg_mlc.metrics.tune_thresholds`, cross-fitted).
 
     .. code-block:: python
 
@@ -100,7 +101,7 @@ class AutoModel(InferenceModel):
         preprocessor (Preprocessor): Makes samples with base scores of raw inputs.
         models (list[torch.nn.Module]): LaMP of every fold; none if time was too short, or training diverged.
         combination (LogitStacking): The weights of all logits, those of the models last.
-        tuners (dict[str, ThresholdTuner]): Thresholds for every metric.
+        tuners (dict[str, ThresholdTuner or LabelSets]): What decides for every metric.
         report (dict): The choices, the scores that decided them, and how long each part took.
     """
 
@@ -108,7 +109,7 @@ class AutoModel(InferenceModel):
     preprocessor: Preprocessor
     models: list[nn.Module]
     combination: LogitStacking
-    tuners: dict[str, ThresholdTuner]
+    tuners: dict[str, Decider]
     report: dict[str, Any]
 
     def __init__(self, seconds: float = 300.0, seed: int = 0, search: Search | None = None) -> None:
@@ -203,7 +204,7 @@ class AutoModel(InferenceModel):
         return torch.from_numpy(self.predict_proba(raw, batch_size))
 
     def predict(self, raw: Any, metric: str = "f1_micro") -> np.ndarray:
-        """Returns decisions 0 and 1 :math:`(N, L)`, with the thresholds that are best for a metric.
+        """Returns decisions 0 and 1 :math:`(N, L)`, with the thresholds or label sets that are best for a metric.
 
         Args:
             raw (Any): As of :meth:`predict_proba`.

@@ -18,7 +18,8 @@ from typing_extensions import Self
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_number
 from tg_mlc.inputs import Preprocessor
-from tg_mlc.metrics import ThresholdTuner, evaluate, tune_thresholds
+from tg_mlc.metrics import evaluate, tune_thresholds
+from tg_mlc.metrics.thresholds import Decider
 from tg_mlc.nn.given import given_in
 from tg_mlc.saving.checkpoint import (
     KEY,
@@ -146,10 +147,10 @@ class MultiLabelModule(LightningModule):
         self.settings = describe_settings(model)
         self._validated: list[tuple[Tensor, ...]] = []
         self._scored: tuple[Tensor, Tensor] | None = None  # targets and scores of the validation samples
-        self._tuners: dict[str, ThresholdTuner] = {}
+        self._tuners: dict[str, Decider] = {}
 
     @property
-    def tuners(self) -> dict[str, ThresholdTuner]:
+    def tuners(self) -> dict[str, Decider]:
         """Thresholds by metric, fitted on the validation scores of the present weights; empty where there are none."""
         if not self._tuners and self._scored is not None:
             self._tuners = tune_thresholds(*self._scored)
