@@ -285,6 +285,31 @@ def test_a_schema_is_written_changed_and_used(tmp_path, capsys):
     assert "to be a schema of 'tg-mlc data check --write'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--ignore", "zone"], ["size"]),
+        (["--id", "Size"], ["zone"]),
+        (["--features", "Size"], "'schema' or the names of columns of inputs"),
+        (["--categorical", "zone"], "change the roles in the schema"),
+        (["--ignore", "zone,Size"], "Expected a column of inputs"),
+    ],
+)
+def test_options_beside_a_schema_win_or_are_refused(tmp_path, capsys, options, expected):
+    path, schema = tmp_path / "a.csv", tmp_path / "schema.yaml"
+    rows = "".join(f"{10 * (i % 3)},{i * i},{i % 2},{i % 3 // 2}\n" for i in range(30))
+    path.write_text(f"zone,Size,calm,sad\n{rows}")
+    assert cli.main(["data", "check", str(path), "--write", str(schema)]) == 0  # without --labels, which become numbers
+    schema.write_text(schema.read_text().replace("name: Size", "name: size"))
+    words = ["train", "--csv", str(path), "--labels", "calm,sad", "--schema", str(schema), "--seconds", "0"]
+    status = cli.main([*words, "--out", str(tmp_path / "model"), *options])
+    if isinstance(expected, str):
+        assert (status, expected in capsys.readouterr().err) == (1, True)
+    else:
+        columns = tg_mlc.load(tmp_path / "model").facts["inputs"]["columns"]
+        assert (status, [name.lower() for name in columns]) == (0, expected)
+
+
 def test_arff_is_checked(tmp_path, capsys):
     path = tmp_path / "a.arff"
     attributes = [*(f"x{i} numeric" for i in range(40)), "colour {red,green,blue}", "name string", "calm {0,1}"]

@@ -73,7 +73,7 @@ def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write:
     roles: Any = dict.fromkeys(split_names(labels) if labels else [], "label")
     roles |= {text: "text"} if text else {}
     hints = replace(options.hints, delimiter=table.delimiter)
-    schema = hints.schema or Schema.infer(table.cells(), roles, hints, table.place, strict=False)
+    schema = Schema.infer(table.cells(), roles, hints, table.place, strict=False)
     schema = claim_texts(schema, table.cells()) if hints.schema is None else schema
     if roles:
         check_columns(list(roles), table.header, f"'{csv}'")

@@ -97,6 +97,9 @@ class Hints:
             if isinstance(getattr(self, name), str):
                 raise ValueError(f"Expected '{name}' to be a list of columns (got the string {getattr(self, name)!r})")
         check_choice("decimal", self.decimal, (None, ".", ","))
+        beside = [name for name in ("categorical", "decimal") if getattr(self, name)]
+        if self.schema is not None and beside:
+            raise ValueError(f"Expected 'schema' or {beside}, not both (got both); change the roles in the schema")
 
 
 @dataclass
@@ -127,13 +130,12 @@ class Schema:
         for name in (*hints.ignore, *hints.categorical, *hints.ids):
             if name not in frame:
                 raise ValueError(f"Expected a column {name!r} {instead(name, list(frame))}")
+        roles = {**roles, **dict.fromkeys(hints.ids, "id"), **dict.fromkeys(hints.ignore, "ignored")}
+        if hints.schema is not None:
+            return hints.schema._told(frame, roles, chosen=chosen)
         columns = []
         for place, (name, cells) in enumerate(frame.items()):
-            if name in hints.ignore:
-                columns.append(Column(name, "ignored", "left out as told"))
-            elif name in hints.ids:
-                columns.append(Column(name, "id"))
-            elif name in roles:
+            if name in roles:
                 columns.append(Column(name, roles[name], **_seen(texts_of(cells))))
             else:
                 try:
@@ -155,6 +157,20 @@ class Schema:
             else:
                 found.setdefault(source, Column(source, "category")).values.append(name[len(source) + 1 :])
         return cls(list(found.values()))
+
+    def _told(self, frame: Mapping[str, Any], roles: Mapping[str, Role], *, chosen: bool) -> Schema:
+        """The columns of a table that this schema is of, of which a person names some beside it, whose roles win."""
+        if chosen and (others := [name for name in frame if name not in roles]):
+            raise ValueError(f"Expected 'schema' or the names of columns of inputs (got both, and {others[:5]})")
+        others = [] if chosen else [column.name for column in self.inputs]
+        place = dict(zip(others, match_names(others, list(frame)), strict=True))
+        columns = []
+        for column in self.columns:
+            name = place.get(column.name, column.name)
+            role: Role = "ignored" if chosen and column.role in INPUTS else column.role
+            told = {"role": roles[name], "reason": "as told"} if name in roles else {"role": role}
+            columns.append(replace(column, name=name, **told))
+        return Schema(columns)
 
     @property
     def inputs(self) -> list[Column]:

@@ -134,9 +134,6 @@ class Table:
         roles: dict[str, Role] = dict.fromkeys(labels, "label")
         if text is not None:
             roles[columns[0]] = text
-        if hints.schema is not None:
-            match_names([each.name for each in hints.schema.inputs], self.header)
-            return hints.schema
         hints = replace(hints, delimiter=self.delimiter)
         if not columns:
             schema = Schema.infer(self.cells(self._named()), roles, hints, self.place)
