@@ -373,10 +373,14 @@ SAVED = {
         lambda: LaMPClassifier(**SMALL).fit(FRAME, Y),
         FRAME := pd.DataFrame({"size": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue")}),
     ),
+    "numbers": (lambda: LaMPClassifier(**ALONE).fit(NUMBERS, Y), NUMBERS := pd.DataFrame(X).add_prefix("x")),
+    "ids": (lambda: AutoClassifier(seconds=0).fit(NAMED, Y), NAMED := NUMBERS.assign(id=range(7, 7 + len(X)))),
+    "matrix": (lambda: LaMPClassifier(**ALONE).fit(X, Y), NUMBERS),
     "auto": (lambda: AutoClassifier(seconds=2, random_state=0).fit(X, Y), X),
 }
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names")
 @pytest.mark.parametrize("case", SAVED)
 def test_a_saved_estimator_is_the_same(tmp_path, case):
     make, inputs = SAVED[case]
@@ -390,9 +394,9 @@ def test_a_saved_estimator_is_the_same(tmp_path, case):
     assert np.array_equal(found, expected)
     assert np.asarray(found).dtype == np.asarray(expected).dtype
     assert vars(loaded).keys() >= vars(fitted).keys()
-    if case != "frame":  # whose columns an estimator reads itself
-        frame = tg_mlc.load(tmp_path).predict(inputs)
-        assert [*frame["probability"]] == fitted._form.names
+    probabilities = tg_mlc.load(tmp_path).predict(inputs)["probability"]
+    assert [*probabilities] == fitted._form.names
+    assert probabilities.to_numpy()[:, -1] == pytest.approx(fitted.predict_proba(inputs)[:, -1], abs=1e-5)
 
 
 def test_what_cannot_be_saved_or_loaded(tmp_path):

@@ -154,7 +154,7 @@ def read_matrix(
             _refuse(x[tuple(infinite[0])], *infinite[0])
     if num_inputs not in (None, x.shape[1]):
         raise ValueError(f"Expected 'X' of {num_inputs} columns, as 'like' has (got {x.shape[1]})")
-    given = feature_names if feature_names is not None else getattr(X, "columns", None)
+    given = feature_names if feature_names is not None or num_inputs is not None else getattr(X, "columns", None)
     if given is None:
         return x, None
     names = [str(name) for name in given]

@@ -182,6 +182,11 @@ class Schema:
         """The names of the columns of the matrix."""
         return [name for column in self.inputs for name in column.features]
 
+    @property
+    def is_plain(self) -> bool:
+        """Tells whether the matrix has every column of the table as it is, so that a matrix may stand for a table."""
+        return all(each.role == "number" and each.notation == PLAIN.to_dict() for each in self.columns)
+
     def matrix(
         self, frame: Mapping[str, Any], where: Where = WHERE, refused: dict[int, str] | None = None
     ) -> np.ndarray:

@@ -13,7 +13,7 @@ from tg_mlc.data import Split
 from tg_mlc.inputs import Chain
 from tg_mlc.inputs.kinds import kind_of_form
 from tg_mlc.metrics._inputs import FloatArray
-from tg_mlc.sklearn.estimator import RawInputEstimator, draw_seed, log_odds, make_samples
+from tg_mlc.sklearn.estimator import RawInputEstimator, draw_seed, log_odds
 
 
 class BaselineEstimator(RawInputEstimator):
@@ -63,7 +63,7 @@ class BaselineEstimator(RawInputEstimator):
         kind = kind_of_form(self.inputs_)
         if not kind.forms[self.inputs_].is_matrix:
             rows = torch.arange(len(matrix))
-            samples = make_samples(self.inputs_, X, matrix, self._form.names, rows.numpy())
+            samples = self._make_samples(X, matrix, rows.numpy())
             self._steps = Chain(*kind.steps())
             samples = self._steps.fit_transform(samples, Split(rows, rows[:0], rows[:0], "all samples"))
             self._view = next(iter(kind.views.values()))().fit(samples)

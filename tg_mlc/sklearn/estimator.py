@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from typing_extensions import Self
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs.kinds import KINDS, infer_form, kind_of_form
-from tg_mlc.inputs.schema import Schema, cells_of, is_dense_frame, is_mixed_frame
+from tg_mlc.inputs.schema import Schema, cells_of, is_dense_frame
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.saving.folder import read_folder
@@ -53,7 +52,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
     classes_: Any
     thresholds_: FloatArray
     _form: LabelForm
-    _columns: dict[str, Any] | None  #: what the columns were, if the data frame had some that are no numbers
+    _columns: dict[str, Any] | None  #: what the columns of a data frame were
 
     @abstractmethod
     def _logits(self, X: Any) -> FloatArray:
@@ -111,18 +110,26 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
         if not kind.forms[self.inputs_].is_matrix:
             return kind.listed(X, self.inputs_)
         if reset:
-            schema = Schema.infer(cells_of(X), {}) if is_dense_frame(X) else None
-            changes = schema and (is_mixed_frame(X) or schema.feature_names != [str(name) for name in X.columns])
-            self._columns = schema.to_dict() if schema is not None and changes else None
+            self._columns = Schema.infer(cells_of(X), {}).to_dict() if is_dense_frame(X) else None
         finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
         options: dict[str, Any] = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": finite}
-        if self._columns is None:
+        schema = None if self._columns is None else Schema.from_dict(self._columns)
+        if schema is None or (schema.is_plain and not hasattr(X, "dtypes")):
             return validate_data(self, X, accept_sparse="csr", reset=reset, **options)
         if not hasattr(X, "dtypes"):
             raise ValueError(f"Expected a data frame with the columns of the last fit (got a {type(X).__name__})")
         validate_data(self, X, reset=reset, skip_check_array=True)
-        matrix = Schema.from_dict(self._columns).matrix(cells_of(X))
-        return check_array(matrix, estimator=self, input_name="X", **options)
+        return check_array(schema.matrix(cells_of(X)), estimator=self, input_name="X", **options)
+
+    def _make_samples(self, X: Any, y: FloatArray, train: npt.NDArray[np.intp]) -> MultiLabelDataset:
+        """Samples of inputs that were read; the vocabulary of texts is that of training samples."""
+        kind, columns = kind_of_form(self.inputs_), getattr(self, "_columns", None)
+        schema = None if columns is None else Schema.from_dict(columns)
+        names = None if schema is None else schema.feature_names
+        form = kind.forms[self.inputs_].kind
+        samples = kind.samples(kind.split(X), y, self._form.names, form, train=train, feature_names=names)
+        samples.schema = schema
+        return samples
 
     def _margins(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -208,11 +215,3 @@ def draw_seed(random_state: Any) -> int:
 def log_odds(probabilities: FloatArray) -> FloatArray:
     """The log odds of probabilities, finite for those of 0 and 1, too."""
     return np.asarray(logit(np.clip(probabilities, _SMALLEST, 1 - _SMALLEST)))
-
-
-def make_samples(
-    inputs: str, X: Any, y: FloatArray, names: Sequence[str], train: npt.NDArray[np.intp]
-) -> MultiLabelDataset:
-    """Samples of inputs; the vocabulary of texts is that of training samples."""
-    kind = kind_of_form(inputs)
-    return kind.samples(kind.split(X), y, names, kind.forms[inputs].kind, train=train)

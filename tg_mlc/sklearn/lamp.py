@@ -26,7 +26,7 @@ from tg_mlc.metrics import DECISION_METRICS, LabelSets, ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.models import LaMP
 from tg_mlc.saving.inference import ModuleInference, batches_of, logits_of
-from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed, log_odds, make_samples
+from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed, log_odds
 from tg_mlc.stacking import AutoModel, StackingFeatures, auto
 from tg_mlc.stacking.classifiers import AUTOMATIC
 from tg_mlc.stacking.folds import MODULE, settings_of
@@ -178,7 +178,7 @@ class LaMPClassifier(SavedEstimator):
             else:
                 X = sp.vstack([X, X_val], format="csr") if sp.issparse(X) else np.concatenate([X, X_val])
         if start is None:
-            samples = make_samples(self.inputs_, X, y, self._form.names, split.train.numpy())
+            samples = self._make_samples(X, y, split.train.numpy())
         else:  # with the words or columns of those before
             for step in start.preprocessor.steps:
                 X = X if isinstance(X, MultiLabelDataset) else step.transform(X)
@@ -309,7 +309,7 @@ class AutoClassifier(SavedEstimator):
         check_choice("threshold", self.threshold, DECISION_METRICS)
         X = self._read_training_inputs(X)
         matrix = self._read_labels(X, y)
-        samples = make_samples(self.inputs_, X, matrix, self._form.names, np.arange(len(matrix)))
+        samples = self._make_samples(X, matrix, np.arange(len(matrix)))
         self.model_ = auto(samples, self.seconds, draw_seed(self.random_state))
         if self._form.form == "classes":
             return self._fix_threshold(0.5)
