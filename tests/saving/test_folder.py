@@ -19,6 +19,7 @@ import tg_mlc
 from tg_mlc._files import sha256
 from tg_mlc.saving import folder as folders
 from tg_mlc.saving.folder import read_folder, write_folder
+from tg_mlc.saving.inference import check_finite
 
 FOLDERS = sorted((Path(__file__).parent / "folders").iterdir())
 KINDS = ("auto_vectors", "command_line_dna", "known_labels")
@@ -237,16 +238,28 @@ def test_parts_that_disagree_are_named(tmp_path, what):
         tg_mlc.load(tmp_path)
 
 
+def tensors(value, name=""):
+    """All tensors of numbers with a point in a state, by their names."""
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        yield name, value
+    entries = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+    for key, entry in entries:
+        yield from tensors(entry, f"{name}.{key}".strip("."))
+
+
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 def test_weights_that_are_not_finite_are_named(name, number, tmp_path):
     content = read_folder(Path(__file__).parent / "folders" / name / "model")
     state = content[content["kind"]]
-    of_model = state["models"][0]["state_dict"] if "models" in state else state["state_dict"]
-    broken = next(
-        key for key, value in of_model.items() if isinstance(value, torch.Tensor) and value.is_floating_point()
-    )
-    of_model[broken].view(-1)[0] = number
+    found = [each for each in tensors(state) if each[1].numel()]
+    for broken, values in found:
+        good = values.view(-1)[0].item()
+        values.view(-1)[0] = number
+        with pytest.raises(ValueError, match=rf"'{broken}' hold 1 of .* NaN or infinite"):
+            check_finite(state)
+        values.view(-1)[0] = good
+    values.view(-1)[0] = number
     write_folder(tmp_path, content)
     with pytest.raises(ValueError, match=rf"{tmp_path}.*{broken}' hold 1 of .* NaN or infinite"):
         tg_mlc.load(tmp_path)

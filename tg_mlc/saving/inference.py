@@ -304,17 +304,17 @@ def _as_it_is(batch: Batch) -> Batch:  # not a lambda, which workers cannot take
     return batch
 
 
-def check_finite(state: Any, name: str = "", is_weight: bool = False) -> None:
-    """Refuses weights that are infinite or NaN, by their names: those of networks, of linear maps, and their biases;
-    other tensors may hold NaN for what is unknown.
+def check_finite(state: Any, name: str = "") -> None:
+    """Refuses numbers that a model computes with and that are infinite or NaN, by their names: all of its tensors but
+    thresholds, which are infinite where a label never applies.
     """
     if isinstance(state, Mapping):
         for key, value in state.items():
-            check_finite(value, f"{name}.{key}".strip("."), is_weight or key in ("state_dict", "weight", "bias"))
+            check_finite(value, f"{name}.{key}".strip("."))
     elif isinstance(state, list):
         for place, value in enumerate(state):
-            check_finite(value, f"{name}.{place}", is_weight)
-    elif is_weight and isinstance(state, Tensor) and not state.isfinite().all():
+            check_finite(value, f"{name}.{place}")
+    elif isinstance(state, Tensor) and not name.endswith("thresholds") and not state.isfinite().all():
         found = int((~state.isfinite()).sum())
         raise ValueError(f"the weights '{name}' hold {found} of {state.numel()} numbers that are NaN or infinite")
 
