@@ -385,6 +385,12 @@ def test_blank_lines_of_one_column_are_rows(write):
         ("-", None),
         ("food;NA;cafe\u0301", {"food", "caf\u00e9"}),
         (["food", "red"], {"food", "red"}),
+        (["food", None, "NA", "-", ""], {"food"}),
+        ("['food', 'NA', None]", {"food"}),
+        ("['nan', '']", None),
+        ("NA;?", None),
+        ("[3, 17]", {"3", "17"}),
+        (";", set()),
         (None, None),
     ],
 )
@@ -394,7 +400,7 @@ def test_names_of_labels_in_a_cell(cell, names):
 
 @pytest.mark.parametrize(
     "cell",
-    ["[0, 1, 0]", "1;0;0", "[food, red]", "['food'", "{food,red}", "[['food']]", "['food', None]", "[{'id': 1}]"],
+    ["[0, 1, 0]", "1;0;0", "[food, red]", "['food'", "{food,red}", "[['food']]", "[{'id': 1}]"],
 )
 def test_cells_that_begin_as_lists_of_names_and_are_none_are_refused(cell):
     with pytest.raises(ValueError, match=r"Expected .* row 0"):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tg_mlc._frames import take_by_name
 from tg_mlc._names import check_names
-from tg_mlc._numbers import as_array, is_missing, to_numbers
+from tg_mlc._numbers import as_array, is_blank, is_missing, to_numbers
 
 _HINT = "if rows hold the numbers of labels, pass [{str(i) for i in row} for row in Y]"
+_VECTOR = "give each label a column of 0 and 1"
+_DIGITS = {"0", "1", "0.0", "1.0"}  # which a written vector has
+_DASHES = ("-", "\u2013", "\u2014")
 MAX_BYTES = 2**33  # of the labels of all samples, of which every one has a place in memory
 
 
@@ -98,6 +102,8 @@ def _from_names(
 ) -> tuple[np.ndarray, list[str]]:
     sets = [_set_of_names(entry, row) for row, entry in enumerate(Y)]
     names = sorted(set().union(*filter(None, sets))) if label_names is None else [str(name) for name in label_names]
+    if label_names is None and len(names) == 2 and _DIGITS.issuperset(names) and all(each == {*names} for each in sets):
+        raise ValueError(f"Expected names of labels (got {names} in all rows, as of vectors); {_VECTOR}")
     check_names(names, len(names), "label_names")
     _check_size(len(sets), len(names))
     column = {name: i for i, name in enumerate(names)}
@@ -115,18 +121,28 @@ def _from_names(
 
 def _set_of_names(entry: Any, row: int) -> set[str] | None:
     """The names of a sample's labels, or nothing if its labels are unknown."""
-    if is_missing(entry):
-        return None
-    is_set = isinstance(entry, (set, frozenset))
-    if (
-        not isinstance(entry, (set, frozenset, list, tuple))
-        or any(is_missing(name) or not str(name).strip() for name in entry)
-        or not (is_set or all(isinstance(name, str) for name in entry))
-    ):
-        expected = "a set or a list of strings, or None if unknown, without missing or blank ones"
-        hint = "leave these out, or pass None"
-        raise ValueError(f"Expected the label names of a sample as {expected} (got {entry!r} in row {row}); {hint}")
-    return set(map(str, entry))
+    is_list = isinstance(entry, (list, tuple)) and all(isinstance(name, str) or is_missing(name) for name in entry)
+    if not (is_missing(entry) or is_list or isinstance(entry, (set, frozenset))):
+        expected = "a set or a list of strings, or None if unknown"
+        raise ValueError(f"Expected the label names of a sample as {expected} (got {entry!r} in row {row})")
+    return None if is_missing(entry) else names_in(entry, partial("row {}".format, row))
+
+
+def names_in(entries: Iterable[Any], where: Callable[[], str]) -> set[str] | None:
+    """The names of labels in a list or a set, without what stands for a missing one; nothing if no other is there."""
+    entries = list(entries)
+    names = [str(name) for name in entries if not (is_missing(name) or is_unknown(str(name)))]
+    wrong = next((name for name in entries if isinstance(name, (list, tuple, set, dict, np.ndarray))), None)
+    if wrong is not None:
+        raise ValueError(f"Expected a list of names of labels in {where()} (got {wrong!r} in it)")
+    if len({*names}) < len(names) and _DIGITS.issuperset(names):
+        raise ValueError(f"Expected names of labels in {where()} (got {names[:8]}, as of a vector); {_VECTOR}")
+    return {*names} if names or all(isinstance(each, str) and not each.strip() for each in entries) else None
+
+
+def is_unknown(name: str) -> bool:
+    """Tells whether a text stands for labels, or for the name of one, that are not known."""
+    return is_blank(name) or name.strip() in _DASHES
 
 
 def _matrix(Y: Any) -> np.ndarray:

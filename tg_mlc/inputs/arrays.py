@@ -75,7 +75,7 @@ def from_arrays(
 
     Raises:
         ValueError: If numbers of rows differ, data frames share rows but not all of them in one order, a label is none
-            of 0, 1 and NaN, a name in a set is missing or blank, the labels would take more than 8 GiB, an input cannot
+            of 0, 1 and NaN, a list of names is a vector, the labels would take more than 8 GiB, an input cannot
             be of its kind or may be of two, or rows or names do not fit; the message names row and column. Or if
             nothing tells the labels, or samples cannot be like the old ones.
     """

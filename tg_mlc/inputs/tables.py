@@ -27,13 +27,12 @@ from torch import Tensor
 from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded
 from tg_mlc._numbers import NUMBER, is_blank, is_missing
 from tg_mlc._optional import require
-from tg_mlc.data._label_values import read_labels
+from tg_mlc.data._label_values import names_in, read_labels
 from tg_mlc.inputs.notations import TRUTHS
 from tg_mlc.inputs.schema import Column, Hints, Role, Schema, clean, match_names, texts_of
 
 MARKS = (",", ";", "\t", "|")  #: that usually stand between cells
 _BETWEEN = (*MARKS, "\n", "\uff1b", "\u3001", " #")  # that usually stand between names of labels
-_DASHES = ("-", "\u2013", "\u2014")  # that stand for unknown labels
 _BLOCK = 2**12  # rows that are read at once
 _LONGEST = 2**31 - 1  # characters of a cell, for the module csv
 _WRITTEN = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # how lists begin
@@ -199,38 +198,17 @@ def _label(cell: str) -> float | None:
 
 def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> set[str] | None:
     """The names of labels in a cell: between separators, or as a list or set of Python, JSON or NumPy."""
-    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
-        return _names_of(cell, where)
-    text = "NA" if is_missing(cell) else clean(str(cell))
-    if text in ("", "set()", "frozenset()"):
-        return set()
-    if is_blank(text) or text in _DASHES:
-        return None
+    found: Iterable[Any] | None = cell if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)) else None
+    text = "NA" if found is not None or is_missing(cell) else clean(str(cell))
     inner = re.fullmatch(r"(?:set|frozenset|array|list)\((.*?)(?:, dtype=.*)?\)", text, re.DOTALL)
     text = inner[1].strip() if inner else text
-    if (text[0], text[-1]) == ("(", ")") or text[0] in "[{":
-        names = _literal_names(text)
-        if names is not None:
-            return _names_of(names, where)
-        if text[0] != "(":
+    if (text[:1], text[-1:]) == ("(", ")") or text[:1] in ("[", "{"):
+        found = _literal_names(text)
+        if found is None and text[0] != "(":
             got = f"{text[:60]!r} in {where()}, which begins as a list or a set, and is none"
             raise ValueError(f"Expected names of labels between {separator!r}, or a list of them (got {got})")
-    return _names_of((part for part in text.split(separator) if not is_blank(part)), where)
-
-
-def _names_of(cell: Iterable[Any], where: Callable[[], str]) -> set[str]:
-    """The names in a list, which are strings or numbers."""
-    names = list(cell)
-    wrong = next(
-        (name for name in names if is_missing(name) or not isinstance(name, (str, int, float, np.generic))), ""
-    )
-    if wrong != "":
-        raise ValueError(f"Expected a list of names of labels in {where()} (got {wrong!r} in it)")
-    texts = [text for name in names if (text := clean(str(name)))]
-    if len(texts) > 1 and set(texts) <= {"0", "1", "0.0", "1.0"} and len(set(texts)) < len(texts):
-        hint = "give each label a column of 0 and 1"
-        raise ValueError(f"Expected names of labels in {where()} (got {texts[:8]}, as of a vector); {hint}")
-    return set(texts)
+    found = text.split(separator) if found is None else found
+    return names_in([clean(name) if isinstance(name, str) else name for name in found], where)
 
 
 def _literal_names(text: str) -> Iterable[Any] | None:
