@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import csv
 import errno
 import os
+import shlex
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -249,6 +251,20 @@ def test_a_file_is_checked(tmp_path, capsys):
         ["id", "id"], ["price", "ignored"], ["colour", "category"], ["odd", "ignored"], ["calm", "label"]
     ]  # fmt: skip
     assert "REFUSED: Expected numbers" in lines[5]
+
+
+@pytest.mark.parametrize("name", ["Age (years)", "it's", 'a "b"', "a, b", "back\\slash", "x]", "größe"])
+def test_the_options_that_a_message_names_do_what_it_says(tmp_path, capsys, name):
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="") as file:
+        rows = [["size", name, "calm"], *([i * i, "x" if i == 5 else i * i % 7, i % 2] for i in range(12))]
+        csv.writer(file).writerows(rows)
+    words = ["train", "--csv", str(path), "--labels", "calm", "--seconds", "0", "--out", str(tmp_path / "model")]
+    assert cli.main(words) == 1
+    told = capsys.readouterr().err
+    ignore = shlex.split(told[told.index("--ignore") :])[:2]
+    assert cli.main(["data", "check", str(path), *ignore]) == 0
+    assert "ignored  as told" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,15 @@ READ = [
     (["-$5", "$-7", "\u2212$2"], Number(unit="$"), [-5, -7, -2]),
     (["9,50 €", "13 €"], Number(",", "", "€"), [9.5, 13]),
     (["EUR 5", "EUR 7"], Number(unit="EUR"), [5, 7]),
+    (["$45k", "$1.5 k"], Number(unit="$ k"), [45, 1.5]),
+    (["$5 USD", "$7 USD"], Number(unit="$ USD"), [5, 7]),
     (["5 mg", "7mg"], Number(unit="mg"), [5, 7]),
     (["20 °C", "-3 °C"], Number(unit="°C"), [20, -3]),
     (["3 kg/m2"], Number(unit="kg/m2"), [3]),
     (["TRUE", "False", "0"], Truth("false", "true"), [1, 0, 0]),
     (["Y", "n"], Truth("n", "y"), [1, 0]),
-    (["6:00", "17:30", "23:59:30"], Clock(), [360, 1050, 1439.5]),
+    (["6:00", "17:30"], Clock(), [360, 1050]),
+    (["6:00:00", "23:59:30"], Clock(), [360, 1439.5]),
     (["12:15 am", "5:30 PM", "12 :00"][:2], Clock(), [15, 1050]),
     (["12pm", "1 p.m.", "12AM"], Clock(), [720, 780, 0]),
     (["Jan 31 2024"], Date("%b %d %Y"), [19753]),
@@ -54,7 +57,8 @@ READ = [
     (["Q4 2023"], Date("period"), [19631]),
     (["2024-W01", "2024-W05"], Date("period"), [19723, 19751]),
     (["1 days 12:00:00", "2 days"], Duration(), [1.5, 2]),
-    (["100:00", "6:00"], Duration(), [100 / 24, 0.25]),
+    (["100:00:00", "6:00:00"], Duration(), [100 / 24, 0.25]),
+    (["1 days 02:00", "2 days"], Duration(), [26 / 24, 2]),
     (["PT6H", "P1DT12H", "PT36M"], Duration(), [0.25, 1.5, 0.025]),
     (["6h 36m", "12h", "3h36"], Duration(), [0.275, 0.5, 0.15]),
     (["nein", "Ja"], Truth("nein", "ja"), [0, 1]),
@@ -80,6 +84,10 @@ def test_numbers_in_any_writing(cells, notation, values):
         ["1", "x"],
         ["5 mg", "5 g"],
         ["5 mg", "5"],
+        ["1:30", "1h 30m"],
+        ["$45k", "$1.2m"],
+        ["$45k", "$45000"],
+        ["$5 USD", "$5 CAD"],
         ["yes"],  # the other word may not be no
         ["yes", "maybe"],
         ["A1", "B2"],
@@ -100,7 +108,10 @@ def test_other_texts_are_no_numbers(cells):
     assert find_notation(cells) is None
 
 
-@pytest.mark.parametrize("cells", [["01/02/2024"], ["1,100", "2,150"]])
+@pytest.mark.parametrize(
+    "cells",
+    [["01/02/2024"], ["1,100", "2,150"], ["3:45", "1:02:45", "4:10"], ["75:10", "3:45"]],
+)
 def test_writings_that_mean_two_things_are_refused(cells):
     with pytest.raises(AmbiguousError):
         find_notation(cells)

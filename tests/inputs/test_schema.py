@@ -56,6 +56,8 @@ def test_roles_of_texts(cells, role, names):
         (["5", "7", "3", "Total"], r"row 3, column 'a'.*'Total'.*delete that row if it sums up the others"),
         (["2010-11", "2011-12"], "months, or spans from a year to the next"),
         (["2024Q1", "2024Q2", "2024Q5"], "dates .*row 2.*'2024Q5', text"),
+        (["$45k", "$1.2m", "$70k", "$38k"], r"numbers in '\$ k'.*row 1.*'\$1.2m', a number in '\$ m'"),
+        (["3:45", "1:02:45"], r"minutes and seconds; write them with both, as 00:03:45.*categorical=\['a'\]"),
         (["2024-01-31", "2024-02-01", "soon"], r"dates .*row 2, column 'a'.*'soon'"),
         ([f"{i + 90}/{i + 60}" for i in range(12)], r"numbers, or texts that repeat \(got 12 texts in 12 rows"),
         (["1\u00b12", "3\u00b11", "5\u00b12", "7\u00b13", "9\u00b12"], "texts that repeat"),

@@ -417,6 +417,13 @@ def test_another_separator_is_named(write, mark):
     assert table.label_sets("topics", mark) == [{"food", "red"}, {"food"}]
 
 
+@pytest.mark.parametrize("word", ["none", "N/A", "-"])
+def test_words_that_may_mean_no_label_are_warned_of(write, word):
+    table = read_table(write(f"body;topics\nx;rock,pop\ny;{word}\nz;\nw;{word}\nv;NaN\n", "utf-8"))
+    with pytest.warns(UserWarning, match=f"2 cells of column 'topics', such as '{word}' in row 1 .*leave them blank"):
+        assert table.label_sets("topics", ",") == [{"rock", "pop"}, None, set(), None, None]
+
+
 def test_lists_need_no_separator(write):
     table = read_table(write("""body;topics\nx;"['food', 'red']"\ny;[]\nz;NA\n"""))
     assert table.targets("topics", None)[1] == ["food", "red"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -73,14 +74,23 @@ def _show_warning(message: Warning | str, category: type[Warning], filename: str
 
 _USUAL = warnings.showwarning
 _ARGUMENT = re.compile(
-    r"\b(ignore|categorical|encoding|delimiter|decimal|label_separator|label_paths|max_lost)=\[?'?([^\s'\]]+)'?\]?"
+    r"\b(ignore|categorical|encoding|delimiter|decimal|label_separator|label_paths)="
+    r"""(\[?)(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\]?|\bmax_lost=([0-9]+(?:\.[0-9]+)?)"""
 )
 _NAMED = re.compile(r"'(label_columns|feature_columns|delimiter|categorical|encoding)'")
 
 
 def _with_options(message: str) -> str:
     """A message that names the options of the command line, not the arguments of functions."""
-    message = _ARGUMENT.sub(r"--\1 '\2'", message)
+
+    def option(found: re.Match[str]) -> str:
+        name, is_list, *texts = found.groups(default="")
+        text = re.sub(r"\\(['\"\\])", r"\1", "".join(texts))  # as Python writes quotes within quotes
+        if is_list and "," in text:  # which stands between several columns, if they are no list of JSON
+            text = json.dumps([text], ensure_ascii=False)
+        return f"--{name or 'max_lost'} " + "'{}'".format(text.replace("'", "'\"'\"'"))
+
+    message = _ARGUMENT.sub(option, message)
     names = {"label_columns": "--labels", "feature_columns": "--features"}
     return _NAMED.sub(lambda found: names.get(found[1], f"--{found[1]}"), message)
 

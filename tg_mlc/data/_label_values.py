@@ -16,7 +16,7 @@ from tg_mlc._numbers import as_array, is_blank, is_missing, to_numbers
 _HINT = "if rows hold the numbers of labels, pass [{str(i) for i in row} for row in Y]"
 _VECTOR = "give each label a column of 0 and 1"
 _DIGITS = {"0", "1", "0.0", "1.0"}  # which a written vector has
-_DASHES = ("-", "\u2013", "\u2014")
+DASHES = ("-", "\u2013", "\u2014")  #: that stand for unknown labels
 MAX_BYTES = 2**33  # of the labels of all samples, of which every one has a place in memory
 
 
@@ -142,7 +142,7 @@ def names_in(entries: Iterable[Any], where: Callable[[], str]) -> set[str] | Non
 
 def is_unknown(name: str) -> bool:
     """Tells whether a text stands for labels, or for the name of one, that are not known."""
-    return is_blank(name) or name.strip() in _DASHES
+    return is_blank(name) or name.strip() in DASHES
 
 
 def _matrix(Y: Any) -> np.ndarray:

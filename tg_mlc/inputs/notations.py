@@ -29,9 +29,10 @@ _WRITTEN = re.compile(
 #: The marks of decimals and of thousands, the most usual first.
 _CONVENTIONS = ((".", ""), (".", ","), (",", ""), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]+)?))?(?: ?([ap])\.?m\.?)?", re.IGNORECASE)
+_COLONS = re.compile(r"([0-9]+):[0-5][0-9](:[0-5][0-9](?:\.[0-9]+)?)?")
 _HOUR = re.compile(r"([0-9]{1,2})()() ?([ap])\.?m\.?", re.IGNORECASE)
 _DURATION = re.compile(
-    r"(?:([0-9]+) ?days?,? ?)?(?:([0-9]+):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]+)?))?)?"
+    r"(?![0-9]+:[0-9]+$)(?:([0-9]+) ?days?,? ?)?(?:([0-9]+):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]+)?))?)?"
     r"|(?:([0-9]+) ?d(?:ays?)?,? ?)?(?:([0-9]+) ?h(?:ours?|rs?)? ?)?"
     r"(?:([0-9]+) ?(?:m(?:in(?:utes?)?)?|(?<=h[0-9]{2})$) ?)?(?:([0-9.]+) ?s(?:ec)?)?"
     r"|P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9.]+)S)?)?"
@@ -121,9 +122,9 @@ class Clock(Notation):
         if found is None:
             return None
         hour, half = int(found[1]), (found[4] or "").lower()
+        if hour not in (range(1, 13) if half else range(24)):
+            return None
         if half:
-            if not 1 <= hour <= 12:
-                return None
             hour = hour % 12 + 12 * (half == "p")
         return 60.0 * hour + int(found[2] or 0) + float(found[3] or 0) / 60
 
@@ -206,6 +207,11 @@ def find_notation(cells: Collection[str], decimal: str | None = None, delimiter:
     """
     if decimal in (None, ".") and plain_numbers(cells) is not None:
         return PLAIN
+    clocks = list(map(_COLONS.fullmatch, cells))
+    if None not in clocks:
+        have_seconds = {found[2] is not None for found in clocks if found}
+        if False in have_seconds and (True in have_seconds or max(int(found[1]) for found in clocks if found) > 23):
+            raise AmbiguousError("hours and minutes, or minutes and seconds; write them with both, as 00:03:45")
     for notation in candidates(cells, decimal):
         if all(notation.parse(cell) is not None for cell in cells):
             _refuse_ambiguous(notation, cells, decimal, delimiter)
@@ -298,7 +304,7 @@ def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
 
 
 def _unit(written: re.Match[str]) -> str:
-    return (written["before"] or written["after"] or written["word"] or "").strip()
+    return " ".join(part.strip() for part in written.group("before", "after", "word") if part)
 
 
 def _name_of(mark: str) -> str:

@@ -483,7 +483,7 @@ def _read_texts(column: Column, texts: list[str], unique: list[str], hints: Hint
         notation = find_notation(unique, hints.decimal, hints.delimiter)
     except AmbiguousError as error:
         got = f"{unique[0]!r} in {where(texts.index(unique[0]), name)}"
-        raise ValueError(f"Expected cells that can be read in one way (got {error}, such as {got})") from error
+        raise ValueError(f"Expected cells that can be read in one way (got {error}, such as {got}); {hint}") from error
     if notation is not None:
         _check_numbers(name, notation, texts, unique, hints, where)
         column.notation, column.reason = notation.to_dict(), "all cells are numbers"

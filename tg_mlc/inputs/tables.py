@@ -27,12 +27,13 @@ from torch import Tensor
 from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded
 from tg_mlc._numbers import NUMBER, is_blank, is_missing
 from tg_mlc._optional import require
-from tg_mlc.data._label_values import names_in, read_labels
+from tg_mlc.data._label_values import DASHES, names_in, read_labels
 from tg_mlc.inputs.notations import TRUTHS
 from tg_mlc.inputs.schema import Column, Hints, Role, Schema, clean, match_names, texts_of
 
 MARKS = (",", ";", "\t", "|")  #: that usually stand between cells
 _BETWEEN = (*MARKS, "\n", "\uff1b", "\u3001", " #")  # that usually stand between names of labels
+_NO_LABELS = ("none", "n/a", *DASHES)  # words for unknown labels that people write for no labels, too
 _BLOCK = 2**12  # rows that are read at once
 _LONGEST = 2**31 - 1  # characters of a cell, for the module csv
 _WRITTEN = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # how lists begin
@@ -183,6 +184,14 @@ class Table:
                 expected = f"{separator!r} between" if separator else "lists of, or 'label_separator' between,"
                 where = f"column '{column}' of '{self.path}' (got {got}); pass label_separator={mark!r}"
                 raise ValueError(f"Expected {expected} the names of labels in {where}")
+        words = [row for row, cell in enumerate(cells) if isinstance(cell, str) and cell.strip().lower() in _NO_LABELS]
+        if words:
+            told = (
+                f"{len(words)} cells of column '{column}', such as {cells[words[0]]!r} in {self.where(words[0])}, say"
+            )
+            warnings.warn(
+                f"{told} that labels are unknown. If they mean that there is no label, leave them blank", stacklevel=2
+            )
         return [parse_names(cell, separator, partial(self.place, row, column)) for row, cell in enumerate(cells)]
 
 
