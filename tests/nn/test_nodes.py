@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib.util
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -20,6 +21,9 @@ needs_torch_sparse = pytest.mark.skipif(
 )
 #: 1 -> 0, 2 -> 0, 2 -> 1, 3 -> 2, 0 -> 2
 EDGES = torch.tensor([[1, 2, 2, 3, 0], [0, 0, 1, 2, 2]])
+
+
+STATES = torch.randn(4, 8)
 
 
 def nodes_by_seed(found: NodeComponents, num_nodes: int, num_seeds: int, hop: int) -> list[list[int]]:
@@ -92,7 +96,7 @@ def test_wrong_pairs_are_refused(components: Tensor, message: str) -> None:
         LabelMessagePassing(8, path_graph(5))(torch.randn(2, 8), components=components, batch_size=2)
 
 
-def test_memory_grows_with_pairs_and_not_with_copies_of_states() -> None:
+def test_states_are_made_once_for_each_node_and_hop() -> None:
     star = torch.stack([torch.arange(1, 2001), torch.zeros(2000, dtype=torch.long)])
     everyone = torch.stack([torch.arange(2000).repeat(3), torch.arange(3).repeat_interleave(2000)])
     for edges, seeds in ((star, 1), (everyone, 3)):
@@ -125,6 +129,8 @@ def test_known_labels_of_neighbours_are_components() -> None:
     expected = layer.lin_known.weight[:, 1] + layer.lin_known.weight[:, 2] + layer.hop.weight[1]
     torch.testing.assert_close(found.x[6], expected)
     assert layer(x, EDGES, torch.tensor([2]), known).components[0].max() == 5 + 3  # of which one label is known
+    numbers = known.nan_to_num().long()
+    assert torch.equal(layer(x, EDGES, np.int64(2), numbers).x, layer(x, EDGES, 2, numbers.float()).x)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +139,11 @@ def test_known_labels_of_neighbours_are_components() -> None:
         ({"num_hops": 0}, {}, "'num_hops'"),
         ({}, {"seeds": 5}, "'seeds' to be different nodes of 4"),
         ({}, {"seeds": torch.tensor([1, 1])}, "'seeds' to be different nodes"),
+        ({}, {"seeds": -1}, "got the first -1"),
+        ({}, {"seeds": torch.tensor([0.0, 1.0])}, r"got torch.float32 of shape \[2\]"),
+        ({}, {"seeds": torch.tensor([True, False])}, r"got torch.bool of shape \[2\]"),
+        ({"num_labels": 3}, {"known": torch.full((4, 3), -1.0)}, "'known' to hold 0, 1 or NaN"),
+        ({}, {"x": [STATES, STATES.clone()]}, "equal states in another tensor at hop 1"),
         ({}, {"known": torch.zeros(4, 3)}, "'num_labels'"),
         ({"num_labels": 3}, {"known": torch.zeros(4, 2)}, r"'known' of shape \[4, 3\]"),
         ({"num_hops": 2}, {"edge_index": [EDGES]}, "3 node types and 2 relations"),

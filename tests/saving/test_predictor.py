@@ -51,6 +51,14 @@ def test_columns_of_targets_are_matched_by_name(folder):
         predictor.evaluate(NEW, y.rename(columns={LABELS[0]: "other"}))
 
 
+@pytest.mark.parametrize("on_error", ["blank", "raise"])
+@pytest.mark.parametrize(
+    "empty", [[], (), pd.DataFrame({"text": []}), pd.Series([], dtype=str), np.empty(0, dtype=str)]
+)
+def test_no_inputs_give_no_rows(folder, empty, on_error):
+    assert tg_mlc.load(folder).predict(empty, on_error=on_error)["decision"].shape == (0, 2)
+
+
 def test_the_folder_says_what_a_person_wants_to_know(result, folder):
     content = json.loads((folder / "model.json").read_text())["content"]
     assert content["label_names"] == LABELS

@@ -18,7 +18,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import global_mean_pool
 
 import tg_mlc
-from tests.training.conftest import GINE, LABELS, LabelModel, ToyGraphs, make_module
+from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tests.training.networks import Net
 from tg_mlc.data import random_split
 from tg_mlc.datasets import registry
@@ -172,21 +172,32 @@ def test_targets_of_other_shapes_are_refused_when_the_module_is_made(wrong, mess
         MultiLabelDataModule(data, random_split(40))
 
 
-def test_a_list_of_samples_trains_through_the_data_module(tmp_path):
+def test_samples_of_a_list_stay_as_they_are(tmp_path):
     data = samples()
-    tg_mlc.fit(
-        make_module(lambda: Net(3)),
-        MultiLabelDataModule(ToyGraphs(), random_split(60)),
-        tmp_path,
-        max_epochs=1,
-        logger=False,
-    )
-    assert data[0].y.shape == (2,)
+    before = [sample.clone() for sample in data]
+    MultiLabelDataModule(data, random_split(40))
+    tg_mlc.fit(Net(2), data, tmp_path, max_epochs=1)
+    for sample, old in zip(data, before, strict=True):
+        assert sample.keys() == old.keys()
+        torch.testing.assert_close(sample.y, old.y, equal_nan=True)
+
+
+def test_targets_are_those_of_samples_or_are_asked_for(tmp_path):
+    predictor, data = Predictor(Net(2), label_names=NAMES), samples()
+    targets = torch.stack([sample.y for sample in data])
+    assert predictor.evaluate(data).values == predictor.evaluate(data, targets).values
+    bare = [Data(x=sample.x) for sample in data]
+    for call in (predictor.evaluate, predictor.tune):
+        with pytest.raises(ValueError, match="their labels as 'y'"):
+            call(bare)
+    with pytest.raises(ValueError, match=r"got one, not in a list\); pass a list of Data"):
+        predictor.predict(bare[0])
 
 
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
+        (list, {}, "got an empty list"),
         (samples, {"val": 1.5}, r"'val' to be a number in \[0, 1\]"),
         (samples, {"split": random_split(40), "val": 0.2}, "either 'split' or"),
         (samples, {"label_names": ["one"]}, "'label_names' to name each of the 2 labels"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -102,6 +102,12 @@ class NeighbourComponents(nn.Module):
                 f"Expected 'x' and 'edge_index' to hold states of {self.num_hops + 1} node types and {self.num_hops} "
                 f"relations, or one of each (got {len(states)} and {len(edges)})"
             )
+        for hop, state in enumerate(states):
+            if state is not states[0] and state.shape == states[0].shape and torch.equal(state, states[0]):
+                raise ValueError(
+                    f"Expected 'x' to have the states of the seeds' node type as one tensor at all of its hops (got "
+                    f"equal states in another tensor at hop {hop}); pass the tensor itself, not a copy"
+                )
         seeds = _as_index(seeds, states[0])
         if known is not None:
             known = self._hidden(known, seeds, states[0])
@@ -133,6 +139,9 @@ class NeighbourComponents(nn.Module):
         shape = [x.size(0), self.lin_known.in_features]
         if list(known.shape) != shape:
             raise ValueError(f"Expected 'known' of shape {shape}, as 'x' has rows (got {list(known.shape)})")
+        known = known.to(x.dtype)
+        if not ((known == 0) | (known == 1) | known.isnan()).all():
+            raise ValueError("Expected 'known' to hold 0, 1 or NaN for unknown (got other numbers)")
         return known.index_fill(0, seeds, torch.nan)
 
     def __repr__(self) -> str:
@@ -141,15 +150,23 @@ class NeighbourComponents(nn.Module):
         return f"{self.__class__.__name__}({sizes})"
 
 
-def _as_index(seeds: int | Tensor, x: Tensor) -> Tensor:
-    if isinstance(seeds, int):
-        seeds = torch.arange(seeds, device=x.device)
-    elif seeds.dtype == torch.bool:
-        seeds = seeds.nonzero().flatten()
-    outside = seeds.numel() > 0 and (int(seeds.min()) < 0 or int(seeds.max()) >= x.size(0))
-    if outside or torch.unique(seeds).numel() != seeds.numel():
-        raise ValueError(f"Expected 'seeds' to be different nodes of {x.size(0)} (got {seeds.tolist()[:8]}...)")
-    return seeds
+def _as_index(seeds: Any, x: Tensor) -> Tensor:
+    """The numbers of seeds, which may be counted, numbered or marked."""
+    index = torch.as_tensor(seeds, device=x.device)
+    is_mask, is_whole = index.dtype == torch.bool, not (index.is_floating_point() or index.is_complex())
+    if index.dim() > 1 or not is_whole or (is_mask and list(index.shape) != [x.size(0)]):
+        expected = f"a number of nodes, or the numbers or a mask of seeds among {x.size(0)} nodes"
+        raise ValueError(f"Expected 'seeds' to be {expected} (got {index.dtype} of shape {list(index.shape)})")
+    if index.dim() == 0:
+        count = int(index)
+        if not 0 <= count <= x.size(0):
+            raise ValueError(f"Expected 'seeds' to be different nodes of {x.size(0)} (got the first {count})")
+        return torch.arange(count, device=x.device)
+    index = index.nonzero().flatten() if is_mask else index.long()
+    outside = index.numel() > 0 and (int(index.min()) < 0 or int(index.max()) >= x.size(0))
+    if outside or torch.unique(index).numel() != index.numel():
+        raise ValueError(f"Expected 'seeds' to be different nodes of {x.size(0)} (got {index.tolist()[:8]}...)")
+    return index
 
 
 def _step(frontier: Tensor, edge_index: Tensor, num_nodes: int, num_seeds: int) -> Tensor:

@@ -154,9 +154,10 @@ class ModuleInference(InferenceModel):
             if self.preprocessor is not None:
                 samples = self.preprocessor.transform(raw)
             elif not (isinstance(raw, (Dataset, Subset)) or (isinstance(raw, (list, tuple)) and _are_samples(raw))):
+                single = "one, not in a list" if isinstance(raw, BaseData) else type(raw).__name__
                 raise ValueError(
                     f"Expected samples as the model was trained on, because it was saved without a preprocessor (got "
-                    f"{type(raw).__name__}); pass a list of Data or a data set, or 'preprocessor' to MultiLabelModule "
+                    f"{single}); pass a list of Data or a data set, or 'preprocessor' to MultiLabelModule "
                     f"before training"
                 )
         if given is not None:

@@ -21,6 +21,7 @@ from tg_mlc._names import shorten
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice, check_count
 from tg_mlc.data import given_labels
+from tg_mlc.inputs.kind import num_rows
 from tg_mlc.metrics import Evaluation, LabelSets, ThresholdTuner, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.metrics.thresholds import Decider
@@ -121,7 +122,7 @@ class Predictor:
     def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> np.ndarray:
         """Returns probabilities :math:`(N, L)`; arguments are as in :meth:`predict`."""
         check_count("batch_size", batch_size)
-        scores = self.scorer.scores(raw, given, batch_size).numpy()
+        scores = self._scores(raw, given, batch_size)
         if wrong := _infinite(scores):
             raise ValueError(f"{next(iter(wrong.values()))} in row {next(iter(wrong))}")
         return scores
@@ -135,10 +136,8 @@ class Predictor:
         """
         check_count("batch_size", batch_size)
         is_listed = isinstance(raw, (list, tuple)) or hasattr(raw, "iloc")
-        if isinstance(raw, list) and not raw:
-            return np.empty((0, len(self.label_names))), {}
         try:
-            scores = self.scorer.scores(raw, given, batch_size).numpy()
+            scores = self._scores(raw, given, batch_size)
             refused = _infinite(scores)
             scores[[*refused]] = np.nan
             return scores, refused
@@ -152,10 +151,15 @@ class Predictor:
         if kept:
             good = raw.iloc[kept] if hasattr(raw, "iloc") else [raw[row] for row in kept]
             known = None if given is None else given_labels(self.label_names, given, len(raw))[kept]
-            scores[kept] = self.scorer.scores(good, known, batch_size).numpy()
+            scores[kept] = self._scores(good, known, batch_size)
         refused = {**_infinite(scores), **refused}
         scores[[*refused]] = np.nan
         return scores, dict(sorted(refused.items()))
+
+    def _scores(self, raw: Any, given: Any, batch_size: int) -> np.ndarray:
+        if (isinstance(raw, (list, tuple)) or hasattr(raw, "shape")) and num_rows(raw) == 0:
+            return np.empty((0, len(self.label_names)))
+        return self.scorer.scores(raw, given, batch_size).numpy()
 
     def predict(
         self,
@@ -300,7 +304,10 @@ def _infinite(scores: np.ndarray) -> dict[int, str]:
 
 def _targets(samples: Any) -> Tensor:
     """The targets :math:`(N, L)` of samples."""
-    return torch.cat([batch.y.view(batch.num_graphs, -1) for batch in batches_of(samples)])
+    found = [(batch.get("y"), batch.num_graphs) for batch in batches_of(samples)]
+    if any(y is None for y, _ in found):
+        raise ValueError("Expected samples with their labels as 'y' (got some without); add these, or pass 'y'")
+    return torch.cat([y.view(number, -1) for y, number in found])
 
 
 def load(

@@ -66,7 +66,8 @@ class _Samples(Dataset):
             given = [samples[0]]
         types = [type(sample).__name__ for sample in given if not isinstance(sample, BaseData)]
         if types or not given:
-            got = " of ".join([type(samples).__name__, *types[:1]])
+            empty = "an empty " if hasattr(samples, "__len__") and not len(samples) else ""
+            got = empty + " of ".join([type(samples).__name__, *types[:1]])
             hint = "'from_arrays' and the other readers of 'tg_mlc.data' make one"
             raise ValueError(f"Expected 'dataset' to be a data set of PyG, or a list of Data (got {got}); {hint}")
         super().__init__()
