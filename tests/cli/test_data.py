@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from datetime import timedelta
 from importlib.metadata import entry_points
 from types import ModuleType
 
@@ -244,13 +245,44 @@ def test_a_file_is_checked(tmp_path, capsys):
     path.write_text(
         "id,price,colour,odd,calm\n" + "".join(f"{i},{i},{'rb'[i % 2]},{i % 3 or 'x'},1\n" for i in range(12))
     )
-    assert cli.main(["data", "check", str(path), "--labels", "calm", "--ignore", "price"]) == 0
+    schema = tmp_path / "schema.yaml"
+    words = ["--labels", "calm", "--ignore", "price"]
+    assert cli.main(["data", "check", str(path), *words, "--write", str(schema)]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "12 rows of 5 columns."
-    assert [line.split()[:2] for line in lines[2:]] == [
-        ["id", "id"], ["price", "ignored"], ["colour", "category"], ["odd", "ignored"], ["calm", "label"]
+    assert [line.split()[:2] for line in lines[2:7]] == [
+        ["id", "id"], ["price", "ignored"], ["colour", "category"], ["odd", "refused"], ["calm", "label"]
     ]  # fmt: skip
-    assert "REFUSED: Expected numbers" in lines[5]
+    assert max(map(len, lines[1:7])) < 100
+    assert lines[7].startswith("Refused: Expected numbers, or blank (missing), in row 0 (line 2), column 'odd'")
+    assert lines[7].endswith("or leave the column out: --ignore 'odd'.")
+    train = ["train", "--csv", str(path), "--labels", "calm", "--out", str(tmp_path / "model")]
+    assert cli.main([*train, "--schema", str(schema)]) == 1
+    assert "another role of column 'odd' (got 'refused': Expected numbers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("cells", "role", "told"),
+    [
+        ([[float(i), 1.0] for i in range(12)], "refused", "one value in every cell"),
+        ([{"a": i} for i in range(12)], "refused", "one value in every cell"),
+        ([float("inf") if i == 5 else float(i) for i in range(12)], "refused", "32 bits can hold in row 5"),
+        ([f"+49 (170) {7 * i} {i * i:04d}" for i in range(12)], "refused", "numbers, or texts that repeat"),
+        ([timedelta(hours=26 * i + 2) for i in range(12)], "number", "durations, read as days  2:00:00"),
+    ],
+    ids=["lists", "objects", "infinity", "telephone", "durations"],
+)
+def test_columns_of_typed_tables_are_checked_as_training_reads_them(tmp_path, capsys, cells, role, told):
+    pandas, path = pytest.importorskip("pandas"), tmp_path / "a.parquet"
+    pytest.importorskip("pyarrow")
+    pandas.DataFrame({"what": cells, "size": [i * i for i in range(12)], "calm": [0, 1] * 6}).to_parquet(path)
+    assert cli.main(["data", "check", str(path), "--labels", "calm"]) == (role == "refused")
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[2].split()[:2] == ["what", role]
+    assert told in printed
+    if role == "refused":
+        assert cli.main(["train", "--csv", str(path), "--labels", "calm", "--out", str(tmp_path / "model")]) == 1
+        assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["Age (years)", "it's", 'a "b"', "a, b", "back\\slash", "x]", "größe"])
@@ -355,8 +387,9 @@ def test_real_files_are_checked_without_a_warning(real_file, file, labels, line,
     if file.endswith("parquet"):
         pytest.importorskip("pyarrow")
     given = ["--labels", str(real_file(labels))] if labels else []
-    assert cli.main(["data", "check", str(real_file(file)), *given]) == 0
+    status = cli.main(["data", "check", str(real_file(file)), *given])
     printed = capsys.readouterr()
+    assert status == ("Refused: " in printed.out)
     assert printed.out.splitlines()[0] == line
     assert printed.err == ""
     if "smiles" in printed.out:

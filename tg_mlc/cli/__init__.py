@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import signal
 import sys
 import threading
@@ -15,6 +13,7 @@ from typing import Any
 
 import tg_mlc
 from tg_mlc._memory import keep_heap
+from tg_mlc.cli._output import with_options
 from tg_mlc.cli._parser import parse
 from tg_mlc.cli.compare import compare_
 from tg_mlc.cli.data import DamagedError, check, get, info, list_
@@ -60,39 +59,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _ended("interrupted", 130)
         raise
     except _expected() as error:
-        print(f"tg-mlc: {_with_options(str(error))}", file=sys.stderr)  # noqa: T201
+        print(f"tg-mlc: {with_options(str(error))}", file=sys.stderr)  # noqa: T201
         return 1
 
 
 def _show_warning(message: Warning | str, category: type[Warning], filename: str, *rest: Any, **others: Any) -> None:
     """Prints a warning of ours as a line for people, once; those of others stay as they are."""
     if category is UserWarning and f"{os.sep}tg_mlc{os.sep}" in filename:
-        print(f"tg-mlc: {_with_options(str(message))}", file=sys.stderr)  # noqa: T201
+        print(f"tg-mlc: {with_options(str(message))}", file=sys.stderr)  # noqa: T201
     else:
         _USUAL(message, category, filename, *rest, **others)
 
 
 _USUAL = warnings.showwarning
-_ARGUMENT = re.compile(
-    r"\b(ignore|categorical|encoding|delimiter|decimal|label_separator|label_paths)="
-    r"""(\[?)(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\]?|\bmax_lost=([0-9]+(?:\.[0-9]+)?)"""
-)
-_NAMED = re.compile(r"'(label_columns|feature_columns|delimiter|categorical|encoding)'")
-
-
-def _with_options(message: str) -> str:
-    """A message that names the options of the command line, not the arguments of functions."""
-
-    def option(found: re.Match[str]) -> str:
-        name, is_list, *texts = found.groups(default="")
-        text = re.sub(r"\\(['\"\\])", r"\1", "".join(texts))  # as Python writes quotes within quotes
-        if is_list and "," in text:  # which stands between several columns, if they are no list of JSON
-            text = json.dumps([text], ensure_ascii=False)
-        return f"--{name or 'max_lost'} " + "'{}'".format(text.replace("'", "'\"'\"'"))
-
-    message = _ARGUMENT.sub(option, message)
-    names = {"label_columns": "--labels", "feature_columns": "--features"}
-    return _NAMED.sub(lambda found: names.get(found[1], f"--{found[1]}"), message)
 
 
 def _expected() -> tuple[type[Exception], ...]:

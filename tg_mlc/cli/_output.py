@@ -3,10 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
+
+_ARGUMENT = re.compile(
+    r"\b(ignore|categorical|encoding|delimiter|decimal|label_separator|label_paths)="
+    r"""(\[?)(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\]?|\bmax_lost=([0-9]+(?:\.[0-9]+)?)"""
+)
+_NAMED = re.compile(r"'(label_columns|feature_columns|delimiter|categorical|encoding)'")
+
+
+def with_options(message: str) -> str:
+    """A message that names the options of the command line, not the arguments of functions."""
+
+    def option(found: re.Match[str]) -> str:
+        name, is_list, *texts = found.groups(default="")
+        text = re.sub(r"\\(['\"\\])", r"\1", "".join(texts))  # as Python writes quotes within quotes
+        if is_list and "," in text:  # which stands between several columns, if they are no list of JSON
+            text = json.dumps([text], ensure_ascii=False)
+        return f"--{name or 'max_lost'} " + "'{}'".format(text.replace("'", "'\"'\"'"))
+
+    message = _ARGUMENT.sub(option, message)
+    names = {"label_columns": "--labels", "feature_columns": "--features"}
+    return _NAMED.sub(lambda found: names.get(found[1], f"--{found[1]}"), message)
 
 
 def show(result: Any, text: str, as_json: bool) -> None:

@@ -47,7 +47,7 @@ def info(name: str, *, root: str | None = None) -> int:
 
 
 def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write: str | None = None) -> int:
-    """Prints what each column of a file is taken for.
+    """Prints what each column of a file is taken for; the exit status is 1 if one is refused.
 
     Args:
         csv: The file, which may be ARFF.
@@ -58,6 +58,7 @@ def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write:
     from tg_mlc._files import replace_when_done
     from tg_mlc._optional import require
     from tg_mlc.cli._inputs import file_options, split_names
+    from tg_mlc.cli._output import with_options
     from tg_mlc.inputs.arff import arff_schema
     from tg_mlc.inputs.kinds import claim_texts
     from tg_mlc.inputs.schema import Schema
@@ -78,12 +79,12 @@ def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write:
     if roles:
         check_columns(list(roles), table.header, f"'{csv}'")
         table.targets([name for name in roles if name != text], options.label_separator, options.label_paths)
-    print(f"{len(table):,} rows of {len(table.header):,} columns.\n{schema}")  # noqa: T201
+    print(with_options(f"{len(table):,} rows of {len(table.header):,} columns.\n{schema}"))  # noqa: T201
     if write is not None:
         with replace_when_done(write) as unfinished:
             yaml = require("yaml", extra="data")
             unfinished.write_text(yaml.safe_dump(schema.to_dict(), sort_keys=False, allow_unicode=True))
-    return 0
+    return int(any(column.role == "refused" for column in schema.columns))
 
 
 def list_() -> int:

@@ -17,7 +17,7 @@ from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.embeddings import Embeddings
 from tg_mlc.inputs.kind import EncoderOptions, InputKind, View, as_texts
 from tg_mlc.inputs.molecules import Molecules
-from tg_mlc.inputs.schema import Schema, texts_of
+from tg_mlc.inputs.schema import Schema
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 
@@ -82,8 +82,9 @@ def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
     """
     for column in schema.columns:
         is_category = column.role == "category"
-        if column.role in ("id", "ignored") or (is_category and len(column.values) >= MIN_CLAIMED):
-            texts = [cell.strip() for cell in texts_of(cells[column.name][:50]) if not is_blank(cell)]
+        if column.role in ("id", "ignored", "refused") or (is_category and len(column.values) >= MIN_CLAIMED):
+            strings = (cell for cell in cells[column.name][:50].tolist() if isinstance(cell, str))
+            texts = [cell.strip() for cell in strings if not is_blank(cell) and any(map(str.isalpha, cell))]
             kind = next((k for k in reversed(KINDS) if texts and _claims(k, texts, only_all=is_category)), None)
             if kind is not None:
                 column.role, column.reason = kind.role, f"perhaps inputs: pass --{kind.option} '{column.name}'"

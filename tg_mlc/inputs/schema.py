@@ -22,6 +22,7 @@ from tg_mlc.inputs.notations import (
     TRUTHS,
     AmbiguousError,
     Date,
+    Duration,
     Notation,
     Number,
     Truth,
@@ -36,7 +37,7 @@ from tg_mlc.inputs.notations import (
 
 logger = logging.getLogger(__name__)
 
-Role = Literal["number", "category", "text", "molecule", "dna", "id", "label", "ignored"]
+Role = Literal["number", "category", "text", "molecule", "dna", "id", "label", "ignored", "refused"]
 #: Names the place of a cell by its row and column.
 Where: TypeAlias = Callable[[int, str], str]
 WHERE: Where = "row {}, column '{}'".format
@@ -78,7 +79,7 @@ class Column:
             return f"{len(self.values)} values: {', '.join(self.values[:5])}{', ...' if len(self.values) > 5 else ''}"
         if self.role == "number" and self.notation is not None:
             return str(notation_of(self.notation))
-        return self.reason
+        return "see below" if self.role == "refused" else self.reason
 
 
 @dataclass
@@ -143,7 +144,7 @@ class Schema:
                 except ValueError as error:
                     if strict:
                         raise
-                    columns.append(Column(name, "ignored", f"REFUSED: {error}"))
+                    columns.append(Column(name, "refused", str(error), **_seen(texts_of(cells))))
         return cls(columns)
 
     @classmethod
@@ -201,13 +202,7 @@ class Schema:
             if column.role == "category":
                 parts.append(_one_hot(column, frame[name]))
             else:
-                numbers = _numbers(column, frame[name], where, refused)
-                for row in np.flatnonzero(np.abs(numbers) > np.finfo(np.float32).max).tolist():
-                    expected, got = "Expected numbers that 32 bits can hold in", f"(got {numbers[row]:g})"
-                    if refused is None:
-                        raise ValueError(f"{expected} {where(row, column.name)} {got}")
-                    refused.setdefault(row, f"{expected} column '{column.name}' {got}")
-                parts.append(numbers[:, None])
+                parts.append(_numbers(column, frame[name], where, refused)[:, None])
         return np.concatenate(parts, axis=1)
 
     def announce(self) -> None:
@@ -243,6 +238,8 @@ class Schema:
             unknown = set(each) - set(Column.__dataclass_fields__)
             if unknown or "name" not in each or each.get("role") not in Role.__args__:  # type: ignore[attr-defined]
                 raise ValueError(f"Expected a column with a 'name' and one of the roles {Role.__args__} (got {each})")  # type: ignore[attr-defined]
+            if each["role"] == "refused":
+                raise ValueError(f"Expected another role of column '{each['name']}' (got 'refused': {each['reason']})")
             columns.append(Column(**each))
         return cls(columns)
 
@@ -257,10 +254,8 @@ class Schema:
                 rows.append((f"({len(alike) - 3:,} more)", role, notes, "", str(missing)))
         header = ("column", "role", "read as", "example", "missing")
         widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in (header, *rows)
-        )
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (header, *rows)]
+        return "\n".join([*lines, *(f"Refused: {each.reason}." for each in self.columns if each.role == "refused")])
 
 
 _CODES = "few whole numbers with gaps"
@@ -364,9 +359,10 @@ def _infer(name: str, cells: np.ndarray, place: int, hints: Hints, where: Where,
     has_types = cells.dtype.kind in "biufmM"
     if has_types:
         known = cells[~np.isnan(cells)]  # which knows NaT, too
-        notation = Date() if cells.dtype.kind == "M" else PLAIN
+        notation = {"M": Date(), "m": Duration()}.get(cells.dtype.kind, PLAIN)
         column = Column(name, "number", "numbers", notation.to_dict(), missing=len(cells) - len(known))
-        column.example = str(known[0]) if len(known) else ""
+        first = known[:1].astype("m8[us]").tolist() if cells.dtype.kind == "m" else known[:1]
+        column.example = "".join(map(str, first))
         texts = [_whole(text) for text in texts_of(cells)] if name in hints.categorical else []
     else:
         texts = _single_texts(name, cells, where)
@@ -557,8 +553,17 @@ def _numbers(column: Column, cells: np.ndarray, where: Where, refused: dict[int,
         return np.where(np.isnat(cells), np.nan, cells.astype("datetime64[ns]").astype(np.int64) / 86_400e9 - since)
     if cells.dtype.kind == "m":
         return np.where(np.isnat(cells), np.nan, cells / np.timedelta64(1, "D"))
-    if cells.dtype.kind in "biuf":
-        return cells.astype(np.float64)
+    numbers = cells.astype(np.float64) if cells.dtype.kind in "biuf" else _parsed(column, cells, where, refused)
+    for row in np.flatnonzero(np.abs(numbers) > np.finfo(np.float32).max).tolist():
+        expected, got = "Expected numbers that 32 bits can hold in", f"(got {numbers[row]:g})"
+        if refused is None:
+            raise ValueError(f"{expected} {where(row, column.name)} {got}")
+        refused.setdefault(row, f"{expected} column '{column.name}' {got}")
+    return numbers
+
+
+def _parsed(column: Column, cells: np.ndarray, where: Where, refused: dict[int, str] | None) -> np.ndarray:
+    """The numbers of texts."""
     notation = PLAIN if column.notation is None else notation_of(column.notation)
     texts = [clean(cell) for cell in texts_of(cells)]
     unique = list(dict.fromkeys(texts))
