@@ -347,7 +347,7 @@ def loaded(request):
     [
         *(None, 3, 1.5, True, object(), int, {"a": 1}, {"a"}, iter("ab"), np.array(3.0), torch.tensor(1.0)),
         *(torch.ones(2, 5, device="meta"), torch.eye(3).to_sparse(), torch.ones(2, 3, 1), sp.coo_matrix(np.eye(3))),
-        *(sp.csr_array(np.eye(3)), np.ones((2, 5), complex), np.array(["2020-01-01"], "M8[D]"), pd.DataFrame()),
+        *(sp.csr_array(np.eye(3)), np.ones((2, 5), complex), np.array(["2020-01-01"], "M8[D]")),
     ],
     ids=lambda wrong: type(wrong).__name__,
 )

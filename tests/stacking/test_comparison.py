@@ -47,6 +47,10 @@ def test_a_picture_has_a_row_for_each(tmp_path):
     figure = result(complete=OFFSETS).plot(tmp_path / "a.png")
     assert [each.get_text() for each in figure.axes[0].get_yticklabels()] == [SINGLE, STACK, "edgeless", "complete"]
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    result(complete=OFFSETS).plot(tmp_path / "a.svg")
+    assert "<svg" in (tmp_path / "a.svg").read_text()
+    with pytest.raises(ValueError, match="'path' to end in a picture type"):
+        result(complete=OFFSETS).plot(tmp_path / "a.doc")
 
 
 @pytest.fixture
@@ -72,7 +76,8 @@ def test_goes_on_where_it_was_interrupted(dataset, tmp_path, monkeypatch):
 def test_seeds_that_would_not_end_in_time_are_not_begun(dataset):
     found = compare(dataset, ["edgeless"], seeds=3, seconds=0)
     assert (found.seeds, found.wanted) == ([0], 3)
-    assert "No conclusion" in str(found)
+    assert "No conclusion: 1 of " in str(found)
+    assert "inf" not in str(found)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def plot_label_graph(
             ax.figure.colorbar(image, ax=ax, label="edge weight", shrink=0.6)
         _name_ticks(ax, graph)
     if path is not None:
-        _write(ax.figure, Path(path))
+        write_figure(ax.figure, path)
     return ax
 
 
@@ -148,7 +148,7 @@ def plot_comparison(
     handles = [patch(color=color, label=label) for label, color in legend.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     if path is not None:
-        _write(figure, Path(path))
+        write_figure(figure, path)
     return figure
 
 
@@ -164,9 +164,9 @@ def _new_figure(width: float, height: float) -> Any:
     return require("matplotlib.figure", extra="plot").Figure(figsize=(width, height), layout="constrained")
 
 
-def _write(figure: Any, path: Path) -> None:
+def write_figure(figure: Any, path: str | os.PathLike[str]) -> None:
     """Writes a picture whose type is told by its suffix; all of it, or nothing."""
-    suffix = path.suffix.lower().removeprefix(".")
+    suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix not in figure.canvas.get_supported_filetypes():
         known = ", ".join(sorted(figure.canvas.get_supported_filetypes()))
         raise ValueError(f"Expected 'path' to end in a picture type (got '{path}'); known are {known}")

@@ -23,6 +23,7 @@ from tg_mlc._optional import require
 from tg_mlc._options import check_choice, check_count, check_number
 from tg_mlc.data import MultiLabelDataset, Split, random_split, stratified_split
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected, learned
+from tg_mlc.graphs.plot import write_figure
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.metrics import evaluate, tune_thresholds
 from tg_mlc.metrics.paired import Difference, corrected_difference, holm
@@ -105,7 +106,10 @@ class Comparison:
     def conclusion(self) -> str:
         """What the tests say in words; of no difference, how large one could still be."""
         if len(self.seeds) < 2:
-            return "No conclusion: differences need two seeds at least; give it more --seconds or fewer --graphs."
+            return (
+                f"No conclusion: {len(self.seeds)} of {self.wanted} seeds is done, and a difference can only be told "
+                "from chance by two seeds or more; give it more --seconds, or fewer --graphs."
+            )
         sentences = []
         if min(self.epochs) < MIN_EPOCHS:
             sentences.append(
@@ -149,8 +153,10 @@ class Comparison:
             f"{done}and test; mean ± standard deviation; at most {min(self.epochs)} to {max(self.epochs)} epochs",
             "",
         ]
-        lines += [f"Differences in {self.metric}, 95 % intervals, p by corrected t-tests with Holm's correction:"]
-        return "\n".join([*lines, *(f"  {test}" for test in self.tests), "", self.conclusion])
+        if len(self.seeds) > 1:
+            lines += [f"Differences in {self.metric}, 95 % intervals, p by corrected t-tests with Holm's correction:"]
+            lines += [*(f"  {test}" for test in self.tests), ""]
+        return "\n".join([*lines, self.conclusion])
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as plain values."""
@@ -181,8 +187,7 @@ class Comparison:
         ax.invert_yaxis()
         ax.set(xlabel=self.metric, title=f"{len(self.seeds)} splits, and their mean")
         if path is not None:
-            with replace_when_done(path) as unfinished:
-                figure.savefig(unfinished, format="png", dpi=150, bbox_inches="tight")
+            write_figure(figure, path)
         return figure
 
 
