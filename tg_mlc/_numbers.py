@@ -19,6 +19,14 @@ MISSING = frozenset(
     {"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "+nan", "nat", "null", "none", r"\n", "?"}
 )  #: a minus sign is one, too, where all other cells are numbers or labels
 
+#: The words of pairs that mean 0 and 1; a column of inputs is of one if both occur.
+TRUTHS = (
+    *(("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"), (".false.", ".true.")),
+    *(("absent", "present"), ("neg", "pos"), ("negative", "positive"), ("irrelevant", "relevant")),
+    *(("nein", "ja"), ("nee", "ja"), ("nej", "ja"), ("non", "oui"), ("no", "sí"), ("no", "si"), ("não", "sim")),
+    *(("нет", "да"), ("ні", "так"), ("否", "是"), ("いいえ", "はい")),
+)
+
 
 def parse_number(text: str) -> float | None:
     """The number that a text spells, or nothing; unlike :func:`float`, which also takes :obj:`"1_000"`, digits of other

@@ -163,6 +163,15 @@ def test_labels_in_every_form(labels):
     assert from_arrays(MATRIX, labels).y.tolist() == Y
 
 
+@pytest.mark.parametrize("missing", ["", "NA", "None", "null", r"\N", "?", "-", "N/A", None, float("nan")])
+@pytest.mark.parametrize(("no", "yes"), [("no", "yes"), ("False", "True"), ("0", "1"), ("0.0", "1.0"), (0, 1)])
+def test_labels_are_spelled_as_in_files(missing, no, yes):
+    frame = pd.DataFrame({"a": [yes, no, yes], "b": [no, missing, yes]}, dtype=object)
+    for labels in (frame, frame.to_numpy()):
+        y = from_arrays(MATRIX, labels).y
+        assert torch.equal(y.nan_to_num(-1), torch.tensor([[1.0, 0.0], [0.0, -1.0], [1.0, 1.0]]))
+
+
 def test_labels_as_sets_of_names():
     dataset = from_arrays(MATRIX, [{"b"}, None, ["a", "b"]])
     assert dataset.label_names == ["a", "b"]

@@ -11,11 +11,12 @@ import numpy as np
 
 from tg_mlc._frames import take_by_name
 from tg_mlc._names import check_names
-from tg_mlc._numbers import as_array, is_blank, is_missing, to_numbers
+from tg_mlc._numbers import TRUTHS, as_array, is_blank, is_missing, parse_number, to_numbers
 
 _HINT = "if rows hold the numbers of labels, pass [{str(i) for i in row} for row in Y]"
 _VECTOR = "give each label a column of 0 and 1"
 _DIGITS = {"0", "1", "0.0", "1.0"}  # which a written vector has
+_WORDS = {word: float(one) for words in TRUTHS for one, word in enumerate(words)}
 DASHES = ("-", "\u2013", "\u2014")  #: that stand for unknown labels
 MAX_BYTES = 2**33  # of the labels of all samples, of which every one has a place in memory
 
@@ -145,6 +146,14 @@ def is_unknown(name: str) -> bool:
     return is_blank(name) or name.strip() in DASHES
 
 
+def label_of(text: str) -> float | None:
+    """The label that a text spells: 0, 1, NaN for unknown, or nothing if it is none."""
+    if is_unknown(text):
+        return np.nan
+    number = parse_number(text.strip())
+    return _WORDS.get(text.strip().lower()) if number is None else number if number in (0, 1) else None
+
+
 def _matrix(Y: Any) -> np.ndarray:
     if len(getattr(Y, "shape", ())) == 2:
         _check_size(*Y.shape)
@@ -160,4 +169,10 @@ def _matrix(Y: Any) -> np.ndarray:
     if values.ndim != 2:
         expected = "labels of shape [num_samples, num_labels], one column per label"
         raise ValueError(f"Expected {expected} (got {list(values.shape)})")
+    if values.dtype.kind in "OU":
+        values = values.astype(object)
+        labels = {cell: label_of(cell) for cell in values.flat if isinstance(cell, str)}
+        for place, cell in np.ndenumerate(values):
+            if isinstance(cell, str) and (label := labels[cell]) is not None:
+                values[place] = label
     return to_numbers(values, getattr(Y, "columns", None), "labels").astype(np.float32)

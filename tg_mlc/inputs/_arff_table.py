@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from tg_mlc._files import MAX_BYTES, read_unpacked
-from tg_mlc._numbers import NUMBER, parse_number
-from tg_mlc.inputs.notations import TRUTHS, Date, looks_like
+from tg_mlc._numbers import NUMBER, TRUTHS, parse_number
+from tg_mlc.inputs.notations import Date, looks_like
 from tg_mlc.inputs.schema import MAX_VALUES, instead
 
 logger = logging.getLogger(__name__)

@@ -10,13 +10,7 @@ from datetime import datetime, timedelta, timezone
 from functools import cache
 from typing import Any, ClassVar
 
-#: The words of pairs that mean 0 and 1; both have to occur in a column of inputs.
-TRUTHS = (
-    *(("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"), (".false.", ".true.")),
-    *(("absent", "present"), ("neg", "pos"), ("negative", "positive"), ("irrelevant", "relevant")),
-    *(("nein", "ja"), ("nee", "ja"), ("nej", "ja"), ("non", "oui"), ("no", "sí"), ("no", "si"), ("não", "sim")),
-    *(("нет", "да"), ("ні", "так"), ("否", "是"), ("いいえ", "はい")),
-)
+from tg_mlc._numbers import TRUTHS
 
 _SPACES = str.maketrans(dict.fromkeys("\u00a0\u2009\u202f", " ") | {"\u2212": "-", "\u2019": "'"})
 _MARKS = r"[0-9][0-9.,' ]*(?<=[0-9.])|\.[0-9]+"

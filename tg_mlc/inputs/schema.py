@@ -15,11 +15,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from tg_mlc._numbers import is_blank, is_missing, parse_number
+from tg_mlc._numbers import TRUTHS, is_blank, is_missing, parse_number
 from tg_mlc._options import check_choice
 from tg_mlc.inputs.notations import (
     PLAIN,
-    TRUTHS,
     AmbiguousError,
     Date,
     Duration,

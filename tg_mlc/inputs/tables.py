@@ -7,7 +7,6 @@ import codecs
 import csv
 import io
 import json
-import math
 import re
 import warnings
 import zipfile
@@ -27,8 +26,7 @@ from torch import Tensor
 from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded
 from tg_mlc._numbers import NUMBER, is_blank, is_missing
 from tg_mlc._optional import require
-from tg_mlc.data._label_values import DASHES, names_in, read_labels
-from tg_mlc.inputs.notations import TRUTHS
+from tg_mlc.data._label_values import DASHES, label_of, names_in, read_labels
 from tg_mlc.inputs.schema import Column, Hints, Role, Schema, clean, match_names, texts_of
 
 MARKS = (",", ";", "\t", "|")  #: that usually stand between cells
@@ -37,7 +35,6 @@ _NO_LABELS = ("none", "n/a", *DASHES)  # words for unknown labels that people wr
 _BLOCK = 2**12  # rows that are read at once
 _LONGEST = 2**31 - 1  # characters of a cell, for the module csv
 _WRITTEN = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # how lists begin
-_LABELS = {word: float(one) for words in TRUTHS for one, word in enumerate(words)}
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
 _BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # after those of 32 bits, which begin alike
 _NUMBERS = r"[0-9]{1,9}(?:\.0*)?(?:,[0-9]{1,9}(?:\.0*)?)*"
@@ -111,8 +108,7 @@ class Table:
         values = np.empty((len(self), len(columns)), dtype=np.float64)
         for target, column in enumerate(columns):
             cells = self.texts(column)
-            value = {cell: _label(cell) for cell in set(cells)}
-            value["-"] = math.nan
+            value = {cell: label_of(cell) for cell in set(cells)}
             converted = [value[cell] for cell in cells]
             if None in converted:
                 row = converted.index(None)
@@ -193,16 +189,6 @@ class Table:
                 f"{told} that labels are unknown. If they mean that there is no label, leave them blank", stacklevel=2
             )
         return [parse_names(cell, separator, partial(self.place, row, column)) for row, cell in enumerate(cells)]
-
-
-def _label(cell: str) -> float | None:
-    text = cell.strip().lower()
-    if is_blank(text):
-        return math.nan
-    with suppress(ValueError):
-        number = float(text)
-        return number if number in (0, 1) and "_" not in text else None
-    return _LABELS.get(text)
 
 
 def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> set[str] | None:

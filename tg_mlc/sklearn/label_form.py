@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from tg_mlc._numbers import as_list, is_missing
-from tg_mlc.data._label_values import are_names, numbers_as_names, read_labels
+from tg_mlc.data._label_values import are_names, names_in, numbers_as_names, read_labels
 from tg_mlc.metrics._inputs import FloatArray
 
 _SETS = (set, frozenset, list, tuple)
@@ -74,7 +74,8 @@ class LabelForm:
         named = self.form == "sets" or hasattr(y, "columns") or are_names(y)
         names = self.names if named else None
         if are_names(y):
-            others = sorted({str(name) for entry in y if isinstance(entry, _SETS) for name in entry} - {*self.names})
+            found = (names_in(entry, lambda: "'y'") for entry in y if isinstance(entry, _SETS))
+            others = sorted(set().union(*filter(None, found)) - {*self.names})
             if others and not unseen:
                 raise ValueError(f"Expected names of labels that training samples have (got others: {others[:5]})")
             names = [*self.names, *others]
