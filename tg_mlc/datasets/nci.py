@@ -41,13 +41,8 @@ class NCIFunctionalGroups(PublishedMolecules):
         dataset = NCIFunctionalGroups(root="data/nci")
         label_graph = tg_mlc.graphs.tree(dataset.label_parents, dataset.label_names)
 
-    Args:
-        root (str or Path): Folder to keep the graphs in.
-        transform, pre_transform, pre_filter, force_reload (optional), and further errors: As in
-            :class:`~tg_mlc.datasets.base.PublishedDataset`.
-
-    Raises:
-        FileNotFoundError: If the installed RDKit came without its data files.
+    Arguments and errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`, and a :class:`FileNotFoundError`
+    if the installed RDKit came without its data files.
     """
 
     @property

@@ -72,9 +72,6 @@ class Reuters21578(PublishedTable):
         max_size (int, optional): How many words to keep, the most frequent ones. (default: :obj:`None`, all)
         max_tokens (int, optional): How many words of a story to keep, from its beginning. (default: :obj:`None`, all)
         **options (optional), and further errors: As in :class:`~tg_mlc.datasets.base.PublishedDataset`.
-
-    Raises:
-        ValueError: If an option is out of range.
     """
 
     tokenizer = "letters"

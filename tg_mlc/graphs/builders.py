@@ -19,9 +19,6 @@ def fully_connected(labels: int | Sequence[str], self_loops: bool = True) -> Lab
     Args:
         labels (int or list of str): The number of labels, or their names.
         self_loops (bool, optional): If set to :obj:`False`, a label does not attend to itself. (default: :obj:`True`)
-
-    Raises:
-        ValueError: If :obj:`labels` is neither a number nor a list of unique names.
     """
     graph = edgeless(labels)
     index = torch.arange(graph.num_labels)
@@ -36,9 +33,6 @@ def edgeless(labels: int | Sequence[str]) -> LabelGraph:
 
     Args:
         labels (int or list of str): The number of labels, or their names.
-
-    Raises:
-        ValueError: If :obj:`labels` is neither a number nor a list of unique names.
     """
     is_number = isinstance(labels, int) and not isinstance(labels, bool) and labels >= 0
     if not is_number and (isinstance(labels, int | str) or not isinstance(labels, Sequence)):

@@ -295,9 +295,6 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
     def permute(self, perm: Tensor | Sequence[int]) -> LabelGraph:
         """Returns the same graph with its labels in another order: new label :obj:`i` is old label :obj:`perm[i]`,
         as in :obj:`y[:, perm]`.
-
-        Raises:
-            ValueError: If :obj:`perm` does not hold each label once.
         """
         index = torch.as_tensor(perm)
         index = index if index.numel() else index.long()  # an empty list comes as floats
@@ -328,9 +325,6 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
         Shapes:
             - **output:** the old label at every new place :math:`(L)`
-
-        Raises:
-            ValueError: If :obj:`method` is unknown.
         """
         check_choice("method", method, get_args(Order))
         directed = csr_array(to_scipy_sparse_matrix(self.edge_index.cpu(), num_nodes=self.num_labels))
@@ -343,11 +337,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return torch.tensor(list(forest), dtype=torch.long)
 
     def validate(self, raise_on_error: bool = True) -> bool:
-        """Tells whether the graph is still as the constructor made it: in range, unique, sorted by target, named.
-
-        Raises:
-            TypeError, ValueError: If it is not, and :obj:`raise_on_error` is :obj:`True`.
-        """
+        """Tells whether the graph is still as the constructor made it: in range, unique, sorted by target, named."""
         try:
             super().validate(raise_on_error=True)
             rebuilt = self._with_edges(self.edge_index, self.edge_weight)
@@ -360,11 +350,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return True
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the graph to a :obj:`safetensors` file: its tensors, and the rest as JSON in the file's header.
-
-        Raises:
-            ValueError: If the graph holds anything but tensors and plain data.
-        """
+        """Writes the graph, of tensors and plain data, to a :obj:`safetensors` file with the latter in its header."""
         attributes = {**self.to_dict(), "num_nodes": self.num_labels}
         tensors = {key: value.contiguous() for key, value in attributes.items() if isinstance(value, Tensor)}
         rest = {key: value for key, value in attributes.items() if key not in tensors}
@@ -378,11 +364,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LabelGraph:
-        """Reads a graph that :meth:`save` wrote.
-
-        Raises:
-            ValueError: If the file holds something else.
-        """
+        """Reads a graph that :meth:`save` wrote."""
         expected = f"'{path}' to be a safetensors file that LabelGraph.save wrote"
         if Path(path).is_dir():
             raise ValueError(f"Expected {expected} (got a folder)")

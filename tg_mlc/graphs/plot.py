@@ -59,10 +59,6 @@ def plot_label_graph(
 
     Returns:
         The :class:`matplotlib.axes.Axes`, whose :obj:`figure` can be saved, or shown in a notebook.
-
-    Raises:
-        ImportError: If :mod:`matplotlib` is not installed.
-        ValueError: If :obj:`style` or the file type is unknown.
     """
     check_choice("style", style, get_args(Style))
     between = graph.remove_self_loops()
@@ -116,10 +112,6 @@ def plot_comparison(
 
     Returns:
         The :class:`matplotlib.figure.Figure`.
-
-    Raises:
-        ImportError: If :mod:`matplotlib` is not installed.
-        ValueError: If the labels differ, or :obj:`order` or the file type is unknown.
     """
     check_same_labels(a, b)
     check_choice("order", order, get_args(RowOrder))

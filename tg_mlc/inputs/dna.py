@@ -68,11 +68,7 @@ def kmer_numbers(letters: np.ndarray) -> np.ndarray:
 
 
 class DNA(InputKind):
-    """DNA in letters as samples of their codes, as of :class:`~tg_mlc.data.DNADataset`.
-
-    Raises:
-        ValueError: On use, if a letter is none of DNA.
-    """
+    """DNA in letters as samples of their codes, as of :class:`~tg_mlc.data.DNADataset`."""
 
     forms = {"dna": Form("sequence")}
     option = settings = role = "dna"

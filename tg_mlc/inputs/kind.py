@@ -142,11 +142,7 @@ class InputKind(Preprocessor):
 
     @classmethod
     def listed(cls, X: Any, form: str) -> list[Any]:
-        """Raw inputs one by one, for estimators, of kinds that are not rows of a matrix.
-
-        Raises:
-            ValueError: If they are none.
-        """
+        """Raw inputs one by one, for estimators, of kinds that are not rows of a matrix."""
         texts = as_texts(X)
         if texts is None:
             raise ValueError(f"Expected a list or column of strings for inputs '{form}' (got {X!r:.60})")
@@ -233,7 +229,10 @@ class InputKind(Preprocessor):
         """Samples of raw inputs, without known labels; samples as they are."""
         if isinstance(raw, MultiLabelDataset):
             return raw
-        check_container(raw)
+        is_text = isinstance(raw, (str, bytes))  # which has a message of its own
+        if not is_text and (num_rows(raw) is None or (isinstance(raw, Tensor) and raw.is_meta)):
+            expected = "raw inputs in a list, a column, a matrix or a data frame, with one for each sample"
+            raise ValueError(f"Expected {expected} (got {str(raw)[:40]!r} of {type(raw).__name__})")
         raw = self._column(raw)
         if isinstance(raw, (str, bytes)):
             raise ValueError(f"Expected a list of raw inputs (got the string {raw[:40]!r}); pass one input as [input]")
@@ -273,10 +272,8 @@ class InputKind(Preprocessor):
         """The only column of a data frame; anything else but a data frame as it is."""
         columns = list(getattr(raw, "columns", ()))
         if len(columns) > 1:
-            raise ValueError(
-                f"Expected a list or one column of raw inputs (got a data frame of the columns {columns[:5]}); choose "
-                f"one, as in frame[{columns[0]!r}]"
-            )
+            got, hint = f"a data frame of the columns {columns[:5]}", f"choose one, as in frame[{columns[0]!r}]"
+            raise ValueError(f"Expected a list or one column of raw inputs (got {got}); {hint}")
         return raw[columns[0]] if columns else raw
 
     def _unknown(self, num_samples: int) -> np.ndarray:
@@ -338,16 +335,6 @@ def as_texts(X: Any) -> list[Any] | None:
         for value in values
     )
     return values if all(are_texts) else None
-
-
-def check_container(raw: Any) -> None:
-    """Refuses raw inputs that hold no rows, such as a number or what can be read once only."""
-    is_text = isinstance(raw, (str, bytes))  # which has a message of its own
-    if not is_text and (num_rows(raw) is None or (isinstance(raw, Tensor) and raw.is_meta)):
-        raise ValueError(
-            f"Expected raw inputs in a list, a column, a matrix or a data frame, with one for each sample (got "
-            f"{str(raw)[:40]!r} of {type(raw).__name__})"
-        )
 
 
 def check_is_list(raw: Any) -> None:

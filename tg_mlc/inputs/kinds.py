@@ -131,9 +131,6 @@ def input_encoder(
             analysis of training documents (see :meth:`.BagEncoder.start_from_documents`). (default: :obj:`False`)
         given_labels (bool, optional): If set to :obj:`True`, labels that are given become components (see
             :class:`~tg_mlc.nn.encoders.GivenComponents`). (default: :obj:`False`)
-
-    Raises:
-        ValueError: If the samples are of no kind that has an encoder.
     """
     from tg_mlc.nn.encoders import BagEncoder, GivenComponents
 

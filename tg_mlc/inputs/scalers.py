@@ -77,9 +77,6 @@ class QuantileScaler(nn.Module):
     Shapes:
         - **input:** vectors :math:`(B, F)`
         - **output:** :math:`(B, F)`
-
-    Raises:
-        ValueError: If it is used before it is fitted, or the vectors are of another size.
     """
 
     quantiles: Tensor

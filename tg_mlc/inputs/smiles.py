@@ -159,10 +159,6 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
     Shapes:
         - **output:** descriptors :math:`(1, F)`, with as many :math:`F` as the installed RDKit has,
           :attr:`num_descriptors`
-
-    Raises:
-        ValueError: On use, if the molecule's SMILES is invalid.
-        ImportError: On use, if RDKit is not installed (extra ``molecules``).
     """
 
     @property

@@ -57,9 +57,6 @@ class TfIdf(Preprocessor):
         Args:
             words (scipy.sparse matrix or numpy.ndarray): How often each word occurs in each training document, or its
                 weight, :math:`(N, V)`.
-
-        Raises:
-            ValueError: If there is no document.
         """
         words = sp.csr_matrix(words)
         if not words.shape[0]:

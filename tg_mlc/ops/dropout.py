@@ -27,9 +27,6 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     Shapes:
         - **input:** :math:`(*)`
         - **output:** :math:`(*)`, the shape of the input
-
-    Raises:
-        ValueError: If :obj:`p` does not lie in [0, 1].
     """
     check_share("p", p)
     if not training or p == 0.0:

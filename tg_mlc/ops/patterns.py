@@ -260,10 +260,8 @@ class Blocks(Pattern):
             check_ptr("query_ptr", query_ptr, num_queries, max_queries)
             check_ptr("key_ptr", key_ptr, num_keys, max_keys)
             if query_ptr.numel() != key_ptr.numel():
-                raise ValueError(
-                    f"Expected 'query_ptr' and 'key_ptr' to describe the same number of samples "
-                    f"(got {query_ptr.numel() - 1} and {key_ptr.numel() - 1})"
-                )
+                got = f"{query_ptr.numel() - 1} and {key_ptr.numel() - 1}"
+                raise ValueError(f"Expected 'query_ptr' and 'key_ptr' of the same number of samples (got {got})")
         self.query_ptr = query_ptr
         self.key_ptr = key_ptr
         self.num_samples = query_ptr.numel() - 1
@@ -353,10 +351,8 @@ class Shared(Pattern):
                 raise ValueError("Expected 'num_nodes' beside an 'edge_index' (got None)")
             graph = Edges(graph, num_nodes, num_nodes)
         if graph.num_queries != graph.num_keys or num_nodes not in (None, graph.num_keys):
-            raise ValueError(
-                f"Expected 'graph' to be a graph among 'num_nodes' nodes "
-                f"(got {graph.num_queries} queries, {graph.num_keys} keys and num_nodes={num_nodes})"
-            )
+            got = f"{graph.num_queries} queries, {graph.num_keys} keys and num_nodes={num_nodes}"
+            raise ValueError(f"Expected 'graph' to be a graph among 'num_nodes' nodes (got {got})")
         if not torch.compiler.is_compiling() and num_samples < 0:
             raise ValueError(f"Expected 'num_samples' to be at least 0 (got {num_samples})")
         self.graph = graph
@@ -462,10 +458,8 @@ def check_edge_index(edge_index: Tensor, num_sources: int, num_targets: int) -> 
         raise ValueError(f"Expected 'edge_index' of shape [2, num_edges] (got {list(edge_index.shape)})")
     for name, index, size in (("source", edge_index[0], num_sources), ("target", edge_index[1], num_targets)):
         if index.numel() > 0 and (int(index.min()) < 0 or int(index.max()) >= size):
-            raise ValueError(
-                f"Expected the {name} indices of 'edge_index' to lie in [0, {size}) "
-                f"(got values from {int(index.min())} to {int(index.max())})"
-            )
+            got = f"values from {int(index.min())} to {int(index.max())}"
+            raise ValueError(f"Expected the {name} indices of 'edge_index' to lie in [0, {size}) (got {got})")
 
 
 def check_ptr(name: str, ptr: Tensor, total: int | None, max_size: int | None) -> None:

@@ -43,10 +43,6 @@ class GAML(nn.Module):
     Shapes:
         - **input:** a batch of :math:`B` samples
         - **output:** logits :math:`(B, L)`
-
-    Raises:
-        TypeError: If an option is unknown.
-        ValueError: If a number is less than one, or the blocks refuse a size or an option.
     """
 
     def __init__(

@@ -112,9 +112,6 @@ class LabelSequenceObjective(Objective):
             :func:`~tg_mlc.papers.decoders.beam_search`). (default: :obj:`0.0`)
         max_given (float, optional): The largest share of labels that are given in training, as of
             :class:`~tg_mlc.training.Objective`. (default: :obj:`0.0`)
-
-    Raises:
-        ValueError: If an option is out of range.
     """
 
     label_smoothing: float = 0.0

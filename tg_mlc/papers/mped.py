@@ -48,9 +48,6 @@ def mped(
             in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`False`)
         **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder` and of
             :class:`~tg_mlc.models.LaMP`, whose :obj:`dropout` is :obj:`0.2` by default, as in the paper.
-
-    Raises:
-        ValueError: If there is no encoder for samples of this kind.
     """
     steps: dict[str, Any] = {"num_feature_layers": encoder_steps, "num_steps": decoder_steps}
     source, target = label_graph.edge_index

@@ -89,9 +89,6 @@ class SPEN(nn.Module):
     Shapes:
         - **input:** a batch of :math:`B` samples
         - **output:** logits :math:`(B, L)`
-
-    Raises:
-        ValueError: If a number is less than one, or the blocks refuse a size or an option.
     """
 
     def __init__(
@@ -236,9 +233,6 @@ class InferenceNetworkObjective(SigmoidScores, Objective):
         local_weight (float, optional): Weight of the cross-entropies. (default: :obj:`1.0`)
         entropy_weight (float, optional): Weight of the entropy of what the networks say. (default: :obj:`1.0`, that of
             :class:`~tg_mlc.papers.SPEN`)
-
-    Raises:
-        ValueError: If an option is out of range.
     """
 
     local_weight: float = 1.0

@@ -156,10 +156,6 @@ class LANET(nn.Module):
     Shapes:
         - **input:** a batch of :math:`B` windows
         - **output:** logits :math:`(B, L)`
-
-    Raises:
-        TypeError: If an option is unknown.
-        ValueError: If a size or an option is out of range.
     """
 
     def __init__(

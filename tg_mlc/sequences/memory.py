@@ -120,9 +120,6 @@ class PersonalMemory(nn.Module):
         - **profiles:** :math:`(N, L)`
         - **input:** a batch of :math:`B` histories
         - **output:** views :math:`(B, L, C)` and logits :math:`(B, L)`
-
-    Raises:
-        ValueError: If a size is less than 1.
     """
 
     frequency: Tensor

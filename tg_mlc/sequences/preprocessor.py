@@ -33,9 +33,6 @@ class EventPreprocessor(Preprocessor):
     Args:
         window_size (int, optional): The number of events in a window; :obj:`None` for all. (default: :obj:`3`)
         num_bins (int, optional): The number of quantile bins of amounts; fewer where these repeat. (default: :obj:`10`)
-
-    Raises:
-        ValueError: If an option is not a whole number of at least 1.
     """
 
     def __init__(self, window_size: int | None = 3, num_bins: int = 10) -> None:

@@ -118,10 +118,6 @@ def explain_choice(query: Tensor, key: Tensor, value: Tensor, pattern: Pattern, 
 
     The arguments, their shapes and the errors are those of :func:`graph_attention`. A layer says what its last call
     took by :meth:`AttentionConv.explain_choice() <tg_mlc.nn.AttentionConv.explain_choice>`.
-
-    Raises:
-        TypeError: If the tensors are of types that :func:`graph_attention` refuses.
-        ValueError: If their sizes disagree, or no backend that was set takes the call.
     """
     backend, reason = registry.choose(_validated(query, key, value, pattern, **options).shape)
     return f"{backend.name}: {pattern} {reason}"
@@ -145,15 +141,10 @@ def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
     Shapes:
         - **weights:** :math:`(*, H)`, with the sizes :obj:`pattern.weights_size` in front
         - **output:** :math:`(B, H, L, S)` for at most :math:`L` queries and :math:`S` keys in a sample
-
-    Raises:
-        ValueError: If the sizes of the weights are not those of the pattern.
     """
     if weights.shape[:-1] != pattern.weights_size:
-        raise ValueError(
-            f"Expected 'weights' of shape [{', '.join(map(str, pattern.weights_size))}, heads] for {pattern} "
-            f"(got {list(weights.shape)})"
-        )
+        expected = f"'weights' of shape [{', '.join(map(str, pattern.weights_size))}, heads] for {pattern}"
+        raise ValueError(f"Expected {expected} (got {list(weights.shape)})")
     if isinstance(pattern, Blocks):
         query_ptr, key_ptr = pattern.query_ptr, pattern.key_ptr
     else:
@@ -179,20 +170,17 @@ def _validated(
     return_weights: bool = False,
 ) -> AttentionCall:
     if not torch.is_floating_point(query) or not query.dtype == key.dtype == value.dtype:
-        raise TypeError(
-            f"Expected 'query', 'key' and 'value' to share a floating point type "
-            f"(got {query.dtype}, {key.dtype} and {value.dtype})"
-        )
+        got = f"{query.dtype}, {key.dtype} and {value.dtype}"
+        raise TypeError(f"Expected 'query', 'key' and 'value' to share a floating point type (got {got})")
     sizes = {"query": pattern.num_queries, "key": pattern.num_keys, "value": pattern.num_keys}
     for (name, size), tensor in zip(sizes.items(), (query, key, value), strict=True):
         if tensor.dim() != 3 or tensor.size(0) != size:
             expected = f"'{name}' of shape [{size}, heads, channels] for {pattern}"
             raise ValueError(f"Expected {expected} (got {list(tensor.shape)})")
     if query.shape[1:] != key.shape[1:] or query.size(1) != value.size(1):
-        raise ValueError(
-            f"Expected 'query', 'key' and 'value' to agree in heads, and 'query' and 'key' in channels "
-            f"(got {list(query.shape)}, {list(key.shape)} and {list(value.shape)})"
-        )
+        got = f"{list(query.shape)}, {list(key.shape)} and {list(value.shape)}"
+        expected = "'query', 'key' and 'value' to agree in heads, and 'query' and 'key' in channels"
+        raise ValueError(f"Expected {expected} (got {got})")
     check_share("dropout_p", dropout_p)
     if isinstance(scale, Tensor):  # kernels take a number, and would give it no gradient
         raise TypeError("Expected 'scale' to be a number (got a tensor); pass 'query * scale' and 'scale=1.0' instead")
@@ -207,14 +195,10 @@ def _expanded_bias(edge_bias: Tensor, pattern: Pattern, query: Tensor) -> Tensor
     if edge_bias.dtype == torch.bool:
         edge_bias = query.new_zeros(edge_bias.shape).masked_fill(~edge_bias, -math.inf)
     if not torch.is_floating_point(edge_bias):
-        raise TypeError(
-            f"Expected 'edge_bias' to be Boolean or of a floating point type (got {edge_bias.dtype}); "
-            f"cast a mask with '.bool()', numbers with '.float()'"
-        )
+        expected, hint = "Boolean or of a floating point type", "cast a mask with '.bool()', numbers with '.float()'"
+        raise TypeError(f"Expected 'edge_bias' to be {expected} (got {edge_bias.dtype}); {hint}")
     bias = edge_bias.unsqueeze(-1) if edge_bias.dim() == 1 else edge_bias
     if bias.dim() != 2 or bias.size(0) != pattern.bias_size or bias.size(1) not in (1, heads):
-        raise ValueError(
-            f"Expected 'edge_bias' of shape [{pattern.bias_size}] or [{pattern.bias_size}, {heads}] "
-            f"for {pattern} (got {list(edge_bias.shape)})"
-        )
+        expected = f"'edge_bias' of shape [{pattern.bias_size}] or [{pattern.bias_size}, {heads}] for {pattern}"
+        raise ValueError(f"Expected {expected} (got {list(edge_bias.shape)})")
     return bias.expand(-1, heads)

@@ -37,9 +37,6 @@ class set_backend:  # noqa: N801 (reads as the function that it also is)
 
     Args:
         *names (str): The backends to take, or ``"auto"`` for the choice by measured crossovers.
-
-    Raises:
-        ValueError: If a name is unknown.
     """
 
     def __init__(self, *names: str) -> None:

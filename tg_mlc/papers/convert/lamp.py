@@ -190,11 +190,9 @@ def _resolve_heads(state: State, heads: int | None, label_heads: int | None) -> 
     rows = state[f"{AMONG}.w_qs.weight"].size(0)
     found, rest = divmod(rows, queries // heads)
     if rest != 0 or label_heads not in (None, found):
-        raise ValueError(
-            f"Expected 'heads' and 'heads2' to split the rows of '{CROSS}.w_qs.weight' and '{AMONG}.w_qs.weight' "
-            f"into heads of one size (got {queries // heads} for the first, {rows} rows and heads2={label_heads} for "
-            f"the second)"
-        )
+        of = f"the rows of '{CROSS}.w_qs.weight' and '{AMONG}.w_qs.weight' into heads of one size"
+        got = f"{queries // heads} for the first, {rows} rows and heads2={label_heads} for the second"
+        raise ValueError(f"Expected 'heads' and 'heads2' to split {of} (got {got})")
     return heads, found
 
 

@@ -46,9 +46,6 @@ class AttentionDecoder(nn.Module):
     Shapes:
         - **input:** component states :math:`(N, d)`, pointers :math:`(B + 1)`, symbols :math:`(B, n)`
         - **output:** logits of what follows each symbol, :math:`(B, n, L + 1)`, the stop symbol's last
-
-    Raises:
-        ValueError: If a number is less than 1, or the blocks refuse a size or an option.
     """
 
     def __init__(

@@ -99,9 +99,6 @@ def beam_search(
     Shapes:
         - **input:** component states :math:`(N, d)`, pointers :math:`(B + 1)`
         - **output:** :class:`Hypotheses` of :math:`B` samples
-
-    Raises:
-        ValueError: If an option is out of range.
     """
     check_count("beam_size", beam_size)
     check_number("length_penalty", length_penalty)

@@ -48,9 +48,6 @@ class RecurrentDecoder(nn.Module):
     Shapes:
         - **input:** component states :math:`(N, d)`, pointers :math:`(B + 1)`, symbols :math:`(B, n)`
         - **output:** logits of what follows each symbol, :math:`(B, n, L + 1)`, the stop symbol's last
-
-    Raises:
-        ValueError: If a number is less than 1, or :obj:`dropout` is not in :math:`[0, 1]`.
     """
 
     def __init__(self, channels: int, num_labels: int, num_layers: int = 1, *, dropout: float = 0.0) -> None:

@@ -80,9 +80,6 @@ class C2AEObjective(Objective):
     Args:
         alpha (float, optional): The weight :math:`\alpha`, which the paper validates. (default: :obj:`1.0`)
         penalty (float, optional): The weight :math:`\lambda`, that of the paper. (default: :obj:`0.5`)
-
-    Raises:
-        ValueError: If a weight is negative.
     """
 
     alpha: float = 1.0

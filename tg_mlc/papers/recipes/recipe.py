@@ -149,9 +149,6 @@ class Recipe:
             name (str): :obj:`"edgeless"`, :obj:`"complete"`, or one of :attr:`graphs`.
             dataset (MultiLabelDataset): The data set, as :meth:`prepare` returns it.
             split (Split): Its parts.
-
-        Raises:
-            ValueError: If the data set has no such graph.
         """
         always = {"edgeless": edgeless, "complete": fully_connected}
         if name in always:
@@ -188,9 +185,6 @@ class Recipe:
                 the recipe. (default: :obj:`None`)
             config (dict, optional): What else to store in checkpoints. (default: :obj:`None`)
             **fit_options (optional): Arguments of :func:`~tg_mlc.training.fit` that differ from the recipe.
-
-        Raises:
-            ValueError: If the data set has not been through :meth:`prepare`.
         """
         if self.data.preprocess and dataset.preprocessor is None:
             raise ValueError(f"Expected a data set that 'recipe.prepare' returns (got {dataset}); call it first")
