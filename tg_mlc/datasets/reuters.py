@@ -57,14 +57,11 @@ class Reuters21578(PublishedTable):
     copyright is with Reuters Ltd.
 
     A sample is the words of a title and a body in order: all runs of letters in lower case
-    (:func:`tg_mlc.inputs.vocabulary.tokenize`). The vocabulary is that of the published training stories, which
-    :meth:`official_split` divides into training and validation; word 0, ``"<unk>"``, stands for all others. (The
-    paper counts 23,662 words in its 6,993 training stories; by our count, 6,993 of the 7,770 have about 23,700.)
-    Samples are in the order of the collection. Texts without a title and a body are taken whole. Two stories have a
-    topic twice, which counts once (counted twice, a story has 1.236 labels).
-
-    The raw files come from ``root/raw``, from ``reuters21578/raw`` in the folder that the environment variable
-    :obj:`TG_MLC_DATA` names, or from the collection's archive. Their SHA-256 is checked in each case.
+    (:func:`tg_mlc.inputs.vocabulary.tokenize`); texts without these are taken whole. The vocabulary is that of the
+    published training stories, which :meth:`official_split` divides into training and validation; word 0, ``"<unk>"``,
+    stands for all others. (The paper counts 23,662 words in its 6,993 training stories; by our count, 6,993 of the
+    7,770 have about 23,700.) Two stories have a topic twice, which counts once (counted twice, a story has 1.236
+    labels). The folder of files in :obj:`TG_MLC_DATA` is ``reuters21578/raw``.
 
     Args:
         root (str or Path): Folder to keep the data set in.

@@ -47,20 +47,10 @@ def string_ppi(
     warning and in the graph's attribute :obj:`unmatched`, which :meth:`~tg_mlc.graphs.LabelGraph.save` keeps; their
     labels stay, without interactions.
 
-    .. code-block:: python
-
-        graph = string_ppi(
-            "9606.protein.links.v12.0.txt.gz",
-            {"K562|CTCF": "CTCF", "K562|p300": "EP300"},
-            aliases="9606.protein.info.v12.0.txt.gz",
-        )
-
     Args:
         links (str or Path): STRING's file of links (:obj:`protein1 protein2 combined_score`), or any table of two names
             and perhaps a score, between tabs, commas, semicolons, :obj:`|` or spaces, also as :obj:`.gz`, :obj:`.xz` or
-            :obj:`.bz2`. Columns go by their names if the first line has :obj:`protein1` and :obj:`protein2`, or two
-            others that differ in 1 and 2, or A and B; else the first two hold the names. It is read line by line, and
-            only links among :obj:`proteins` are kept.
+            :obj:`.bz2`. :doc:`The page on label graphs </label_graphs>` says which columns are taken.
         proteins (list of str or dict): The protein or gene of every label, :obj:`None` where there is none or it is
             not known; or a dictionary from the names of labels. Upper and lower case, and the number of the organism
             in front of a STRING identifier, do not matter. Several labels may share a protein, *e.g.* one for each

@@ -162,25 +162,13 @@ def _top(hierarchy: nx.DiGraph[Node], labels: Sequence[Node], root: Node | None)
 def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto", names: bool = False) -> Parentage:
     r"""Reads pairs :obj:`(child, parent)` from a file, for :func:`tg_mlc.graphs.tree`.
 
-    ============== ==================================================================================================
-    form           what a line holds
-    ============== ==================================================================================================
-    ``"rcv1"``     ``parent: C15  child: C151  child-description: ...``, as in :obj:`rcv1.topics.hier.orig` of the
-                   `"RCV1: A New Benchmark Collection for Text Categorization Research"
-                   <https://jmlr.org/papers/v5/lewis04a.html>`_ paper
-    ``"obo"``      a property of a term, as in the `Gene Ontology <https://geneontology.org>`_'s :obj:`go-basic.obo`;
-                   :obj:`is_a` and :obj:`part_of` lead to parents, obsolete terms and other relations are left out
-    ``"taxonomy"`` the parent, then all its children, between tabs
-    ``"pairs"``    a child and its parent, between tabs, :obj:`,`, :obj:`;` or :obj:`|`, in double quotes where a name
-                   has one of these; or a child, :obj:`is_a` or :obj:`part_of`, and its parent
-    ``"auto"``     by the first line: that of an OBO file, or :obj:`parent:`, begins the first two forms; names of
-                   columns, a relation such as :obj:`is_a`, or another delimiter than a tab the last; anything else is
-                   a taxonomy
-    ============== ==================================================================================================
-
-    A first line that names the columns :obj:`child` and :obj:`parent`, or, *e.g.*, :obj:`child_id` and
-    :obj:`parentName`, may put them in any order among others, and any form between delimiters may have one. Lines that
-    begin with :obj:`#` are comments.
+    A line of the form ``"rcv1"`` holds ``parent: C15  child: C151  child-description: ...``, as in RCV1's
+    :obj:`rcv1.topics.hier.orig`; of ``"obo"``, a property of a term, as in the `Gene Ontology
+    <https://geneontology.org>`_'s :obj:`go-basic.obo`; of ``"taxonomy"``, the parent, then all its children, between
+    tabs; and of ``"pairs"``, a child and its parent, or a child, a relation, and its parent. ``"auto"`` goes by the
+    first line: that of an OBO file, or :obj:`parent:`, begins the first two forms; names of columns, a relation such as
+    :obj:`is_a`, or another delimiter than a tab the last; anything else is a taxonomy. :doc:`The page on label graphs
+    </label_graphs>` has a table of what is read.
 
     Args:
         path_or_text (str or Path): The file, also as :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`; or its text, if it has
