@@ -128,11 +128,6 @@ PARTS = ("train", "val", "test")
 class Split:
     """The indices of training, validation and test samples, sorted and disjoint.
 
-    .. code-block:: python
-
-        split = random_split(len(dataset), seed=0)
-        train_dataset = dataset[split.train]
-
     Args:
         train, val, test (torch.Tensor): Indices of the samples of each part, ``long``.
         name (str): How the split was made.

@@ -21,10 +21,6 @@ class BlogCatalog(PublishedDataset):
     """The friendships of bloggers with the categories of their blogs, from the `"Relational Learning via Latent Social
     Dimensions" <https://doi.org/10.1145/1557019.1557109>`_ paper.
 
-    .. code-block:: python
-
-        data = BlogCatalog(root="data/blogcatalog")[0]  # data.edge_index, data.y [10312, 39], no data.x
-
     Every node of the one graph has labels of its own, and there are no node features. Arguments and errors are those of
     :class:`~tg_mlc.datasets.base.PublishedDataset`; the one graph is never filtered out.
     """

@@ -31,10 +31,6 @@ class DatasetCard:
     the `"Addressing Imbalance in Multilabel Classification: Measures and Random Resampling Algorithms"
     <https://doi.org/10.1016/j.neucom.2014.08.091>`_ paper; labels without positives are left out of its mean and
     maximum.
-
-    .. code-block:: python
-
-        print(DatasetCard.of(dataset))
     """
 
     name: str  #: its name on the command line

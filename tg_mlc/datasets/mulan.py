@@ -25,12 +25,6 @@ class MulanDataset(PublishedTable):
     """Multi-label tables in the format of the `"Mulan: A Java Library for Multi-Label Learning"
     <https://jmlr.org/papers/v12/tsoumakas11a.html>`_ paper, in its authors' training and test parts.
 
-    .. code-block:: python
-
-        dataset = MulanDataset(root="data/mulan", name="Bibtex")
-        split = dataset.official_split()  # 10% of the training part validate
-        label_graph = tg_mlc.graphs.co_occurrence(dataset, split=split)
-
     There are Bibtex, Delicious, Bookmarks, Yeast, Genbase, Scene, Corel5k, NUS-WIDE, Mediamill, Emotions, and
     rcv1subset1 to rcv1subset5. The last five and Bookmarks have no split. :doc:`The page on data sets </datasets>`
     describes each, and says which files have to be placed by hand, in ``root/<name>/raw`` or in the folder that the

@@ -33,11 +33,6 @@ def learned(
     The graph holds at most the edges along which the model sends messages; to learn which of all pairs matter, train
     the model on a :func:`~tg_mlc.graphs.fully_connected` graph.
 
-    .. code-block:: python
-
-        graph = learned(model, data_module.val_dataloader(), top_k=10)
-        print(compare(graph, prior))
-
     Args:
         model (torch.nn.Module): A trained model whose :obj:`forward(batch, return_attention_weights=True)` returns
             something with :obj:`attention`: a :class:`~tg_mlc.nn.label.StepAttention` for each step, as

@@ -68,11 +68,6 @@ def from_arff(
 ) -> ArrayDataset:
     """Makes a data set in memory from ARFF files.
 
-    .. code-block:: python
-
-        dataset = from_arff("enron-train.arff", "enron-test.arff", labels="enron.xml")
-        dataset = from_arff("meka.arff")  # @relation 'meka: -C 6'
-
     Args:
         train (str or Path): All samples, or the training samples; may be compressed (.gz, .bz2, .xz).
         test (str or Path, optional): The test samples, those of the official split. (default: :obj:`None`)

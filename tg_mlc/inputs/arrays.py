@@ -33,11 +33,6 @@ def from_arrays(
 ) -> ArrayDataset:
     """Makes a data set of inputs and labels in memory.
 
-    .. code-block:: python
-
-        dataset = from_arrays([["red", "apple"], ["green", "pear"]], [{"fruit", "red"}, {"fruit"}])
-        new = from_arrays([["red", "pear"]], like=dataset)
-
     Args:
         X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse, pandas or polars) with one row per
             sample, a list (or column of a data frame) of matrices with one row for each vector of a sample, as a

@@ -46,10 +46,6 @@ class DNADataset(MultiLabelDataset):
     A sample has the codes of its letters as ``x`` of shape ``[n]`` in uint8: 0 to 3 for A, C, G and T and 4 for one
     that is not known; :class:`~tg_mlc.nn.encoders.DNAEncoder` takes them. Given a test file, the two files are the
     parts of :meth:`official_split`.
-
-    .. code-block:: python
-
-        dataset = DNADataset.from_fasta("peaks.fa.gz", "peaks.tsv", test="held_out.fa.gz")
     """
 
     def __init__(
@@ -155,14 +151,6 @@ class DNADataset(MultiLabelDataset):
 
         Only that one label of a sequence is known, the others are NaN. Sequences that occur in several files, or
         several times in one, are kept apart.
-
-        .. code-block:: python
-
-            factors = ["CTCF", "EP300", "JUND", "RAD21", "SIN3A"]
-            dataset = DNADataset.from_files(
-                {name: f"{name}.train.fasta.xz" for name in factors},
-                test={name: f"{name}.test.fasta.xz" for name in factors},
-            )
 
         Args:
             files (dict[str, str or Path]): The file of each label.

@@ -119,11 +119,6 @@ def from_events(
     paper, rows of one entity and time are one event, in which the amounts of a label are summed. The paper drops
     entities of fewer than seven events: :meth:`EventSequences.with_at_least`.
 
-    .. code-block:: python
-
-        from_events("baskets.csv", entity="customer", time="date", label="item", time_format="%d-%m-%Y")
-        from_events("demand.csv", entity="store", time=("year", "month"), label="category", amount="sold")
-
     Args:
         table (DataFrame, str or Path): The table, of pandas or polars, or its file: ``.parquet``, or else CSV,
             plain or compressed, as in :func:`from_csv`.

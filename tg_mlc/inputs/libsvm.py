@@ -38,10 +38,6 @@ def from_libsvm(
 ) -> ArrayDataset:
     """Makes a data set in memory from files with a line ``label,label index:value index:value`` for each sample.
 
-    .. code-block:: python
-
-        dataset = from_libsvm("eurlex_train.txt", "eurlex_test.txt")
-
     Labels and inputs are named by their numbers. A first line of three numbers, of samples, inputs and labels, as in
     the Extreme Classification repository, tells how many there are; else those that occur are the labels.
 

@@ -129,11 +129,6 @@ class MoleculeDataset(LabeledMolecules):
 
     Atoms and bonds have the features of :func:`torch_geometric.utils.from_smiles`, and each sample keeps its
     ``smiles``.
-
-    .. code-block:: python
-
-        dataset = MoleculeDataset.from_csv("tox21.csv", smiles_column="smiles", label_columns=["NR-AR", "SR-p53"])
-        print(dataset.report)
     """
 
     def __init__(self, samples: Samples, transform: Callable[[Data], Data] | None = None) -> None:

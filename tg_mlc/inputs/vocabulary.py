@@ -58,10 +58,6 @@ def build_vocabulary(documents: Iterable[Sequence[str]], min_count: int = 1, max
     first :obj:`"<unk>"`, which stands for all others, then the most frequent ones, and words of one frequency in the
     order of the alphabet.
 
-    .. code-block:: python
-
-        words = build_vocabulary(training_documents, min_count=2)
-
     Args:
         documents (iterable of list of str): The words of each *training* document. Only counts stay in memory.
         min_count (int, optional): How often a word must occur in all. (default: :obj:`1`)

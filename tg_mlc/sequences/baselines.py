@@ -18,13 +18,7 @@ from tg_mlc.sequences.dataset import NextSetDataset, Targets, ranges
 
 
 class NextSetBaseline(ABC):
-    """A predictor of the labels of target events.
-
-    .. code-block:: python
-
-        baseline = PersonalFrequency(decay=0.95).fit(dataset, split.train)
-        scores = baseline.predict_proba(dataset, split.test)
-    """
+    """A predictor of the labels of target events."""
 
     #: The share of training targets that have each label, after :meth:`fit`.
     frequency: np.ndarray

@@ -23,13 +23,6 @@ class EventPreprocessor(Preprocessor):
     windows and of targets, as no model can tell them apart; :meth:`left_out` counts them. Entities without training
     events share one index.
 
-    .. code-block:: python
-
-        events = from_events("baskets.csv", entity="customer", time="date", label="item").with_at_least(7)
-        split = time_split(events)
-        dataset = EventPreprocessor(window_size=3).fit_transform(events, split)
-        batch = dataset.batch(split.train[:32])
-
     Args:
         window_size (int, optional): The number of events in a window; :obj:`None` for all. (default: :obj:`3`)
         num_bins (int, optional): The number of quantile bins of amounts; fewer where these repeat. (default: :obj:`10`)

@@ -78,11 +78,6 @@ class LaMPClassifier(SavedEstimator):
     """Label message passing from the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, as an estimator of scikit-learn.
 
-    .. code-block:: python
-
-        classifier = LaMPClassifier().fit(["Red apples", "A hammer", "A red toy hammer"], [{"food"}, {"tool"}, {"toy"}])
-        print(classifier.predict(["A green apple"]))
-
     It fits the preprocessing of inputs, the scores of other classifiers as base scores, and
     :class:`~tg_mlc.models.LaMP` to all samples but a share, which chooses the epoch and the threshold. Keep a fitted
     estimator by :meth:`save`: files of :mod:`joblib` and :mod:`pickle` can run any code when they are read.
