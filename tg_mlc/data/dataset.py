@@ -23,29 +23,20 @@ class SampleMaker(Protocol):
 
 
 class MultiLabelDataset(InMemoryDataset):
-    """A PyG :class:`~torch_geometric.data.InMemoryDataset` whose samples carry ``y`` of shape ``[1, num_labels]``.
+    """A PyG :class:`~torch_geometric.data.InMemoryDataset` whose samples carry ``y`` of shape ``[1, num_labels]``."""
 
-    Attributes:
-        label_names (list[str]): The name of each label, in the order of the columns of ``y``.
-        kind (str, optional): What the input of a sample is, for tables of features: :obj:`"bag"` (the numbers of its
-            words ``x`` of shape ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"` (``x`` of
-            shape ``[1, num_inputs]``), :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``) or
-            :obj:`"embeddings"` (several vectors, ``x`` of shape ``[n, num_inputs]``).
-        feature_names (list[str], optional): The words of the vocabulary, or the names of a vector's entries.
-        num_inputs (int, optional): The size of the vocabulary, or of a vector.
-        schema (Schema, optional): What the columns of the table are that the samples were made of.
-        tokenizer (str): How texts became the words of samples, as of :func:`~tg_mlc.data.tokenize`; :obj:`"other"` if
-            by a function of one's own.
-        preprocessor (Preprocessor, optional): What made the samples of others, for models to be saved with.
-    """
-
-    label_names: list[str]
+    label_names: list[str]  #: in the order of the columns of ``y``
+    #: What the input of a sample is, for tables of features: :obj:`"bag"` (the numbers of its words ``x`` of shape
+    #: ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"` (``x`` of shape ``[1, num_inputs]``),
+    #: :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``) or :obj:`"embeddings"` (several
+    #: vectors, ``x`` of shape ``[n, num_inputs]``).
     kind: str | None = None
-    feature_names: list[str] | None = None
-    num_inputs: int | None = None
-    schema: Any = None
+    feature_names: list[str] | None = None  #: the words of the vocabulary, or the names of a vector's entries
+    num_inputs: int | None = None  #: the size of the vocabulary, or of a vector
+    schema: Any = None  #: what the columns of the table are that the samples were made of
+    #: How texts became words, as of :func:`~tg_mlc.data.tokenize`; :obj:`"other"` if by a function of one's own.
     tokenizer: str = "words"
-    preprocessor: SampleMaker | None = None
+    preprocessor: SampleMaker | None = None  #: what made the samples of others, for models to be saved with
     _official: tuple[Tensor, Tensor] | None = None
     _copied: Sequence[int] | None = None  # the places of a copy's samples in the whole data set, if it is of a part
 

@@ -66,12 +66,9 @@ class DeepSEA(Dataset):
         factors_only (bool, optional): If set to :obj:`False`, DNase and histone marks are taken as well as proteins
             that bind to DNA. (default: :obj:`True`)
         per_target (bool, optional): If set to :obj:`True`, each target is one label, which is 1 if it is so in any of
-            the cells and treatments. (default: :obj:`False`)
+            the cells and treatments, and called ``target``, not ``cell|target|treatment``. (default: :obj:`False`)
         labelled_only (bool, optional): Whether sequences without a label are left out. (default: :obj:`False`)
         transform, force_reload (optional): As in :class:`~tg_mlc.datasets.base.PublishedDataset`.
-
-    Attributes:
-        label_names (list[str]): ``cell|target|treatment`` of each label, or ``target``.
 
     Raises:
         DatasetUnavailableError: If a file is missing; the message says where to get it.

@@ -26,22 +26,16 @@ class TableKind(InputKind):
 
     It takes all that :func:`~tg_mlc.data.from_arrays` takes with :obj:`like`.
 
-    Attributes:
-        kind (str): The :obj:`kind` of the samples, as of :class:`~tg_mlc.data.MultiLabelDataset`.
-        feature_names (list[str], optional): The vocabulary, or the names of columns.
-        num_inputs (int): The size of the vocabulary, or of a row.
-        schema (dict, optional): What the columns of the table were, as of :class:`~tg_mlc.inputs.schema.Schema`.
-
     Raises:
         ValueError: On use, if samples are of another kind, or have other words or columns than those that it was fitted
             to.
     """
 
     lists_labels = True
-    kind: str
-    feature_names: list[str] | None
-    num_inputs: int
-    schema: dict[str, Any] | None = None
+    kind: str  #: of the samples, as of :class:`~tg_mlc.data.MultiLabelDataset`
+    feature_names: list[str] | None  #: the vocabulary, or the names of columns
+    num_inputs: int  #: the size of the vocabulary, or of a row
+    schema: dict[str, Any] | None = None  #: what the columns were, as of :class:`~tg_mlc.inputs.schema.Schema`
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         if not self.matches(dataset) or dataset.kind is None or dataset.num_inputs is None:

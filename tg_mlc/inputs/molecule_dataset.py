@@ -108,14 +108,9 @@ class MoleculeOptions(TypedDict, total=False):
 
 
 class LabeledMolecules(MultiLabelDataset):
-    """A data set of molecules that knows what became of each row of its table.
+    """A data set of molecules that knows what became of each row of its table."""
 
-    Attributes:
-        report (MoleculeReport): Which rows were invalid, and which were duplicates; also for a part of the data set,
-            that of the whole table.
-    """
-
-    report: MoleculeReport
+    report: MoleculeReport  #: which rows of the whole table were invalid, and which were duplicates
 
     def _adopt(self, samples: Samples) -> None:
         super()._adopt(samples)

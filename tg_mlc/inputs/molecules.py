@@ -93,9 +93,6 @@ class Molecules(InputKind):
         describe (bool, optional): Whether training samples get all :obj:`VECTORS` that they lack.
             (default: :obj:`False`)
 
-    Attributes:
-        sizes (dict[str, int]): The size of each vector.
-
     Raises:
         ImportError: On use, if RDKit is not installed (extra ``molecules``).
         ValueError: On use, if a SMILES cannot be read, or the installed RDKit has other descriptors.
@@ -105,7 +102,7 @@ class Molecules(InputKind):
     option, noun, settings, role = "smiles", "a molecule", "molecules", "molecule"
     splits = ("random", "stratified", "scaffold")
     views = {"substructures": partial(MoleculeVectors, ("morgan",)), "vectors": MoleculeVectors}
-    sizes: dict[str, int]
+    sizes: dict[str, int]  #: of each vector
 
     def __init__(self, describe: bool = False) -> None:
         self.describe = describe

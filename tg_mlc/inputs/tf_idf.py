@@ -34,16 +34,12 @@ class TfIdf(Preprocessor):
         weighted = TfIdf().fit_transform(dataset, split)  # bags or sequences become bags
         weighted = TfIdf().learn(counts[split.train]).weigh(counts)  # the same for matrices
 
-    Attributes:
-        idf (numpy.ndarray): The second factor for every word, of shape :math:`(V)`, 0 for words to leave out.
-        counts (bool): Whether training documents had numbers of words, not weights.
-
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
-    idf: np.ndarray
-    counts: bool
+    idf: np.ndarray  #: the second factor for every word, of shape :math:`(V)`, 0 for words to leave out
+    counts: bool  #: whether training documents had numbers of words, not weights
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         return self.learn(bag_of_words(dataset[split.train]))

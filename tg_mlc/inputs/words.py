@@ -47,11 +47,6 @@ class Words(TableKind):
     """Texts, lists of words, or matrices of words as samples with the vocabulary that a model was trained on;
     :func:`~tg_mlc.data.tokenize` splits texts into words.
 
-    Attributes:
-        values (str): The values that the words of training bags had: :obj:`"presence"` if all are 1, :obj:`"counts"`,
-            as texts get too, or :obj:`"weights"`, which texts do not have.
-        tokenizer (str): How texts are split, as of :func:`~tg_mlc.data.tokenize`.
-
     Raises:
         ValueError: On use, if texts are given although training words had weights.
     """
@@ -59,8 +54,9 @@ class Words(TableKind):
     forms = {"bags": Form("bag", is_matrix=True), "texts": Form("sequence")}
     option = role = "text"
     views = {"words": WordMatrix}
+    #: The values that the words of training bags had; texts have no weights.
     values: Literal["presence", "counts", "weights"] = "presence"
-    tokenizer: str = "words"
+    tokenizer: str = "words"  #: how texts are split, as of :func:`~tg_mlc.data.tokenize`
 
     @classmethod
     def claims(cls, texts: Sequence[Any]) -> bool:
