@@ -76,6 +76,19 @@ def test_what_stands_between_cells_is_known_and_other_files_may_differ(fruit, tm
     assert "30 samples, 2 labels" in capsys.readouterr().out
 
 
+def test_labels_in_lists_need_no_separator(tmp_path, capsys):
+    lists = ("""['red', 'green']""", '["red"]')
+    rows = "".join(f'"{text}";{lists[i % 2]}\n' for i, text in enumerate(["plums", "a pear", "pears"] * 10))
+    (tmp_path / "train.csv").write_text(f"body;colours\n{rows}")
+    file, out = ["--csv", str(tmp_path / "train.csv")], str(tmp_path / "model")
+    words = ["--text", "body", "--labels", "colours", "--seconds", "0", "--out", out]
+    assert cli.main(["train", *file, *words]) == 0
+    assert cli.main(["evaluate", out, *file]) == 0
+    assert "30 samples, 2 labels" in capsys.readouterr().out
+    assert cli.main(["predict", out, *file]) == 0
+    assert set(read(capsys.readouterr().out)[1]["predicted"].split(";")) <= {"red", "green"}
+
+
 def test_labels_that_the_model_does_not_know_are_reported_and_count_in_no_metric(fruit, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(tables, "_BLOCK", 2)
     lines = ["body;colours", "plums;red", "a pear;red,green", "pears;red,green"]

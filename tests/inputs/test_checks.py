@@ -46,6 +46,16 @@ def test_labels_that_are_warned_of(Y, names, message):
         samples([[0], [1]], Y, names)
 
 
+@pytest.mark.parametrize("blank", [[-1], [3], [3, -1]])
+def test_a_last_row_that_may_sum_up_the_others(blank):
+    y = np.array(Y, dtype=float)
+    y[blank] = np.nan
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        samples(np.random.default_rng(0).random((30, 3)), y)
+    assert ["The last row has no label" in str(each.message) for each in caught] == [True] * (blank == [-1])
+
+
 def test_rows_that_are_lost_are_counted():
     check_lost({}, 10, str, 0.1)
     refused = {3: "bad", 5: "worse", 7: "x", 8: "y"}

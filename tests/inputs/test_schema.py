@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -124,12 +126,21 @@ def test_a_column_without_a_name_is_no_input():
         ("fold", ["1", "2"] * 6, "divides or weighs"),
         ("split", ["train", "test"] * 6, "divides or weighs"),
         ("well", ["1E5", "2E5"] * 6, "'1E5', which are taken as numbers"),
+        ("via", ["Web", "web", "App"] * 4, r"case alone, taken as different: \[\['Web', 'web'\]\]"),
+        ("age", ["37", "-99", "52"] * 4, "-99 and no other number below 0"),
         ("day", ["20240131", "20240201"] * 6, "'20240131', taken as numbers"),
     ],
 )
 def test_columns_that_are_warned_of(name, cells, message):
     with pytest.warns(UserWarning, match=f"Column '{name}'.*{message}"):
         assert [column.name for column in infer(**{name: cells}).inputs] == [name]
+
+
+@pytest.mark.parametrize("cells", [["App", "web"] * 6, ["-99", "-5", "52"] * 4, ["-98", "1", "2"] * 4])
+def test_columns_that_are_as_usual(cells):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert only(cells).features
 
 
 def test_values_that_single_precision_would_take_for_one():

@@ -291,7 +291,11 @@ def test_workbooks_have_one_sheet_with_a_table(tmp_path, monkeypatch, sheets, me
         ("a.csv", b"My songs\nsize,calm\n1,0\n", "'My songs' is a title or a comment"),
         ("a.csv", "name,calm\n\u0434\u0430,1\n".encode("cp1251"), "line 2.*'cp1251' for '\u0434\u0430,1'"),
         ("a.csv", "name,calm\n\u4eba\u6c11,1\n".encode("gbk"), "'gb18030' for '\u4eba\u6c11,1'"),
-        ("a.json", b'{"size": [1, 2], "calm": [0, 1]}', r"one object a row is needed, not one of \['size', 'calm'\]"),
+        (
+            "a.json",
+            b'{"size": [1, 2], "calm": [0, 1]}',
+            r"JSON of one table \(got one object of lists or objects under \['size', 'calm'\]",
+        ),
         ("a.jsonl", b'{"size": 1}\n{"size": 2}\n{"size" 3}\n', "line 3: Expecting ':'"),
         ("a.csv", b"<!DOCTYPE html><p>", "a web page"),
         ("a.csv", b"@relation x\n@attribute a numeric\n", "from_arff"),
@@ -427,8 +431,9 @@ def test_words_that_may_mean_no_label_are_warned_of(write, word):
 def test_lists_need_no_separator(write):
     table = read_table(write("""body;topics\nx;"['food', 'red']"\ny;[]\nz;NA\n"""))
     assert table.targets("topics", None)[1] == ["food", "red"]
-    with pytest.raises(ValueError, match="label_columns='topics', alone"):
-        table.targets(["topics"], None)
+    assert table.targets(["topics"], None)[1] == ["food", "red"]
+    with pytest.raises(ValueError, match="name a column of lists of names alone"):
+        table.targets(["topics", "body"], None)
 
 
 @pytest.mark.parametrize(

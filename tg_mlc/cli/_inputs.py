@@ -40,7 +40,7 @@ class Inputs(NamedTuple):
 
     def targets(self, table: Table, label_names: list[str], others: dict[str, set[str]]) -> np.ndarray:
         """The labels of some rows, without other names, which are collected by row."""
-        if self.separator is None:
+        if self.separator is None and self.labels == label_names:
             return table.labels(match_names(label_names, table.header, f"'{table.path}'"))
         sets = table.label_sets(self.labels[0], self.separator)
         unknown = [(found or set()).difference(label_names) for found in sets]

@@ -26,6 +26,8 @@ def check_samples(dataset: MultiLabelDataset) -> None:
     constant = [name for name, ones, all_ in zip(names, positive, known.sum(axis=0), strict=True) if ones in (0, all_)]
     if constant and len(y) > 1:
         _warn(f"Labels with one value in all rows, which nothing can be learned of: {_few(constant)}")
+    if len(y) >= MIN_CLASS and known[:-1].any(axis=1).all() and not known[-1].any():
+        _warn("The last row has no label, and all others have some. If it sums up the others, delete it")
     folded: dict[str, list[str]] = {}
     for name in names:
         folded.setdefault(" ".join(name.split()).casefold(), []).append(name)

@@ -426,6 +426,11 @@ def _judge_numbers(column: Column, values: np.ndarray) -> Column:
         hint = f"leave it out: ignore=[{column.name!r}]"
         _warn(f"Column '{column.name}' goes up by one from row to row. If it numbers the rows, {hint}")
     known = np.unique(values[np.isfinite(values)])
+    if is_number and len(known) > 2 and known[1] >= 0 and re.fullmatch("-9+", f"{known[0]:.15g}"):
+        _warn(
+            f"Column '{column.name}' has {known[0]:.15g} and no other number below 0. If it says that nothing is "
+            "known, leave these cells blank"
+        )
     is_few = len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10
     if column.notation == PLAIN.to_dict() and is_few and (known % 1 == 0).all() and (np.diff(known) > 1).any():
         column.reason = _CODES
@@ -542,6 +547,11 @@ def _category(column: Column, values: Collection[str], reason: str) -> Column:
         expected = f"numbers, or at most {MAX_VALUES} different values, in column '{column.name}'"
         hint = f"leave it out: ignore=[{column.name!r}]"
         raise ValueError(f"Expected {expected} (got {len(values)}, such as {min(values)[:40]!r}); {hint}")
+    folded: dict[str, list[str]] = {}
+    for value in sorted(values):
+        folded.setdefault(value.casefold(), []).append(value)
+    if alike := [found for found in folded.values() if len(found) > 1]:
+        _warn(f"Column '{column.name}' has values that differ in case alone, taken as different: {alike[:5]}")
     return replace(column, role="category", values=sorted(values), reason=reason, notation=None)
 
 

@@ -114,7 +114,7 @@ class Table:
                 row = converted.index(None)
                 hint = "name the columns that are labels with 'label_columns'"
                 if _WRITTEN.match(cells[row]):
-                    hint = f"a column of lists of names is label_columns={column!r}, alone and without brackets"
+                    hint = "name a column of lists of names alone, without others"
                 elif {cell.strip() for cell in cells if not is_blank(cell)} in ({"1", "-1"}, {"+1", "-1"}, {"1", "2"}):
                     hint = "write 1 where the label applies, and 0 where it does not"
                 expected = "Expected a label to be 0, 1 or blank (unknown) in"
@@ -155,9 +155,14 @@ class Table:
         self, labels: Sequence[str] | str, separator: str | None, paths: str | None = None
     ) -> tuple[np.ndarray, list[str]]:
         """The labels ``[N, L]`` of all rows, and their names, from the columns of labels or the one that lists names
-        between separators. Where names are paths, whose parts :obj:`paths` divides, their ancestors hold as well.
+        between separators, or in lists. Where names are paths, whose parts :obj:`paths` divides, their ancestors hold
+        as well.
         """
-        if separator is None and not isinstance(labels, str):
+        lists_names = isinstance(labels, str) or separator is not None
+        if not lists_names and len(labels) == 1:
+            cells = self.cells(labels)[labels[0]].tolist()
+            lists_names = any(_WRITTEN.match(cell) if isinstance(cell, str) else np.iterable(cell) for cell in cells)
+        if not lists_names:
             return read_labels(self.labels(labels), labels)
         column = labels if isinstance(labels, str) else labels[0]
         sets: list[Any] = self.label_sets(column, separator)
@@ -362,10 +367,12 @@ def _records(text: str) -> list[dict[str, Any]]:
                 raise whole if number == 1 else ValueError(f"line {number}: {error}") from None
     several = [records] if isinstance(records, dict) else records
     if not isinstance(several, list) or not all(isinstance(record, dict) for record in several):
-        raise ValueError("objects with a name for each cell are needed, in an array or one a line")
+        raise ValueError("other values than objects with a name for each cell, in an array or one in each line")
     if several is not records and records and all(isinstance(cell, (list, dict)) for cell in records.values()):
         hint = "pass a data frame to 'from_arrays'"
-        raise ValueError(f"one object a row is needed, not one of {list(records)[:5]}; {hint}")
+        raise ValueError(
+            f"one object of lists or objects under {list(records)[:5]}, not one object for each row; {hint}"
+        )
     return several
 
 
