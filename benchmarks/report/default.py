@@ -13,15 +13,15 @@ from benchmarks.report.statistics import ALPHA, corrected_p_value, spread
 from benchmarks.report.writing import cell, machine, p_in_words, table, titles
 from tg_mlc.datasets.registry import published
 
-COLUMNS = titles("f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
+COLUMNS = titles("subset_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
 INTRO = """\
 # A default for your own data
 
 `tg_mlc.stacking.auto` makes all of its choices by scores of training samples from models that had not seen them, and no
 setting here was chosen for a data set. It is made of the classifiers in the rows above it and LaMP; each of them stands
-here as it was tuned for it, with thresholds that were fitted in the same way. All samples are divided anew for every
-seed, 70% for training and 30% for testing. Where there is a row of them combined, it is the default without label
-message passing.
+here as it was tuned for it, with thresholds or label sets that were chosen in the same way. All samples are divided
+anew for every seed, 70% for training and 30% for testing. Where there is a row of them combined, it is the default
+without label message passing.
 
 To repeat a measurement, run `python -m benchmarks.accuracy.auto --datasets emotions --seeds 5`."""
 

@@ -46,6 +46,18 @@ def test_bias_of_a_label_without_positives_is_that_of_the_others(drawn):
     np.testing.assert_allclose(combination.bias[0], combination.bias[1:].mean(), atol=0.1)
 
 
+@pytest.mark.parametrize("value", [0, 1, np.nan])
+def test_a_label_with_one_value_gets_a_constant_on_its_side_of_the_others(drawn, value):
+    logits, y = drawn
+    logits[:, 0] += {0: -6, 1: 6}.get(value, 0)
+    y[:, 0] = value
+    found = LogitStacking().fit(logits, y).decision_function(np.random.default_rng(1).normal(size=logits.shape))
+    assert np.ptp(found[:, 0]) == 0
+    assert np.ptp(found[:, 1]) > 1
+    expected = {0: -15, 1: 15}.get(value, 0)
+    assert found[0, 0] == pytest.approx(expected, abs=2)
+
+
 def test_labels_of_few_positives_are_not_learned_from():
     y = np.zeros((20, 3))
     y[:4, 0], y[:5, 1], y[:, 2] = 1, 1, np.nan

@@ -41,7 +41,8 @@ class LogitStacking:
 
     So weights :math:`v` are of logits with unit spread (:math:`\sigma_{lc}` before), and the most likely ones where the
     positives of a label count as much as its negatives; they are kept close to each other. :math:`\gamma_l` gives a
-    label the spread that it has by :math:`w`, and its bias the same mean.
+    label the spread that it has by :math:`w`, and its bias the same mean. A label with one value in all samples has
+    this mean as a constant, because its scores would rank new samples by chance.
 
     Weights of at least zero cannot set classifiers that err alike against each other (Breiman 1996, *Stacked
     Regressions*, doi:10.1007/BF00117832).
@@ -90,9 +91,10 @@ class LogitStacking:
         wanted, found = (_moments((logits * each).sum(axis=-1), known) for each in (weight, standard))
         standard *= (wanted[1] / found[1])[:, None]
         offset = bias + wanted[0] - (mean * standard).sum(axis=-1)
-        rare = _rarity(positive.sum(axis=0), known.sum(axis=0))
-        self.weight = (1 - rare)[:, None] * weight + rare[:, None] * standard
-        self.bias = (1 - rare) * bias + rare * offset
+        count, total = positive.sum(axis=0), known.sum(axis=0)
+        rare, learned = _rarity(count, total), (count > 0) & (count < total)
+        self.weight = np.where(learned[:, None], (1 - rare)[:, None] * weight + rare[:, None] * standard, 0.0)
+        self.bias = np.where(learned, (1 - rare) * bias + rare * offset, bias + wanted[0])
         return self
 
     def decision_function(self, logits: FloatArray) -> FloatArray:

@@ -28,16 +28,16 @@ def points(num_seeds: int) -> list[dict[str, Any]]:
 
 def test_the_table_compares_with_the_best_classifier() -> None:
     lines = section(frame(points(3)))
-    assert "| random forest | " + " | ".join(["0.610 ± 0.010"] * 5) + " | 3 |" in lines
+    assert "| random forest | " + " | ".join(["0.610 ± 0.010"] * len(COLUMNS)) + " | 3 |" in lines
     compared = [line for line in lines if line.startswith("- ")]
     assert len(compared) == len(COLUMNS)
-    assert compared[0].startswith("- samples F1: +0.0600 beside the best classifier, random forest, p")
+    assert compared[0].startswith("- subset accuracy: +0.0600 beside the best classifier, random forest, p")
 
 
 def test_one_seed_has_neither_spread_nor_test() -> None:
     lines = section(frame(points(1)))
     assert "±" not in "".join(lines)
-    assert "- samples F1: +0.0500 beside the best classifier, random forest" in lines
+    assert "- subset accuracy: +0.0500 beside the best classifier, random forest" in lines
 
 
 def test_every_data_set_has_a_section() -> None:
@@ -53,8 +53,8 @@ def test_the_summary_counts_comparisons() -> None:
         if point["model"] == OURS:
             point["metrics"] = dict.fromkeys(COLUMNS, 0.4 + 0.01 * point["seed"] + 1e-4 * point["seed"] ** 2)
     text = summary(frame(above + below))
-    assert text.startswith("In 5 of 10 comparisons (2 data sets, 5 metrics)")
-    assert "significantly above in 5, and significantly below in 5." in text
+    assert text.startswith("In 6 of 12 comparisons (2 data sets, 6 metrics)")
+    assert "significantly above in 6, and significantly below in 6." in text
 
 
 def test_what_messages_add_is_told() -> None:
@@ -63,6 +63,6 @@ def test_what_messages_add_is_told() -> None:
     combined = [{**point, "model": COMBINED} for point in found if point["model"] == "random forest"]
     lines = section(frame([*found, *combined]))
     assert lines[-1].startswith(
-        "- what label message passing adds to the same classifiers combined: samples F1 +0.0600 (p"
+        "- what label message passing adds to the same classifiers combined: subset accuracy +0.0600 (p"
     )
     assert lines[-2].startswith("- macro average precision: +0.0600 beside the best classifier, random forest")
