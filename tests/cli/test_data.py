@@ -255,7 +255,7 @@ def test_a_file_is_checked(tmp_path, capsys):
     ]  # fmt: skip
     assert max(map(len, lines[1:7])) < 100
     assert lines[7].startswith("Refused: Expected numbers, or blank (missing), in row 0 (line 2), column 'odd'")
-    assert lines[7].endswith("or leave the column out: --ignore 'odd'.")
+    assert lines[7].endswith("or leave it out: --ignore 'odd'.")
     train = ["train", "--csv", str(path), "--labels", "calm", "--out", str(tmp_path / "model")]
     assert cli.main([*train, "--schema", str(schema)]) == 1
     assert "another role of column 'odd' (got 'refused': Expected numbers" in capsys.readouterr().err
@@ -381,6 +381,7 @@ def test_arff_is_checked(tmp_path, capsys):
         ("sider/raw/sider.csv", "", "1,427 rows of 28 columns."),
         ("tox21/raw/tox21.csv.xz", "", "7,831 rows of 14 columns."),
         ("complete_journey/raw/demographics.parquet", "", "801 rows of 8 columns."),
+        ("complete_journey/raw/transactions.parquet", "", "1,469,307 rows of 11 columns."),
     ],
 )
 def test_real_files_are_checked_without_a_warning(real_file, file, labels, line, capsys):
@@ -389,7 +390,7 @@ def test_real_files_are_checked_without_a_warning(real_file, file, labels, line,
     given = ["--labels", str(real_file(labels))] if labels else []
     status = cli.main(["data", "check", str(real_file(file)), *given])
     printed = capsys.readouterr()
-    assert status == ("Refused: " in printed.out)
+    assert status == 0
     assert printed.out.splitlines()[0] == line
     assert printed.err == ""
     if "smiles" in printed.out:

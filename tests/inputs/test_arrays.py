@@ -140,6 +140,16 @@ def test_categories_are_nominal_and_other_objects_are_not():
         from_arrays(pd.DataFrame({"kind": [1, "b"]}), [[1], [0]])
 
 
+def test_messages_of_frames_say_what_to_do_with_the_frame():
+    frame = pd.DataFrame({"size": ["1", "2", "5+", "2"]})
+    with pytest.raises(ValueError, match=r"'5\+'.*\.astype\('category'\) if .* X\.drop\(columns=\['size'\]\)") as error:
+        from_arrays(frame, [[1], [0], [1], [0]])
+    assert "categorical=" not in str(error.value)
+    X = frame.copy()
+    X["size"] = X["size"].astype(str).astype("category")
+    assert from_arrays(X, [[1], [0], [1], [0]]).feature_names == ["size=1", "size=2", "size=5+"]
+
+
 def test_sparse_data_frames_are_bags():
     frame = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(MATRIX), columns=["u", "v", "w"])
     dataset = from_arrays(frame, Y)

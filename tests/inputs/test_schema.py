@@ -37,6 +37,7 @@ TWELVE = [str(i * i) for i in range(12)]
         (["", "NA"], "ignored", []),
         (["yes", "-", "no"], "number", ["a"]),
         (["cafe\u0301", "caf\u00e9", "x"], "category", ["a=caf\u00e9", "a=x"]),
+        (["1", "2", "2", "3+", "1", "3+"], "category", ["a=1", "a=2", "a=3+"]),
         (["10-20", "20-30", "10-20", "20-30"], "category", ["a=10-20", "a=20-30"]),
         ([f"{i:08x}-1111-4aaa" for i in range(2)], "id", []),
         ([f"CHEMBL{i}" for i in range(10)], "id", []),
@@ -52,6 +53,7 @@ def test_roles_of_texts(cells, role, names):
     ("cells", "message"),
     [
         (["12", "15", "9,5", "11"], r"'9,5' in row 2, column 'a', perhaps with a decimal comma\); pass decimal=','"),
+        (["1", "2", "2", "5+"], r"row 3, column 'a'.*'5\+'"),
         (["12", "15", "x", "11"], r"row 2, column 'a'.*'x', text\).*categorical=\['a'\].*ignore=\['a'\]"),
         (["5 mg", "7 mg", "3 g"], r"numbers in 'mg'.*row 2, column 'a'.*'3 g'"),
         (["mg", "5", "7", "3"], r"row 0, column 'a'.*'mg'.*delete that row if it holds units, or a second header"),

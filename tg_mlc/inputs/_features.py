@@ -16,7 +16,7 @@ from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array, as_list, check_real, to_numbers, to_scipy
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.inputs.kind import InputKind
-from tg_mlc.inputs.schema import Schema, cells_of, is_dense_frame
+from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
 
 Document = Sequence[Any]
 
@@ -112,14 +112,16 @@ def read_frame(
             old = Schema.of_names(feature_names or (), dict.fromkeys(map(str, X.columns)))
             return old.matrix(cells_of(in_order(X, [column.name for column in old.columns], "X"))), feature_names, None
         return schema.matrix(cells_of(X)), feature_names, schema
-    cells = cells_of(take_by_name(X, feature_names, "feature_names"))
+    X = take_by_name(X, feature_names, "feature_names")
+    cells = cells_of(X)
     if feature_names is not None:
         check_names(names := [str(name) for name in feature_names], len(cells), "feature_names")
         cells = dict(zip(names, cells.values(), strict=True))
-    schema = Schema.infer(cells, {}, chosen=feature_names is not None or kind == "bag")  # whose columns are words
+    chosen = feature_names is not None or kind == "bag"  # whose columns are words
+    schema = Schema.infer(cells, {}, hints_of(X, cells), chosen=chosen)
     if not schema.inputs:
-        raise ValueError(f"Expected a column of inputs in 'X' (got none: {'; '.join(schema.summary())})")
-    schema.announce()
+        raise ValueError(f"Expected a column of inputs in 'X' (got none: {'; '.join(schema.summary(in_memory=True))})")
+    schema.announce(in_memory=True)
     return schema.matrix(cells), schema.feature_names, schema
 
 

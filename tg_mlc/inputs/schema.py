@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
-from itertools import groupby
+from itertools import compress, groupby
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -48,6 +48,7 @@ _ID = re.compile(r"(?:.*[ _-])?(?:index|idx|row|no|nr|number|num|key)|(?:row|ind
 _KEY = re.compile(r"(?i:(?:.*[ _-])?(?:id|guid|uuid)s?|id[ _-].*)|\w*[a-z]I[Dd]")
 _HASH = re.compile(r"[0-9a-fA-F-]{16,}")  # as of UUIDs
 _MEASURED = re.compile(r"[-+~<>≤≥±($€£\[]*\s*\.?[0-9]")  # how texts that measure something begin
+_OPEN = re.compile(r"[0-9]+ ?\+|[0-9]+ ?[-\u2013] ?[0-9]+")  # ends of what is counted, as 5+
 _APART = re.compile(r"(?:.*[ _-])?(?:split|fold|weight|partition|is_?train|is_?test|subset)s?", re.IGNORECASE)
 _UNNAMED = re.compile(r"(?:Unnamed: [0-9]+(?:\.[0-9]+)*)?(?:_level_[0-9]+)?")
 
@@ -91,6 +92,16 @@ class Hints:
     decimal: str | None = None  #: the mark of decimals, a dot or a comma
     delimiter: str | None = None  #: the mark between the cells of the file
     schema: Schema | None = None  #: all of the columns
+    in_memory: bool = False  #: whether they are those of a data frame, which a person changes instead
+
+    def drop(self, name: str) -> str:
+        """How to leave a column out."""
+        return f"drop it: X.drop(columns=[{name!r}])" if self.in_memory else f"leave it out: ignore=[{name!r}]"
+
+    def as_names(self, name: str) -> str:
+        """How to have the cells of a column taken as names."""
+        made = f"make them a category: X[{name!r}] = X[{name!r}].astype(str).astype('category')"
+        return made if self.in_memory else f"pass categorical=[{name!r}]"
 
     def __post_init__(self) -> None:
         for name in ("ignore", "categorical", "ids"):
@@ -204,12 +215,12 @@ class Schema:
                 parts.append(_numbers(column, frame[name], where, refused)[:, None])
         return np.concatenate(parts, axis=1)
 
-    def announce(self) -> None:
+    def announce(self, *, in_memory: bool = False) -> None:
         """Says which columns are left out, and which are read in a way that is not obvious."""
-        for line in self.summary():
+        for line in self.summary(in_memory=in_memory):
             logger.info("%s", line)
 
-    def summary(self) -> list[str]:
+    def summary(self, *, in_memory: bool = False) -> list[str]:
         """The columns in a few lines, for people."""
         left = [f"'{each.name}' ({each.reason})" for each in self.columns if each.role in ("id", "ignored")]
         read = [f"'{each.name}' ({each.notes})" for each in self.inputs if each.role == "category" or _is_odd(each)]
@@ -220,8 +231,8 @@ class Schema:
         lines += [f"Left out: {_few(left)}."] if left else []
         if codes:
             lines.append(
-                f"Columns of few whole numbers, taken as numbers: {_few(codes)}; if they are codes of categories, pass "
-                f"them as 'categorical'."
+                f"Columns of few whole numbers, taken as numbers: {_few(codes)}; if they are codes of categories, "
+                + ("make them texts of the type 'category'." if in_memory else "pass them as 'categorical'.")
             )
         return lines
 
@@ -319,6 +330,14 @@ def is_mixed_frame(X: Any) -> bool:
     return is_dense_frame(X) and any(getattr(dtype, "kind", "O") not in "biuf" for dtype in X.dtypes)
 
 
+def hints_of(frame: Any, names: Iterable[str]) -> Hints:
+    """Tells that columns of a data frame, by their names, are categories if their type says so, of texts."""
+    types = [(type(dtype).__name__, np.asarray(getattr(dtype, "categories", ()))) for dtype in frame.dtypes]
+    of_texts = (kind == "CategoricalDtype" and values.dtype.kind in "OU" for kind, values in types)
+    are_names = (found or kind in ("Categorical", "Enum") for found, (kind, _) in zip(of_texts, types, strict=True))
+    return Hints(categorical=list(compress(names, are_names)), in_memory=True)
+
+
 def cells_of(frame: Any) -> dict[str, np.ndarray]:
     """The cells of a data frame, of pandas or polars, by the names of columns without outer spaces."""
     names = [clean(str(name)) for name in frame.columns]
@@ -364,51 +383,48 @@ def _infer(name: str, cells: np.ndarray, place: int, hints: Hints, where: Where,
         column.example = "".join(map(str, first))
         texts = [_whole(text) for text in texts_of(cells)] if name in hints.categorical else []
     else:
-        texts = _single_texts(name, cells, where)
+        texts = _single_texts(name, cells, where, hints)
         column = Column(name, "number", **_seen(texts))
     unique = list(dict.fromkeys(cell for cell in texts if not is_blank(cell)))
     if name in hints.categorical:
-        return _category(column, unique, "as told")
+        return _category(column, unique, "as told", hints)
     if column.missing == len(cells):
         return replace(column, role="ignored", reason="has no value")
     if not has_types:
         column = _read_texts(column, texts, unique, hints, where)
-    values = _keep_apart(column, _numbers(column, cells, where, None)) if column.role == "number" else None
+    values = _numbers(column, cells, where, None) if column.role == "number" else None
     if _UNNAMED.fullmatch(name) and not chosen:
         if column.role == "id" or (values is not None and _differ(values)):
             return replace(column, role="id", reason="an index without a name")
-        got = f"no name for numbers or texts that repeat); name it, or leave it out: ignore=[{name!r}]"
+        got = f"no name for numbers or texts that repeat); name it, or {hints.drop(name)}"
         raise ValueError(f"Expected a name for column {place + 1} (got {got}")
-    if chosen:
-        if column.role == "id" and len(unique) <= MAX_VALUES:
-            return replace(column, role="category", values=sorted(unique))
-        return column
-    if _APART.fullmatch(name) and len(cells) >= MIN_ROWS:
-        _warn(
-            f"Column '{name}' has the name of one that divides or weighs the rows. If it does, leave it out: "
-            f"ignore=[{name!r}]"
-        )
-    return column if values is None else _judge_numbers(column, values)
+    if chosen and column.role == "id" and len(unique) <= MAX_VALUES:
+        return replace(column, role="category", values=sorted(unique))
+    column = column if chosen else _judge(column, values, len(cells), hints)
+    if column.role == "number" and values is not None:
+        _keep_apart(column, values, hints)
+    return column
 
 
 def read_numbers(name: str, cells: np.ndarray, where: Where) -> tuple[str, np.ndarray]:
     """The form of :class:`~tg_mlc.inputs.notations.Notation` that all texts of a column have, and their numbers; a
     :class:`ValueError` if they have none, caused by an :class:`~tg_mlc.inputs.notations.AmbiguousError` if two.
     """
-    texts = _single_texts(name, cells, where)
+    hints = Hints()
+    texts = _single_texts(name, cells, where, hints)
     unique = list(dict.fromkeys(cell for cell in texts if not is_blank(cell)))
-    column = _read_texts(Column(name, "number", **_seen(texts)), texts, unique, Hints(), where)
+    column = _read_texts(Column(name, "number", **_seen(texts)), texts, unique, hints, where)
     if column.role != "number" or column.notation is None:
         raise ValueError(f"Expected numbers in column '{name}' (got texts)")
     return str(column.notation["form"]), _numbers(column, cells, where, None)
 
 
-def _single_texts(name: str, cells: np.ndarray, where: Where) -> list[str]:
+def _single_texts(name: str, cells: np.ndarray, where: Where, hints: Hints) -> list[str]:
     """The texts of a column, of which a minus sign stands for nothing if all others are numbers."""
     for row, cell in enumerate(cells.tolist()):
         if isinstance(cell, (list, dict, set, np.ndarray)):
             got = f"{str(cell)[:60]} in {where(row, name)}"
-            raise ValueError(f"Expected one value in every cell (got {got}); leave the column out: ignore=[{name!r}]")
+            raise ValueError(f"Expected one value in every cell (got {got}); {hints.drop(name)}")
     texts = [clean(cell) for cell in texts_of(cells)]
     others = {cell.lower() for cell in texts if cell != "-" and not is_blank(cell)}
     are_numbers = all(any(map(str.isdigit, cell)) for cell in others)
@@ -417,14 +433,20 @@ def _single_texts(name: str, cells: np.ndarray, where: Where) -> list[str]:
     return texts
 
 
-def _judge_numbers(column: Column, values: np.ndarray) -> Column:
-    """Leaves out or warns of numbers that are likely to number, divide or weigh the rows."""
+def _judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints) -> Column:
+    """Leaves out or warns of columns that are likely to number, divide or weigh the rows."""
+    if _APART.fullmatch(column.name) and num_rows >= MIN_ROWS:
+        told = f"Column '{column.name}' has the name of one that divides or weighs the rows"
+        _warn(f"{told}. If it does, {hints.drop(column.name)}")
+    if values is None:
+        return column
     if (reason := why_id(column.name, values)) is not None:
         return replace(column, role="id", reason=reason)
     is_number = column.notation is not None and column.notation["form"] == "number"
     if is_number and len(values) >= MIN_ROWS and (np.diff(values) == 1).all():
-        hint = f"leave it out: ignore=[{column.name!r}]"
-        _warn(f"Column '{column.name}' goes up by one from row to row. If it numbers the rows, {hint}")
+        _warn(
+            f"Column '{column.name}' goes up by one from row to row. If it numbers the rows, {hints.drop(column.name)}"
+        )
     known = np.unique(values[np.isfinite(values)])
     if is_number and len(known) > 2 and known[1] >= 0 and re.fullmatch("-9+", f"{known[0]:.15g}"):
         _warn(
@@ -449,24 +471,21 @@ def why_id(name: str, values: np.ndarray) -> str | None:
     return "another whole number in each row, under the name of a number" if is_id else None
 
 
-def _keep_apart(column: Column, values: np.ndarray) -> np.ndarray:
+def _keep_apart(column: Column, values: np.ndarray, hints: Hints) -> None:
     """Counts dates from the first one, or warns of whole numbers, if single precision takes two values for one."""
     is_date = column.notation is not None and column.notation["form"] == "date"
     known = np.unique(values[np.abs(values) < np.finfo(np.float32).max])
     if len(known) < 2 or not (is_date or (np.abs(known[[0, -1]]).max() > 2**24 and (known % 1 == 0).all())):
-        return values
-    if is_date and len(np.unique(known.astype(np.float32))) < len(known):
-        column.notation = {**(column.notation or {}), "since": float(np.floor(known[0]))}
-        values, known = values - column.notation["since"], known - column.notation["since"]
+        return
     same = np.flatnonzero(np.diff(known.astype(np.float32)) == 0)
-    if same.size:
+    if same.size and is_date:
+        column.notation = {**(column.notation or {}), "since": float(np.floor(known[0]))}
+    elif same.size:
         pair = " and ".join(f"{value:.15g}" for value in known[same[0] : same[0] + 2])
-        kind = "dates" if is_date else "whole numbers"
         _warn(
-            f"Column '{column.name}' has {kind} that 32 bits take for one, such as {pair}. If they are names, pass "
-            f"categorical=[{column.name!r}], else subtract the least one"
+            f"Column '{column.name}' has whole numbers that 32 bits take for one, such as {pair}. If they are names, "
+            f"{hints.as_names(column.name)}, else subtract the least one"
         )
-    return values
 
 
 def _differ(values: np.ndarray) -> bool:
@@ -476,9 +495,9 @@ def _differ(values: np.ndarray) -> bool:
 def _read_texts(column: Column, texts: list[str], unique: list[str], hints: Hints, where: Where) -> Column:
     """Texts as numbers, categories, or names of rows."""
     name = column.name
-    hint = f"pass categorical=[{name!r}] if these are names, or leave the column out: ignore=[{name!r}]"
+    hint = f"{hints.as_names(name)} if these are names, or {hints.drop(name)}"
     if all(cell.isdigit() for cell in unique) and any(len(cell) > 1 and cell[0] == "0" for cell in unique):
-        return _category(column, unique, "digits with leading zeros are names")
+        return _category(column, unique, "digits with leading zeros are names", hints)
     try:
         notation = find_notation(unique, hints.decimal, hints.delimiter)
     except AmbiguousError as error:
@@ -490,23 +509,14 @@ def _read_texts(column: Column, texts: list[str], unique: list[str], hints: Hint
         return column
     ways = [way for way in candidates(unique, hints.decimal) if not isinstance(way, Truth)]
     best = max(ways, key=lambda way: share_read(way, unique), default=None)
-    other = next((cell for cell in unique if is_misspelled(cell)), None)
-    if best is not None and 2 * share_read(best, unique) >= 1:
-        other = other or next(cell for cell in unique if best.parse(cell) is None)
-    if other is not None:
-        row, lone = texts.index(other), best is None or sum(best.parse(cell) is None for cell in unique) == 1
-        expected = f"Expected {best or PLAIN}, or blank (missing), in {where(row, name)}, as in most rows"
-        if (
-            lone
-            and row in (0, len(texts) - 1)
-            and looks_like(other) == "text"
-            and not any(map(str.isdigit, other))
-            and len(texts) > 2
-        ):
-            told = "holds units, or a second header" if row == 0 else "sums up the others"
-            hint = f"delete that row if it {told}, {hint}"
-        raise ValueError(f"{expected} (got {other[:80]!r}, {looks_like(other)}); {hint}")
     known = len(texts) - column.missing
+    others = [cell for cell in unique if best is not None and best.parse(cell) is None]
+    are_few = 2 * len(others) <= len(unique)
+    if others and are_few and all(map(_OPEN.fullmatch, others)) and 2 * len(unique) <= known:
+        return _category(column, unique, "numbers and open ends that repeat", hints)
+    wrong = next(filter(is_misspelled, unique), others[0] if others and are_few else None)
+    if wrong is not None:
+        raise ValueError(f"{_expected_number(wrong, best, len(others), texts, where, name)}{hint}")
     if len(unique) == known > 1 and (_KEY.fullmatch(name) or all(map(_HASH.fullmatch, unique))):
         return replace(column, role="id", reason="another text in each row")
     num_digits = sum(_MEASURED.match(cell) is not None for cell in unique)
@@ -516,7 +526,19 @@ def _read_texts(column: Column, texts: list[str], unique: list[str], hints: Hint
         raise ValueError(f"Expected numbers, or texts that repeat (got {got}); {hint}")
     if len(unique) == known >= MIN_ROWS:
         return replace(column, role="id", reason="another text in each row")
-    return _category(column, unique, "texts that repeat")
+    return _category(column, unique, "texts that repeat", hints)
+
+
+def _expected_number(
+    cell: str, notation: Notation | None, num_others: int, texts: list[str], where: Where, name: str
+) -> str:
+    """What is said of a cell that is no number, as most of its column are."""
+    row, is_word = texts.index(cell), looks_like(cell) == "text" and not any(map(str.isdigit, cell))
+    expected = f"Expected {notation or PLAIN}, or blank (missing), in {where(row, name)}, as in most rows"
+    told = "holds units, or a second header" if row == 0 else "sums up the others"
+    is_outer = num_others < 2 and row in (0, len(texts) - 1) and is_word and len(texts) > 2
+    hint = f"delete that row if it {told}, " if is_outer else ""
+    return f"{expected} (got {cell[:80]!r}, {looks_like(cell)}); {hint}"
 
 
 def _check_numbers(
@@ -536,17 +558,17 @@ def _check_numbers(
         _warn(f"{told}. If the dots stand between thousands, pass decimal=','")
     powers = [cell for cell in unique if re.fullmatch(r"[0-9]+[eE][0-9]+", cell)]
     if powers:
-        hint = f"If they are names, pass categorical=[{name!r}]"
+        hint = f"If they are names, {hints.as_names(name)}"
         _warn(f"Column '{name}' has cells such as '{powers[0]}', which are taken as numbers. {hint}")
     if notation == PLAIN and all(re.fullmatch(r"(?:19|20)[0-9]{6}", cell) for cell in unique):
         _warn(f"Column '{name}' has cells such as '{unique[0]}', taken as numbers. If they are dates, write 2024-01-31")
 
 
-def _category(column: Column, values: Collection[str], reason: str) -> Column:
+def _category(column: Column, values: Collection[str], reason: str, hints: Hints) -> Column:
     if len(values) > MAX_VALUES:
         expected = f"numbers, or at most {MAX_VALUES} different values, in column '{column.name}'"
-        hint = f"leave it out: ignore=[{column.name!r}]"
-        raise ValueError(f"Expected {expected} (got {len(values)}, such as {min(values)[:40]!r}); {hint}")
+        got = f"{len(values)}, such as {min(values)[:40]!r}"
+        raise ValueError(f"Expected {expected} (got {got}); {hints.drop(column.name)}")
     folded: dict[str, list[str]] = {}
     for value in sorted(values):
         folded.setdefault(value.casefold(), []).append(value)

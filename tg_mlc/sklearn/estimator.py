@@ -19,7 +19,7 @@ from typing_extensions import Self
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs.kinds import KINDS, infer_form, kind_of_form
-from tg_mlc.inputs.schema import Schema, cells_of, is_dense_frame
+from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.saving.folder import read_folder
@@ -110,7 +110,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
         if not kind.forms[self.inputs_].is_matrix:
             return kind.listed(X, self.inputs_)
         if reset:
-            self._columns = Schema.infer(cells_of(X), {}).to_dict() if is_dense_frame(X) else None
+            cells = cells_of(X) if is_dense_frame(X) else {}
+            self._columns = Schema.infer(cells, {}, hints_of(X, cells)).to_dict() if cells else None
         finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
         options: dict[str, Any] = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": finite}
         schema = None if self._columns is None else Schema.from_dict(self._columns)
