@@ -29,6 +29,14 @@ def test_table_files_and_a_folder_of_one_comparison(words, tmp_path, capsys):
     assert "options" in capsys.readouterr().err
 
 
+def test_files_of_graphs_are_looked_for_first_and_their_weights_have_no_effect(words, tmp_path, capsys):
+    assert cli.main(["edgeless,none.csv" if "mine.csv" in word else word for word in words]) == 1
+    assert "'--graphs' to name files that there are (got ['none.csv']" in capsys.readouterr().err
+    (tmp_path / "mine.csv").write_text("source,target,weight\ntall,broad,0.5\n")
+    assert cli.main(words) == 0
+    assert "weights of 'mine.csv' have no effect" in capsys.readouterr().err
+
+
 def test_a_split_that_is_the_same_for_all_seeds_is_refused(words, capsys):
     assert cli.main([*words, "--split", "scaffold"]) == 1
     assert "scaffold" in capsys.readouterr().err

@@ -34,7 +34,17 @@ def test_conclusions(gain, outcome, words, tmp_path):
 
 @pytest.mark.parametrize(("gain", "are_same"), [(OFFSETS, True), (OFFSETS + 1e-3, False)])
 def test_graphs_of_equal_edges_are_told(gain, are_same):
-    assert ("complete and prior are the same" in result(complete=OFFSETS, prior=gain).conclusion) == are_same
+    comparison = result(complete=OFFSETS, prior=gain)
+    assert ("complete and prior are tested once" in comparison.conclusion) == are_same
+    assert ("prior" in {test.graph for test in comparison.tests}) == (not are_same)
+    assert "at most 8 epochs" in str(comparison)
+
+
+def test_one_seed_has_no_spread():
+    values = {row: {metric: [0.5] for metric in METRICS} for row in (SINGLE, STACK, "edgeless", "complete")}
+    printed = str(Comparison(values, METRICS[0], [0], 5, (70, 10, 20), [8]))
+    assert not {"±", "nan", "p =", "inf"} & {*printed.replace("(", " ").split()}
+    assert "No conclusion" in printed
 
 
 @pytest.mark.parametrize("epochs", [1, 8])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -199,6 +200,7 @@ def test_targets_are_those_of_samples_or_are_asked_for(tmp_path):
     [
         (list, {}, "got an empty list"),
         (samples, {"val": 1.5}, r"'val' to be a number in \[0, 1\]"),
+        (samples, {"val": 0.6, "test": 0.5}, r"'val \+ test' to be a number in \[0, 1\] \(got 1.1\)"),
         (samples, {"split": random_split(40), "val": 0.2}, "either 'split' or"),
         (samples, {"label_names": ["one"]}, "'label_names' to name each of the 2 labels"),
         (lambda: DATA["module"](None), {"val": 0.2}, "to be options of the MultiLabelDataModule"),
@@ -211,6 +213,20 @@ def test_targets_are_those_of_samples_or_are_asked_for(tmp_path):
 def test_options_that_contradict_data_are_refused(tmp_path, data, options, message):
     with pytest.raises(ValueError, match=message):
         fit(Net(2), data(), tmp_path, **options)
+
+
+@pytest.mark.parametrize(("end", "warned"), [(torch.sigmoid, 1), (torch.tanh, 0), (lambda x: x, 0)])
+def test_a_network_that_ends_in_a_sigmoid_is_warned_of(tmp_path, end, warned):
+    class Ending(Net):
+        def forward(self, batch):
+            return end(super().forward(batch))
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = fit(Ending(2), samples(), tmp_path, batch_size=40)
+    assert sum("ends in 'sigmoid', but the loss takes logits" in str(each.message) for each in caught) >= warned
+    assert warned or not caught
+    assert len(repr(result)) < 200 + len(str(tmp_path))
 
 
 def test_options_of_a_module_are_its_own(tmp_path, data):

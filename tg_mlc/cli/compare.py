@@ -37,10 +37,12 @@ def compare_(
     if options.split == "scaffold":
         got = "scaffold, which is the same for all seeds"
         raise ValueError(f"Expected '--split' to be random or stratified (got {got})")
-    out = Path(options.out)
+    out, named = Path(options.out), split_names(graphs)
+    if missing := [name for name in named if Path(name).suffix and not Path(name).is_file()]:
+        raise ValueError(f"Expected '--graphs' to name files that there are (got {missing}, which there are not)")
     comparison = compare(
         Run(options, file).dataset,
-        split_names(graphs),
+        named,
         seeds=seeds,
         seconds=options.seconds,
         folder=out,

@@ -41,13 +41,13 @@ class TrainOptions:
     Args:
         csv: The file, with a header: CSV or other text, Parquet, Excel or JSON.
         labels: The columns of labels, between commas; their cells are 0, 1 or blank (unknown).
-        out: The folder of the model.
+        out: The folder of the result: a model, or the tables of a comparison.
         smiles: The column of SMILES.
         text: The column of texts.
         dna: The column of DNA.
         features: The columns of inputs, between commas; by default, all but the labels and the names of rows.
         split: How to choose the rows for testing: random, stratified or (SMILES) scaffold.
-        seconds: The time that training may take, roughly; small files take less.
+        seconds: The time that all trainings may take, roughly; small files take less.
         seed: Seed of the split, of folds, trees and weights; equal seeds give equal models where time ends no search.
     """
 

@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -87,8 +88,12 @@ class Comparison:
 
     @property
     def tests(self) -> list[GraphTest]:
-        """Each label graph against the edgeless one and against the rows without label message passing."""
-        graphs = [row for row in self.values if row not in (SINGLE, STACK)]
+        """Each label graph against the edgeless one and against the rows without label message passing; graphs with
+        the same values count once.
+        """
+        rows = [row for row in self.values if row not in (SINGLE, STACK)]
+        known = [self.values[row] for row in rows]
+        graphs = [row for i, row in enumerate(rows) if known[i] not in known[:i]]
         pairs = [
             (row, other)
             for row in graphs
@@ -129,7 +134,7 @@ class Comparison:
         rows = [row for row in self.values if row not in (SINGLE, STACK)]
         for row, other in combinations(rows, 2):
             if self.values[row] == self.values[other]:
-                sentences.append(f"{row} and {other} are the same in every split, as graphs of equal edges are.")
+                sentences.append(f"{row} and {other} are tested once, because they are the same in every split.")
         beaten = {test.graph for test in self.tests if test.against == STACK and test.outcome == "better"}
         beaten &= {test.graph for test in self.tests if test.against == SINGLE and test.outcome == "better"}
         sentences.append(
@@ -143,16 +148,15 @@ class Comparison:
         rows: list[tuple[str, ...]] = [("", *METRICS)]
         for row, values in self.values.items():
             cells = [np.asarray(values[metric]) for metric in METRICS]
-            rows.append((row, *(f"{x.mean():.4f} ± {x.std(ddof=1) if len(x) > 1 else np.nan:.4f}" for x in cells)))
+            rows.append((row, *(f"{x.mean():.4f}" + (f" ± {x.std(ddof=1):.4f}" if len(x) > 1 else "") for x in cells)))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         done = (
             f"{len(self.seeds)} of {self.wanted} seeds, each with a split of {self.sizes} samples to train, validate "
         )
-        lines += [
-            f"{done}and test; mean ± standard deviation; at most {min(self.epochs)} to {max(self.epochs)} epochs",
-            "",
-        ]
+        spread = "; mean ± standard deviation" if len(self.seeds) > 1 else ""
+        epochs = " to ".join(map(str, sorted({min(self.epochs), max(self.epochs)})))
+        lines += [f"{done}and test{spread}; at most {epochs} epochs", ""]
         if len(self.seeds) > 1:
             lines += [f"Differences in {self.metric}, 95 % intervals, p by corrected t-tests with Holm's correction:"]
             lines += [*(f"  {test}" for test in self.tests), ""]
@@ -269,6 +273,12 @@ def _read_graphs(graphs: Sequence[Any], dataset: MultiLabelDataset) -> dict[str,
             row, value = graph.kind, graph.add_self_loops()
         elif Path(graph).suffix:
             row, value = Path(graph).name, LabelGraph.read(graph, names).add_self_loops()
+            if value.edge_weight is not None:
+                warnings.warn(
+                    f"The weights of {row!r} have no effect, because messages run along all edges alike; leave out "
+                    f"edges of low weight",
+                    stacklevel=3,
+                )
         else:
             raise ValueError(f"Expected 'graphs' among {', '.join(GRAPHS)}, files and LabelGraphs (got {graph!r})")
         if value is not None and (value.num_labels != len(names) or (value.label_names or names) != names):

@@ -100,6 +100,9 @@ class FitResult:
     facts: Mapping[str, Any] = field(default_factory=dict)  #: validation metrics, and hashes of data and split
     model_folder: Path | None = None  #: what :func:`tg_mlc.load` reads, if the model can be made again
 
+    def __repr__(self) -> str:
+        return f"FitResult('{self.checkpoint}', best_value={self.best_value:.4f}, num_epochs={self.num_epochs})"
+
     def predict(self, samples: DataLoader | Any) -> Tensor:
         """Returns the scores of all samples of a loader, a list or a data set, :math:`(N, L)`, in its order."""
         loader = samples
@@ -349,7 +352,7 @@ def _data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
         raise ValueError(f"Expected either 'split' or {sorted(shares)} (got both)")
     if "split" not in options:
         val, test = shares.get("val", 0.1), shares.get("test", 0.1)
-        for name, share in (("val", val), ("test", test)):
+        for name, share in (("val", val), ("test", test), ("val + test", val + test)):
             check_share(name, share)
         y = samples.y if isinstance(samples, MultiLabelDataset) else torch.cat([sample.y for sample in samples])
         options["split"] = stratified_split(y, (1 - val - test, val, test), options.get("seed", 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -197,6 +198,9 @@ class BinaryObjective(SigmoidScores, Objective):
             logits, intermediate = output.logits, output.intermediate
         else:
             logits, intermediate = model(batch), ()
+        if (end := type(logits.grad_fn).__name__.removesuffix("Backward0")) in ("Sigmoid", "Softmax"):
+            told = f"The network ends in '{end.lower()}', but the loss takes logits and applies a sigmoid itself"
+            warnings.warn(f"{told}; return what comes before it", stacklevel=2)
         options = {"label_smoothing": self.label_smoothing, **self.loss_options}
         loss = LOSSES[self.loss_name]
         return lamp_loss(logits, batch.y, intermediate, self.intermediate_weight, loss=loss, **options)
