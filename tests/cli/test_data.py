@@ -371,6 +371,13 @@ def test_arff_is_checked(tmp_path, capsys):
     assert lines[2].split()[-2:] == ["1", "1"]
     assert "3 values: red, green, blue" in lines[6]
     assert "label" in lines[7]
+    schema = tmp_path / "schema.yaml"
+    assert cli.main(["data", "check", str(path), "--ignore", "x0", "--write", str(schema)]) == 0
+    assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["x0", "ignored"]
+    assert "name: colour" in schema.read_text()
+    for options in (["--delimiter", ";"], ["--text", "name"], ["--ignore", "nosuch"], ["--max_lost", "0.5"]):
+        assert cli.main(["data", "check", str(path), *options]) == 1
+        assert options[-1 if "nosuch" in options or "name" in options else 0] in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import time
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.arff_texts import SPARSE, SPARSE_TEST, TRAIN, XML
 from tg_mlc import graphs
-from tg_mlc.data import from_arff, read_label_xml
+from tg_mlc.data import from_arff, from_arrays, read_label_xml
 from tg_mlc.inputs._arff_table import meka_count
 from tg_mlc.inputs.arff import parse_label_xml
 
@@ -270,7 +271,7 @@ def test_tables_are_checked_as_those_of_other_formats(write, caplog):
     path = write("a.arff", (header + rows).replace("\n", "\r"))
     with pytest.warns(UserWarning, match="'leak' alone tells label 'a'"), caplog.at_level("INFO"):
         assert from_arff(path, path).feature_names == ["leak", "size"]
-    assert "Left out attribute 'id'" in caplog.text
+    assert "Left out: 'id'" in caplog.text
     with pytest.raises(ValueError, match=r"such as \['bb'\].*is 'b' meant\?"):
         from_arff(path, labels=["bb"])
     with pytest.raises(ValueError, match=r"got ''\); write \? for"):
@@ -342,3 +343,19 @@ def test_constant_labels_and_other_encodings(tmp_path):
         assert from_arff(path, encoding="latin1").label_names == ["größe"]
     with pytest.raises(ValueError, match="in the encoding 'nonsense'"):
         from_arff(path, encoding="nonsense")
+
+
+def test_the_schema_says_what_attributes_are(tmp_path):
+    path = tmp_path / "a.arff"
+    names = ["id numeric", "fold numeric", "size numeric", "hue {red,green,blue}", "loud {low,high}", "calm {0,1}"]
+    rows = [
+        f"{9 * i + 1},{i % 3},{i * i},{('red', 'blue')[i % 2]},{('low', 'high')[i % 2]},{i // 6}" for i in range(12)
+    ]
+    path.write_text("\n".join(["@relation 'a: -C -1'", *(f"@attribute {name}" for name in names), "@data", *rows]))
+    with pytest.warns(UserWarning, match=r"'fold' has the name .*drop=\['fold'\]"):
+        dataset = from_arff(path, kind="vector")
+    roles = {column.name: column.role for column in dataset.schema.columns}
+    assert list(roles.values()) == ["id", "number", "number", "category", "number", "label"]
+    assert dataset.schema.feature_names == dataset.feature_names
+    new = from_arrays(pd.DataFrame({"fold": [1], "size": [4], "hue": ["blue"], "loud": ["high"]}), like=dataset)
+    assert new.rows("x").tolist() == [[1, 4, 0, 0, 1, 1]]

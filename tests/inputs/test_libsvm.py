@@ -30,6 +30,7 @@ ROWS = "2,7 1:0.5 3:1\n7 2:-4\n 1:0.25 # no label\n2\n"
 def test_labels_and_inputs_have_their_numbers_as_names(write, text, options, labels, inputs, x, y):
     dataset = from_libsvm(write("a.txt", text), kind="vector", **options)
     assert (dataset.label_names, dataset.feature_names) == (list(labels), list(inputs))
+    assert dataset.schema.feature_names == list(inputs)
     assert (dataset.x[: len(x)].tolist(), dataset.y[: len(y)].tolist()) == (x, y)
     bag = from_libsvm(write("a.txt", text), **options)[0]
     assert [x[0][i] for i in bag.x.tolist()] == (bag.weight.tolist() if "weight" in bag else [1] * len(bag.x))

@@ -59,27 +59,38 @@ def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write:
     from tg_mlc._optional import require
     from tg_mlc.cli._inputs import file_options, split_names
     from tg_mlc.cli._output import with_options
-    from tg_mlc.inputs.arff import arff_schema
+    from tg_mlc.inputs._arff_table import read_arff
+    from tg_mlc.inputs.arff import arff_schema, read_label_xml
     from tg_mlc.inputs.kinds import claim_texts
     from tg_mlc.inputs.schema import Schema
     from tg_mlc.inputs.tables import check_columns, read_table
 
     options = file_options(file)
     if ".arff" in Path(csv).suffixes:
-        named: Any = labels if labels.endswith(".xml") else split_names(labels) if labels else None
-        rows, schema = arff_schema(csv, named)
-        print(f"{rows:,} rows of {len(schema.columns):,} attributes.\n{schema}")  # noqa: T201
-        return 0
-    table = read_table(csv, options.delimiter, options.encoding)
-    roles: Any = dict.fromkeys(split_names(labels) if labels else [], "label")
-    roles |= {text: "text"} if text else {}
-    hints = replace(options.hints, delimiter=table.delimiter)
-    schema = Schema.infer(table.cells(), roles, hints, table.place, strict=False)
-    schema = claim_texts(schema, table.cells()) if hints.schema is None else schema
-    if roles:
-        check_columns(list(roles), table.header, f"'{csv}'")
-        table.targets([name for name in roles if name != text], options.label_separator, options.label_paths)
-    print(with_options(f"{len(table):,} rows of {len(table.header):,} columns.\n{schema}"))  # noqa: T201
+        usual = FileFlags(encoding=file.encoding, ignore=file.ignore)
+        others = [f"--{name}" for name, value in vars(file).items() if value != getattr(usual, name)]
+        if others or text:
+            raise ValueError(
+                f"Expected --labels, --ignore, --encoding and --write alone for ARFF (got {others or text})"
+            )
+        named: Any = (
+            read_label_xml(labels).names if labels.endswith(".xml") else split_names(labels) if labels else None
+        )
+        attributes = read_arff(csv, "text", labels=named, encoding=file.encoding or "utf-8")
+        schema = arff_schema(attributes, options.hints)
+        size = f"{attributes.matrix.shape[0]:,} rows of {len(schema.columns):,} attributes"
+    else:
+        table = read_table(csv, options.delimiter, options.encoding)
+        roles: Any = dict.fromkeys(split_names(labels) if labels else [], "label")
+        roles |= {text: "text"} if text else {}
+        hints = replace(options.hints, delimiter=table.delimiter)
+        schema = Schema.infer(table.cells(), roles, hints, table.place, strict=False)
+        schema = claim_texts(schema, table.cells()) if hints.schema is None else schema
+        if roles:
+            check_columns(list(roles), table.header, f"'{csv}'")
+            table.targets([name for name in roles if name != text], options.label_separator, options.label_paths)
+        size = f"{len(table):,} rows of {len(table.header):,} columns"
+    print(with_options(f"{size}.\n{schema}"))  # noqa: T201
     if write is not None:
         with replace_when_done(write) as unfinished:
             yaml = require("yaml", extra="data")

@@ -120,8 +120,8 @@ def read_frame(
     chosen = feature_names is not None or kind == "bag"  # whose columns are words
     schema = Schema.infer(cells, {}, hints_of(X, cells), chosen=chosen)
     if not schema.inputs:
-        raise ValueError(f"Expected a column of inputs in 'X' (got none: {'; '.join(schema.summary(in_memory=True))})")
-    schema.announce(in_memory=True)
+        raise ValueError(f"Expected a column of inputs in 'X' (got none: {'; '.join(schema.summary())})")
+    schema.announce()
     return schema.matrix(cells), schema.feature_names, schema
 
 

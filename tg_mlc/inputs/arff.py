@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -22,31 +21,14 @@ from tg_mlc.inputs._arff_table import Arff, read_arff
 from tg_mlc.inputs._features import read_matrix
 from tg_mlc.inputs.checks import check_samples
 from tg_mlc.inputs.kinds import announce_kind
-from tg_mlc.inputs.schema import Column, Role, Schema, why_id
-
-logger = logging.getLogger(__name__)
+from tg_mlc.inputs.notations import PLAIN, Truth
+from tg_mlc.inputs.schema import INPUTS, Column, Hints, Role, Schema, judge
 
 _MAX_LABEL_BYTES = 2**26
 _REASONS = {
     "bag": "the rows are sparse, or all values 0 and 1",
     "vector": "values are unknown, or the rows are dense, with values other than 0 and 1",
 }
-
-
-def arff_schema(path: str | Path, labels: str | Path | Sequence[str] | int | None = None) -> tuple[int, Schema]:
-    """The number of rows of an ARFF file, and what each of its attributes is, with labels as of :func:`from_arff`."""
-    table = read_arff(path, "text", labels=read_label_xml(labels).names if isinstance(labels, str | Path) else labels)
-    matrix: Any = sp.csc_array(table.matrix) if sp.issparse(table.matrix) else np.asarray(table.matrix)
-    columns = []
-    for index, name in enumerate(table.names):
-        cells = matrix[:, [index]].data if sp.issparse(matrix) else matrix[:, index]
-        known, missing = cells[~np.isnan(cells)], int(np.isnan(cells).sum())
-        spread = table.columns[name].names if name in table.columns else []
-        values = [column.removeprefix(f"{name}=") for column in spread]
-        role: Role = "label" if name in table.labels else "category" if values else "number"
-        example = f"{known[0]:g}" if len(known) else "0"
-        columns.append(Column(name, role, "attribute of the header", None, values, example, missing))
-    return matrix.shape[0], Schema(columns)
 
 
 class LabelFile(NamedTuple):
@@ -100,17 +82,38 @@ def from_arff(
         hint = "pass an XML file, a list of names, or their number, negative if they come last"
         raise ValueError(f"Expected {expected} (got {labels}); {hint}")
     second = None if test is None else read_arff(test, drop, labels=first.labels, encoding=encoding)
-    ids: set[str] = set()
-    for place, name in enumerate([] if sp.issparse(first.matrix) else first.names):
-        if name not in (*first.labels, *first.columns) and (why := why_id(name, first.matrix[:, place])):
-            ids.add(name)
-            logger.info("Left out attribute '%s' (%s)", name, why)
+    schema = arff_schema(first)
+    ids = {column.name for column in schema.columns if column.role == "id"}
     records = make_records(first.without(ids), None if second is None else second.without(ids), kind)
     if kind is None:
         announce_kind(records.kind, _REASONS[records.kind])
     dataset = ArrayDataset(records.to_samples(), transform)
+    dataset.schema = schema
+    schema.announce()
     check_samples(dataset)
     return dataset
+
+
+def arff_schema(table: Arff, hints: Hints | None = None) -> Schema:
+    """What each attribute of an ARFF file is."""
+    hints = hints or Hints(of="arff")
+    hints.check(table.names)
+    is_sparse = sp.issparse(table.matrix)
+    matrix: Any = sp.csc_array(table.matrix) if is_sparse else table.matrix
+    columns = []
+    for index, name in enumerate(table.names):
+        cells = matrix[:, [index]].data if is_sparse else matrix[:, index]
+        known, missing = cells[~np.isnan(cells)], int(np.isnan(cells).sum())
+        values = [each.removeprefix(f"{name}=") for each in table.columns[name].names] if name in table.columns else []
+        role: Role = "label" if name in table.labels else "category" if values else "number"
+        role = "ignored" if name in hints.ignore else role
+        words = [word.lower() for word in table.ordered.get(name, ())]
+        notation = None if role != "number" else Truth(*words).to_dict() if len(words) == 2 else PLAIN.to_dict()
+        example = f"{known[0]:g}" if len(known) else "0"
+        column = Column(name, role, "attribute of the header", notation, values, example, missing)
+        is_judged = role in INPUTS and not is_sparse  # whose names are words of texts
+        columns.append(judge(column, None if values else cells, len(cells), hints) if is_judged else column)
+    return Schema(columns)
 
 
 def read_label_xml(path: str | Path) -> LabelFile:

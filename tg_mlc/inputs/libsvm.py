@@ -19,12 +19,14 @@ from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.records import Records
 from tg_mlc.inputs._features import read_matrix
 from tg_mlc.inputs.checks import check_samples
+from tg_mlc.inputs.schema import Schema
 from tg_mlc.inputs.tables import LIBSVM_LINE, LIBSVM_SIZES
 
 _OTHERS = {
     r"^[-+]1\s": "write the number of the label in place of +1, and nothing in place of -1",
     " qid:": "take out 'qid:', which groups the samples of a ranking",
 }
+MAX_COLUMNS = 10_000  #: of a schema, where all columns are alike
 _MAX_INDEX = 2**24  # of an input, each of which has a name
 
 
@@ -77,6 +79,7 @@ def from_libsvm(
     values, _ = read_labels([{str(label) for label in row} for row in labels], names)
     official = (None, None) if test is None else np.split(np.arange(len(labels)), [len(parts[0].labels)])
     dataset = ArrayDataset(Records(inputs, values, names, feature_names, *official).to_samples(), transform)
+    dataset.schema = Schema.of_names(feature_names, ()) if num_inputs <= MAX_COLUMNS else None
     check_samples(dataset)
     return dataset
 

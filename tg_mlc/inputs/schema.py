@@ -92,16 +92,23 @@ class Hints:
     decimal: str | None = None  #: the mark of decimals, a dot or a comma
     delimiter: str | None = None  #: the mark between the cells of the file
     schema: Schema | None = None  #: all of the columns
-    in_memory: bool = False  #: whether they are those of a data frame, which a person changes instead
+    of: Literal["table", "frame", "arff"] = "table"  #: what has them: a person changes a data frame instead
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuses columns that are not there."""
+        for name in (*self.ignore, *self.categorical, *self.ids):
+            if name not in names:
+                raise ValueError(f"Expected a column {name!r} {instead(name, names)}")
 
     def drop(self, name: str) -> str:
         """How to leave a column out."""
-        return f"drop it: X.drop(columns=[{name!r}])" if self.in_memory else f"leave it out: ignore=[{name!r}]"
+        option = "drop" if self.of == "arff" else "ignore"
+        return f"drop it: X.drop(columns=[{name!r}])" if self.of == "frame" else f"leave it out: {option}=[{name!r}]"
 
     def as_names(self, name: str) -> str:
         """How to have the cells of a column taken as names."""
         made = f"make them a category: X[{name!r}] = X[{name!r}].astype(str).astype('category')"
-        return made if self.in_memory else f"pass categorical=[{name!r}]"
+        return made if self.of == "frame" else f"pass categorical=[{name!r}]"
 
     def __post_init__(self) -> None:
         for name in ("ignore", "categorical", "ids"):
@@ -138,9 +145,7 @@ class Schema:
         read is refused, or only noted unless :obj:`strict`.
         """
         hints = hints or Hints()
-        for name in (*hints.ignore, *hints.categorical, *hints.ids):
-            if name not in frame:
-                raise ValueError(f"Expected a column {name!r} {instead(name, list(frame))}")
+        hints.check(list(frame))
         roles = {**roles, **dict.fromkeys(hints.ids, "id"), **dict.fromkeys(hints.ignore, "ignored")}
         if hints.schema is not None:
             return hints.schema._told(frame, roles, chosen=chosen)
@@ -215,12 +220,12 @@ class Schema:
                 parts.append(_numbers(column, frame[name], where, refused)[:, None])
         return np.concatenate(parts, axis=1)
 
-    def announce(self, *, in_memory: bool = False) -> None:
+    def announce(self) -> None:
         """Says which columns are left out, and which are read in a way that is not obvious."""
-        for line in self.summary(in_memory=in_memory):
+        for line in self.summary():
             logger.info("%s", line)
 
-    def summary(self, *, in_memory: bool = False) -> list[str]:
+    def summary(self) -> list[str]:
         """The columns in a few lines, for people."""
         left = [f"'{each.name}' ({each.reason})" for each in self.columns if each.role in ("id", "ignored")]
         read = [f"'{each.name}' ({each.notes})" for each in self.inputs if each.role == "category" or _is_odd(each)]
@@ -231,8 +236,8 @@ class Schema:
         lines += [f"Left out: {_few(left)}."] if left else []
         if codes:
             lines.append(
-                f"Columns of few whole numbers, taken as numbers: {_few(codes)}; if they are codes of categories, "
-                + ("make them texts of the type 'category'." if in_memory else "pass them as 'categorical'.")
+                f"Columns of few whole numbers, taken as numbers: {_few(codes)}; if they are codes of categories, name "
+                f"them as 'categorical', or write them as texts that are no numbers."
             )
         return lines
 
@@ -335,7 +340,7 @@ def hints_of(frame: Any, names: Iterable[str]) -> Hints:
     types = [(type(dtype).__name__, np.asarray(getattr(dtype, "categories", ()))) for dtype in frame.dtypes]
     of_texts = (kind == "CategoricalDtype" and values.dtype.kind in "OU" for kind, values in types)
     are_names = (found or kind in ("Categorical", "Enum") for found, (kind, _) in zip(of_texts, types, strict=True))
-    return Hints(categorical=list(compress(names, are_names)), in_memory=True)
+    return Hints(categorical=list(compress(names, are_names)), of="frame")
 
 
 def cells_of(frame: Any) -> dict[str, np.ndarray]:
@@ -400,7 +405,7 @@ def _infer(name: str, cells: np.ndarray, place: int, hints: Hints, where: Where,
         raise ValueError(f"Expected a name for column {place + 1} (got {got}")
     if chosen and column.role == "id" and len(unique) <= MAX_VALUES:
         return replace(column, role="category", values=sorted(unique))
-    column = column if chosen else _judge(column, values, len(cells), hints)
+    column = column if chosen else judge(column, values, len(cells), hints)
     if column.role == "number" and values is not None:
         _keep_apart(column, values, hints)
     return column
@@ -433,7 +438,7 @@ def _single_texts(name: str, cells: np.ndarray, where: Where, hints: Hints) -> l
     return texts
 
 
-def _judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints) -> Column:
+def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints) -> Column:
     """Leaves out or warns of columns that are likely to number, divide or weigh the rows."""
     if _APART.fullmatch(column.name) and num_rows >= MIN_ROWS:
         told = f"Column '{column.name}' has the name of one that divides or weighs the rows"
