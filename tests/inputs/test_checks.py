@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from tg_mlc.data import from_arrays
 from tg_mlc.inputs.checks import check_lost
@@ -21,6 +22,7 @@ def test_usual_samples_raise_no_warning():
         samples(np.random.default_rng(0).random((30, 3)), Y)
         samples(np.random.default_rng(0).random((30, 3)), np.where(np.eye(30)[:, :2] == 1, np.nan, Y))
         samples([[0], [1]], [[0, 1], [1, 0]])  # too few to say
+        from_arrays(sp.random(30, 5, 0.4, format="csr", random_state=0), Y, ["calm", "sad"])
 
 
 @pytest.mark.filterwarnings("ignore:Input 'column 1' alone tells label 'sad'")
@@ -31,6 +33,17 @@ def test_an_input_that_gives_a_label_away(sign):
     X[0, 1] = np.nan
     with pytest.warns(UserWarning, match="Input 'column 1' alone tells label 'calm' almost perfectly"):
         samples(X, Y)
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+@pytest.mark.parametrize("present", [0, 1])
+def test_a_word_that_gives_a_label_away(present, unknown):
+    X = np.random.default_rng(0).integers(0, 3, (30, 4)).astype(float)
+    X[:, 2] = 2 * (Y[:, 0] == present)
+    y = Y.astype(float)
+    y[3, :] = np.nan if unknown else y[3, :]
+    with pytest.warns(UserWarning, match="Input 'w2' alone tells label 'calm' almost perfectly"):
+        from_arrays(sp.csr_array(X), y, ["calm", "sad"], [f"w{i}" for i in range(4)])
 
 
 @pytest.mark.parametrize(

@@ -464,6 +464,18 @@ def test_names_that_are_paths_above_others_ask_for_a_choice(write):
     assert table.targets(["topics"], ";", ">")[1] == ["A", "A > B"]
 
 
+@pytest.mark.parametrize(
+    ("names", "is_path"), [("A/B/C A/B/D A/C/E B/E", True), ("A/B C/D", False), ("A/B A/C D", False)]
+)
+def test_names_that_look_like_paths_are_warned_of(write, names, is_path):
+    table = read_table(write("body;topics\n" + "".join(f"x;['{name}']\n" for name in names.split())))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = table.targets("topics", None)[1]
+    assert found == sorted(names.split())
+    assert ["label_paths='/'" in str(each.message) for each in caught] == [True] * is_path
+
+
 def test_labels_in_words(write):
     table = read_table(write("a,b,c\nTRUE,yes,1\nfalse,N,-\nNA,?,0\n"))
     np.testing.assert_array_equal(table.labels(["a", "b", "c"]), [[1, 1, 1], [0, 0, np.nan], [np.nan, np.nan, 0]])

@@ -5,10 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data.bags import inputs_of
 
 MIN_CLASS = 10  #: rows that have a label, and that do not have it; fewer may be told apart by chance
 PERFECT = 0.999  #: the area under the ROC curve from which a single input tells a label
@@ -33,8 +36,9 @@ def check_samples(dataset: MultiLabelDataset) -> None:
         folded.setdefault(" ".join(name.split()).casefold(), []).append(name)
     if alike := [found for found in folded.values() if len(found) > 1]:
         _warn(f"Labels whose names differ in case or spaces alone, taken as different: {alike[:5]}")
-    x = dataset.rows("x").numpy() if dataset.kind == "vector" else None
-    if x is not None and x.size * max(1, int((~known).any(axis=0).sum())) <= MAX_CELLS:
+    x = inputs_of(dataset) if dataset.kind in ("vector", "bag") else None
+    size = 0 if x is None else x.nnz if sp.issparse(x) else x.size
+    if x is not None and size * max(1, int((~known).any(axis=0).sum())) <= MAX_CELLS:
         _warn_of_leaks(x, y, dataset.feature_names or [f"column {i}" for i in range(x.shape[1])], names)
 
 
@@ -52,20 +56,31 @@ def check_lost(refused: Mapping[int, str], num_rows: int, where: Callable[[int],
     _warn(lost)
 
 
-def _warn_of_leaks(x: np.ndarray, y: np.ndarray, inputs: Sequence[str], names: Sequence[str]) -> None:
-    """Names inputs whose order alone separates the rows with a label from those without."""
+def _warn_of_leaks(x: Any, y: np.ndarray, inputs: Sequence[str], names: Sequence[str]) -> None:
+    """Names inputs whose order, or words whose presence, alone separates the rows with a label from those without."""
     from scipy.stats import rankdata  # which takes a third of a second to import
 
-    finite = np.where(np.isnan(x), np.nanmean(x, axis=0, keepdims=True, where=~np.isnan(x)), x)
-    ranks = np.asarray(rankdata(np.nan_to_num(finite), axis=0))
+    known, is_bag = ~np.isnan(y), sp.issparse(x)
+    if is_bag:
+        present = sp.csr_array((x != 0).astype(np.float32).T)
+        with_label, everywhere = sp.csc_array(present @ sp.csc_array((y == 1).astype(np.float32))), present.sum(axis=1)
+    else:
+        means = np.nanmean(x, axis=0, keepdims=True, where=~np.isnan(x))
+        finite = np.nan_to_num(np.where(np.isnan(x), means, x))
+        ranks = np.asarray(rankdata(finite, axis=0))
     for label, name in enumerate(names):
-        known = ~np.isnan(y[:, label])
-        is_one = known & (y[:, label] == 1)
-        ones, zeros = int(is_one.sum()), int(known.sum() - is_one.sum())
+        rows = known[:, label]
+        is_one = y[rows, label] == 1
+        ones, zeros = int(is_one.sum()), int((~is_one).sum())
         if min(ones, zeros) < MIN_CLASS:
             continue
-        within = ranks if known.all() else np.asarray(rankdata(np.nan_to_num(finite[known]), axis=0))
-        area = (within[is_one[known]].sum(axis=0) - ones * (ones + 1) / 2) / (ones * zeros)
+        if is_bag:
+            found_in = with_label[:, [label]].toarray()[:, 0]
+            others = (everywhere if rows.all() else present @ rows.astype(np.float32)) - found_in
+            area = (1 + found_in / ones - others / zeros) / 2
+        else:
+            within = ranks if rows.all() else np.asarray(rankdata(finite[rows], axis=0))
+            area = (within[is_one].sum(axis=0) - ones * (ones + 1) / 2) / (ones * zeros)
         found = np.flatnonzero(np.maximum(area, 1 - area) >= PERFECT)
         if found.size:
             told = f"Input '{inputs[found[0]]}' alone tells label '{name}' almost perfectly"

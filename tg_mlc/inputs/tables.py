@@ -167,7 +167,7 @@ class Table:
         column = labels if isinstance(labels, str) else labels[0]
         sets: list[Any] = self.label_sets(column, separator)
         if paths is None:
-            _refuse_paths(set().union(*filter(None, sets)), f"column '{column}' of '{self.path}'")
+            _judge_paths(set().union(*filter(None, sets)), f"column '{column}' of '{self.path}'")
         if paths:
             sets = [found and {path for name in found for path in ancestors(name, paths)} for found in sets]
         return read_labels(sets, None)
@@ -225,14 +225,24 @@ def _literal_names(text: str) -> Iterable[Any] | None:
     return {name.strip() for pair in pairs for name in pair if name.strip()}
 
 
-def _refuse_paths(names: set[str], where: str) -> None:
-    """Refuses names of which some are paths above others, because their meaning is for a person to decide."""
+def _judge_paths(names: set[str], where: str) -> None:
+    """Refuses names of which some are paths above others, because their meaning is for a person to decide, and warns of
+    those that are paths and share the parts above them.
+    """
     for mark in "/>":
-        below = next((name for name in sorted(names) if not names.isdisjoint(ancestors(name, mark)[:-1])), None)
+        above = {name: ancestors(name, mark)[:-1] for name in sorted(names)}
+        below = next((name for name in above if not names.isdisjoint(above[name])), None)
+        hint = f"pass label_paths={mark!r} to add all ancestors, or '' to take the names as they are"
         if below is not None:
             got = f"'{below}', which lies below another name, in {where}"
-            hint = f"pass label_paths={mark!r} to add all ancestors, or '' to take the names as they are"
             raise ValueError(f"Expected 'label_paths' for names of labels that are paths (got {got}); {hint}")
+        shared = Counter(path for paths in above.values() for path in paths).most_common(1)
+        if all(above.values()) and shared and shared[0][1] > 1:
+            warnings.warn(
+                f"All names in {where} have '{mark}', and {shared[0][1]} lie below '{shared[0][0]}'. If they "
+                f"are paths, {hint}",
+                stacklevel=2,
+            )
 
 
 def ancestors(name: str, mark: str) -> list[str]:
