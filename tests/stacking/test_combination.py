@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from tg_mlc.stacking.combination import LogitStacking, learnable_labels
+from tg_mlc.metrics import macro_average_precision
+from tg_mlc.stacking import combination
+from tg_mlc.stacking.combination import STRENGTHS, LogitStacking, learnable_labels
 
 #: The logits of one classifier for one label are ten times as large.
 SCALED = np.where(np.arange(12).reshape(4, 3) == 0, 10.0, 1.0)
@@ -58,6 +60,22 @@ def test_a_label_with_one_value_gets_a_constant_on_its_side_of_the_others(drawn,
     assert found[0, 0] == pytest.approx(expected, abs=2)
 
 
+@pytest.mark.parametrize("reliable", [0, 1])
+def test_rare_labels_go_as_far_from_the_weights_of_frequent_ones_as_ranks_best(drawn, reliable, monkeypatch):
+    logits, y = drawn
+    y[:, 2:] = 0
+    for label in (2, 3):  # which one classifier knows, of those that frequent labels rely on much or little
+        y[np.argsort(logits[:, label, reliable])[-(8 * label) :], label] = 1
+    found, tried = LogitStacking().fit(logits, y), {}
+    for strength in STRENGTHS:
+        monkeypatch.setattr(combination, "STRENGTHS", (strength,))
+        tried[strength] = LogitStacking().fit(logits, y)
+    values = {at: macro_average_precision(y, each.decision_function(logits)) for at, each in tried.items()}
+    best = max(values, key=values.get)
+    assert len({*values.values()}) == len(STRENGTHS)
+    np.testing.assert_array_equal(found.weight, tried[best].weight)
+
+
 def test_labels_of_few_positives_are_not_learned_from():
     y = np.zeros((20, 3))
     y[:4, 0], y[:5, 1], y[:, 2] = 1, 1, np.nan
@@ -65,9 +83,10 @@ def test_labels_of_few_positives_are_not_learned_from():
     assert learnable_labels(y[:, :1]).tolist() == [True]
 
 
-def test_the_scale_of_the_logits_of_a_rare_label_does_not_matter(drawn):
+def test_the_scale_of_the_logits_of_a_rare_label_does_not_matter_to_weights_for_rare_ones(drawn, monkeypatch):
     logits, y = drawn
     y[5:, 0] = 0
+    monkeypatch.setattr(combination, "STRENGTHS", (1.0,))
     scores = [LogitStacking().fit(each, y).decision_function(each)[:, 0] for each in (logits, logits * SCALED)]
     assert (np.argsort(scores[0]) == np.argsort(scores[1])).all()
 

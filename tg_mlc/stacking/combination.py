@@ -10,12 +10,15 @@ from scipy.special import expit
 from typing_extensions import Self
 
 from tg_mlc.baselines.baseline import read_array
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, read_targets
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
+from tg_mlc.metrics.ranking import areas_per_label, mean_of_defined
 
 #: Labels with fewer positives or negatives say nothing of weights, unless all labels have fewer.
 MIN_CLASS = 5
 #: Pairs of sample and label for a handful of weights.
 MAX_PAIRS = 2**20
+#: How far weights go from those of frequent labels to those of rare ones.
+STRENGTHS = (1.0, 0.5, 0.0)
 
 # Standard deviation, a priori, of the bias of a label around that of all.
 _SPREAD = 0.5
@@ -32,7 +35,8 @@ class LogitStacking:
         w_{lc} = (1 - r_l) \, w_c + r_l \, \frac{\gamma_l}{\sigma_{lc}} \, v_c, \qquad w_c, v_c \ge 0
 
     goes from weights :math:`w` for frequent labels to weights :math:`v` for rare ones, with :math:`r_l` from 0 where
-    half of the samples are positive to 1 at :obj:`MIN_CLASS` positives, in proportion to the logarithm of their number.
+    half of the samples are positive to :math:`r` at :obj:`MIN_CLASS` positives, in proportion to the logarithm of their
+    number; of 1, 0.5 and 0, :math:`r` is the first that has the best macro average precision of these logits.
 
     Weights :math:`w` have the maximum likelihood, with biases that stay close to their mean where a label has few
     samples (:math:`b_l \sim \mathcal{N}(b, 0.5^2)`). Entries of a label count in inverse proportion to the spread
@@ -93,8 +97,15 @@ class LogitStacking:
         offset = bias + wanted[0] - (mean * standard).sum(axis=-1)
         count, total = positive.sum(axis=0), known.sum(axis=0)
         rare, learned = _rarity(count, total), (count > 0) & (count < total)
-        self.weight = np.where(learned[:, None], (1 - rare)[:, None] * weight + rare[:, None] * standard, 0.0)
-        self.bias = np.where(learned, (1 - rare) * bias + rare * offset, bias + wanted[0])
+        best = -1.0
+        for strength in STRENGTHS if entries.x.shape[1] > 1 else STRENGTHS[:1]:
+            r = strength * rare
+            weights = np.where(learned[:, None], (1 - r)[:, None] * weight + r[:, None] * standard, 0.0)
+            scores = np.einsum("nlc,lc->nl", logits, weights)
+            value = np.nan_to_num(mean_of_defined(areas_per_label(Targets(positive, known), scores)[1]))
+            if value > best:
+                best, self.weight = float(value), weights
+                self.bias = np.where(learned, (1 - r) * bias + r * offset, bias + wanted[0])
         return self
 
     def decision_function(self, logits: FloatArray) -> FloatArray:
