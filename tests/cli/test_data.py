@@ -328,6 +328,8 @@ def test_a_schema_is_written_changed_and_used(tmp_path, capsys):
     words = ["train", "--csv", str(path), "--labels", "calm", "--schema", str(schema), "--seconds", "0"]
     assert cli.main([*words, "--out", str(tmp_path / "model")]) == 0
     assert tg_mlc.load(tmp_path / "model").facts["inputs"]["columns"] == ["zone"]
+    assert cli.main([*words[:-4], "--schema", "nosuch.yaml", "--out", str(tmp_path / "none")]) == 1
+    assert "Expected 'nosuch.yaml' to be a schema" in capsys.readouterr().err
     schema.write_text("columns: 3")
     assert cli.main([*words, "--out", str(tmp_path / "other")]) == 1
     assert "to be a schema of 'tg-mlc data check --write'" in capsys.readouterr().err
@@ -356,6 +358,14 @@ def test_options_beside_a_schema_win_or_are_refused(tmp_path, capsys, options, e
     else:
         columns = tg_mlc.load(tmp_path / "model").facts["inputs"]["columns"]
         assert (status, [name.lower() for name in columns]) == (0, expected)
+
+
+def test_a_warning_is_printed_once(tmp_path, capsys):
+    for _ in range(2):
+        path = tmp_path / "a.csv"
+        path.write_text("fold,calm\n" + "".join(f"{i % 3},{i % 2}\n" for i in range(12)))
+        assert cli.main(["data", "check", str(path), "--labels", "calm"]) == 0
+        assert capsys.readouterr().err.count("has the name of one that divides") == 1
 
 
 def test_arff_is_checked(tmp_path, capsys):

@@ -16,7 +16,8 @@ import pytest
 from tests.cli.conftest import write_rows
 from tg_mlc import cli
 from tg_mlc._optional import is_installed
-from tg_mlc.cli._training import time_left
+from tg_mlc.cli._training import Run, time_left
+from tg_mlc.cli.train import FileFlags, TrainOptions
 from tg_mlc.stacking import AutoModel, StackingFeatures
 
 
@@ -84,6 +85,18 @@ def test_handlers_of_signals_are_put_back(tmp_path):
     before = signal.getsignal(signal.SIGTERM)
     assert cli.main(["data", "list"]) == 0
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_mark_is_deleted_last(tmp_path, monkeypatch):
+    run = Run(TrainOptions(csv="a.csv", labels="a", out=str(tmp_path)), FileFlags())
+    run.folder.mkdir()
+    for name in (".tg_mlc", ".lock", "a.pt", "z.pt"):
+        (run.folder / name).touch()
+    deleted = []
+    monkeypatch.setattr(Path, "unlink", lambda path, **_: deleted.append(path.name))
+    run._clear(everything=True)
+    assert deleted[-1] == ".tg_mlc"
+    assert sorted(deleted) == [".lock", ".tg_mlc", "a.pt", "z.pt"]
 
 
 def test_what_others_made_stays(tmp_path):

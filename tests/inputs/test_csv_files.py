@@ -111,6 +111,14 @@ def test_numbers_are_those_of_python(write):
     assert dataset.rows("x").flatten().tolist() == pytest.approx(list(map(float, texts)), rel=1e-7)
 
 
+def test_missing_texts_have_no_words_and_are_counted(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("body,calm\na red apple,1\nNA,0\n,1\na pear,0\n")
+    with pytest.warns(UserWarning, match="2 cells of column 'body' have no text"):
+        dataset = from_csv(path, ["calm"], text_column="body", kind="bag")
+    assert [len(sample.x) for sample in dataset] == [3, 0, 0, 2]
+
+
 def test_new_files_have_the_columns_of_the_old_ones(write):
     old = from_csv(write("tempo,loudness,calm,sad\n61.5,0.2,1,0\n140,0.9,0,\n"), ["calm", "sad"])
     path = write("sad,mood,loudness,tempo\n1,low,.5,100\n", "new.csv")

@@ -408,11 +408,12 @@ REFUSED = {
     "limit_train_batches": 0,
     "limit_val_batches": 0,
     "num_nodes": 2,
+    "overfit_batches": 0.01,
     "val_check_interval": 0.5,
 }
 
 
-@pytest.mark.filterwarnings("ignore:You requested to overfit")
+@pytest.mark.filterwarnings("error:You requested to overfit")
 @pytest.mark.parametrize("option", WORKS)
 def test_options_of_the_trainer_that_work(tmp_path, data, option):
     result = fit(make_module(), data, tmp_path, **{"max_epochs": 2, option: WORKS[option]})

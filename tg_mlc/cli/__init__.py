@@ -37,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     was interrupted, 141 if its output is no longer read, and 143 if it was terminated.
     """
     warnings.showwarning = _show_warning
+    _SHOWN.clear()
     if argv is None:  # the process is this command alone
         keep_heap()
     try:
@@ -66,12 +67,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _show_warning(message: Warning | str, category: type[Warning], filename: str, *rest: Any, **others: Any) -> None:
     """Prints a warning of ours as a line for people, once; those of others stay as they are."""
     if category is UserWarning and f"{os.sep}tg_mlc{os.sep}" in filename:
-        print(f"tg-mlc: {with_options(str(message))}", file=sys.stderr)  # noqa: T201
+        if str(message) not in _SHOWN:  # as where a part of a file is read twice
+            print(f"tg-mlc: {with_options(str(message))}", file=sys.stderr)  # noqa: T201
+        _SHOWN.add(str(message))
     else:
         _USUAL(message, category, filename, *rest, **others)
 
 
 _USUAL = warnings.showwarning
+_SHOWN = set[str]()
 
 
 def _expected() -> tuple[type[Exception], ...]:

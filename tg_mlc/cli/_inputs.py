@@ -50,7 +50,7 @@ class Inputs(NamedTuple):
     def raw(self, table: Table) -> Any:
         """The raw inputs of some rows."""
         if not self.input_kind.reads_columns:
-            return table.texts(match_names(self.columns[:1], table.header, f"'{table.path}'")[0])
+            return table.documents(match_names(self.columns[:1], table.header, f"'{table.path}'")[0])
         columns = [column.name for column in Schema.of_names(self.columns, table.header).inputs]
         found = match_names(columns, table.header, f"'{table.path}'")
         return require("pandas", extra="data").DataFrame(table.cells(found))
@@ -129,7 +129,7 @@ def read_schema(path: str) -> Schema:
     yaml = require("yaml", extra="data")
     try:
         return Schema.from_dict(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
-    except (yaml.YAMLError, TypeError, KeyError, ValueError) as error:
+    except (OSError, yaml.YAMLError, TypeError, KeyError, ValueError) as error:
         raise ValueError(f"Expected '{path}' to be a schema of 'tg-mlc data check --write' (got {error})") from error
 
 

@@ -83,7 +83,7 @@ class Run:
 
     def _clear(self, *, everything: bool) -> None:
         """Deletes what trainings left in the folder, and on request the folder, and that of a model if it is empty."""
-        for path in self.folder.iterdir():
+        for path in sorted(self.folder.iterdir(), key=lambda path: path.name == _MARK):  # last, if a kill stops this
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             elif everything or path.name not in (_MARK, _LOCK):

@@ -181,8 +181,9 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
                 appear)
             columns (tuple of str, optional): The columns of source and target; without the default ones, those that
                 mean the same. (default: :obj:`("source", "target")`)
-            weight (str, optional): The column, or the attribute in GraphML, of weights; whole scores up to 1000, as
-                STRING writes them, become 0 to 1. (default: :obj:`None`, the one that is called so, if any)
+            weight (str, optional): The column, or the attribute in GraphML, of weights; whole numbers up to 1000 in
+                a table, as STRING writes scores, become 0 to 1, unless they are of a column that is named here and is
+                not called a score. (default: :obj:`None`, the one that is called so, if any)
 
         Raises:
             FileNotFoundError: If there is no such file.

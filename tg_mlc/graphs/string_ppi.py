@@ -14,13 +14,12 @@ import torch
 from tg_mlc._files import read_lines
 from tg_mlc._numbers import parse_number
 from tg_mlc.graphs.builders import source_in_words
-from tg_mlc.graphs.label_graph import LabelGraph, as_names, check_keys, check_label_names
+from tg_mlc.graphs.label_graph import MAX_SCORE, LabelGraph, as_names, check_keys, check_label_names
 from tg_mlc.graphs.tables import Table, find_pair, is_index, read_table, role_of
 
 logger = logging.getLogger(__name__)
 
 MEDIUM_SCORE = 400
-MAX_SCORE = 1000.0  # STRING writes probabilities as 0 to 1000
 PREFERRED = 10**6  # the name that STRING prefers counts more than any number of aliases
 
 PathLike = str | os.PathLike[str]

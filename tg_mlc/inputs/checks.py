@@ -75,7 +75,8 @@ def _warn_of_leaks(x: Any, y: np.ndarray, inputs: Sequence[str], names: Sequence
         if min(ones, zeros) < MIN_CLASS:
             continue
         if is_bag:
-            found_in = with_label[:, [label]].toarray()[:, 0]
+            found_in, place = np.zeros(x.shape[1]), slice(*with_label.indptr[label : label + 2])
+            found_in[with_label.indices[place]] = with_label.data[place]
             others = (everywhere if rows.all() else present @ rows.astype(np.float32)) - found_in
             area = (1 + found_in / ones - others / zeros) / 2
         else:

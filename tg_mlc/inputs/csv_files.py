@@ -95,7 +95,7 @@ def from_csv(
     names: list[str] | None = None
     if text_column is not None:
         schema = table.schema([text_column], labels, hints, "text")
-        X = [tokenizer(text) for text in table.texts(text_column)]
+        X = [tokenizer(text) for text in table.documents(text_column)]
     elif like is None:
         schema = table.schema(list(feature_columns or ()), labels, hints)
         X, names = schema.matrix(table.cells([each.name for each in schema.inputs]), table.place), schema.feature_names

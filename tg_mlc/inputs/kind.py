@@ -211,7 +211,7 @@ class InputKind(Preprocessor):
             used = table.cells([each.name for each in schema.inputs])
             X, names = schema.matrix(used, table.place), schema.feature_names
         else:
-            texts, names = table.texts(columns[0]), None
+            texts, names = table.documents(columns[0]), None
             refused = cls._refused(texts)
             check_lost(refused, len(texts), table.where, options.max_lost)
             kept = [row for row in range(len(texts)) if row not in refused]

@@ -103,6 +103,10 @@ class Table:
         """The cells of a column as texts, blank where missing."""
         return texts_of(np.asarray(self.frame[self.header.index(column)].to_numpy()))
 
+    def documents(self, column: str) -> list[str]:
+        """The cells of a column of inputs as texts, blank where they say that nothing is known."""
+        return ["" if is_blank(text) else text for text in self.texts(column)]
+
     def labels(self, columns: Sequence[str]) -> np.ndarray:
         """Columns of 0 and 1, or of words for these, NaN where unknown."""
         values = np.empty((len(self), len(columns)), dtype=np.float64)
@@ -139,6 +143,11 @@ class Table:
             schema.columns += [
                 Column(name, "ignored", "not asked for") for name in self.header if name not in (*columns, *labels)
             ]
+        missing = next((each.missing for each in schema.columns if each.role == "text" and each.name in columns), 0)
+        if missing:
+            warnings.warn(
+                f"{missing} cells of column '{columns[0]}' have no text, and become samples without words", stacklevel=2
+            )
         if text is None and not schema.inputs:
             got = ", ".join(f"'{each.name}': {each.reason}" for each in schema.columns if each.role != "label")
             raise ValueError(f"Expected a column of inputs in '{self.path}' (got none: {got})")

@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 
 import torch
 from filelock import FileLock, Timeout
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Trainer, seed_everything
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, ProgressBar
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
@@ -247,6 +248,9 @@ def fit(
                 hint = "call fit with resume=True to go on from its last complete epoch"
                 tqdm.write(f"tg_mlc: the training in '{folder}' was terminated; {hint}", file=sys.stderr)
                 raise SystemExit(143) from None
+            except MisconfigurationException as error:
+                got = f"{options}: {str(error).splitlines()[0]}"
+                raise ValueError(f"Expected options of the Trainer that suit the data (got {got})") from error
             _load_best(module, best.best_model_path)
     result = FitResult(
         module=module,
