@@ -150,6 +150,46 @@ def test_label_sets_decide_without_a_threshold(fruit, tmp_path, capsys):
     assert "0.6667  label sets" in capsys.readouterr().out
 
 
+def test_labels_that_are_given(rows, fruit, tmp_path, capsys):
+    (tmp_path / "new.csv").write_text("height,width,tall,broad\n9,5,0,\n9,5,,\n9,5,1,0\n")
+    command = ["predict", str(rows / "model"), "--csv", str(tmp_path / "new.csv")]
+    assert cli.main(command) == 0
+    plain = read(capsys.readouterr().out)
+    for columns in ("all", "tall,broad"):
+        assert cli.main([*command, "--given", columns]) == 0
+        given = read(capsys.readouterr().out)
+        assert [line["tall"] for line in given] == ["0.0", plain[1]["tall"], "1.0"]
+        assert [given[1]["broad"], given[2]["broad"]] == [plain[1]["broad"], "0.0"]
+        assert "tall" not in given[0]["predicted"]
+        assert given[2]["predicted"] == "tall"
+    command = ["predict", str(fruit / "model")]
+    (tmp_path / "new.csv").write_text("body;colours\nplums;green\nplums;\n")
+    assert cli.main([*command, "--csv", str(tmp_path / "new.csv"), "--given", "all"]) == 0
+    lines = read(capsys.readouterr().out)
+    assert lines[0]["green"] == "1.0"
+    assert lines[1]["green"] != "1.0"
+    assert cli.main([*command, "--text", "plums", "--given", "green=0", "--json"]) == 0
+    shown = {each["label"]: each for each in json.loads(capsys.readouterr().out)}
+    assert (shown["green"]["probability"], shown["green"]["decision"]) == (0.0, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--text", "plums", "--given", "green"], "Expected --given as in nausea=1,rash=0"),
+        (["--text", "plums", "--given", "blue=1"], "'given' to name labels of the model"),
+        (["--text", "plums", "--given", "green=1,red=0"], "all 2 labels given"),
+        (
+            ["--csv", "{}/train.csv", "--given", "body"],
+            "Expected --given to name columns of labels, such as ['colours']",
+        ),
+    ],
+)
+def test_wrong_given_labels_are_named(options, message, fruit, capsys):
+    assert cli.main(["predict", str(fruit / "model"), *[each.format(fruit) for each in options]]) == 1
+    assert message in capsys.readouterr().err
+
+
 def test_rows_that_cannot_be_read_are_left_out_of_an_evaluation(pieces, capsys):
     assert cli.main(["evaluate", str(pieces / "model"), "--csv", str(pieces / "new.csv")]) == 1
     printed = capsys.readouterr()

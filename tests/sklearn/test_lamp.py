@@ -326,6 +326,21 @@ def test_label_sets_decide_for_the_default(tmp_path: Path) -> None:
     assert AutoClassifier.load(classifier.save(tmp_path / "model")).predict(VALUES) == found
 
 
+def test_given_labels_stay_and_tell_of_others(tmp_path) -> None:
+    coin = np.random.default_rng(1).random(len(VALUES)) < 0.5
+    classifier = AutoClassifier(seconds=0, given_masks="present", random_state=0)
+    classifier.fit(VALUES, [{"heads", "up"} if each else set() for each in coin])
+    again = AutoClassifier.load(classifier.save(tmp_path / "model"))
+    for each in (classifier, again):
+        assert each.predict(VALUES[:2], given={"heads": 1}) == [{"heads", "up"}] * 2
+        assert (each.predict_proba(VALUES, given={"heads": 1})[:, 0] == 1).all()
+        np.testing.assert_allclose(each.predict_proba(VALUES, given=[{}] * 60), each.predict_proba(VALUES))
+    with pytest.raises(ValueError, match=r"\(got \['tails'\]\)"):
+        classifier.predict(VALUES, given={"tails": 1})
+    with pytest.raises(ValueError, match="'given' labels where each sample has one class"):
+        AutoClassifier(seconds=0, random_state=0).fit(VALUES, coin.astype(int)).predict(VALUES, given={0: 1})
+
+
 def test_raw_frames_of_numbers_and_words_with_gaps() -> None:
     frame = pd.DataFrame({"colour": np.where(VALUES[:, 0] > 0, "red", "blue"), "size": VALUES[:, 1]})
     frame.loc[3, "colour"], frame.loc[4, "size"] = None, np.nan

@@ -5,13 +5,16 @@ import random
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 import tg_mlc
 from tg_mlc.data import MoleculeDataset, from_arrays, tokenize
+from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.dataset import ArrayDataset
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.inputs.fasta import letter_codes
@@ -224,7 +227,7 @@ def test_other_kinds_of_input_with_and_without_lamp(make, new, expected, scores_
 def without_times(report):
     """A report but for what the speed of the machine decides."""
     classifiers = {kind: {**each, "seconds": 0.0} for kind, each in report["classifiers"].items()}
-    return {**report, "classifiers": classifiers, "seconds": 0.0}
+    return {**report, "classifiers": classifiers, "given": {**report["given"], "seconds": 0.0}, "seconds": 0.0}
 
 
 def interrupted_at(monkeypatch, module, name, count):
@@ -272,14 +275,48 @@ def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, monkeypatch):
     [
         (lambda model: model.predict(vectors(), "F1"), r"Expected 'metric' to be one of .* \(got 'F1'\)"),
         (
-            lambda model: Predictor(model).scores(vectors(), given={"label_0": 1}),
-            "without known labels.*given_labels=True",
+            lambda model: model.predict(vectors(), given={"label_7": 1}),
+            r"'given' to name labels .*\(got \['label_7'\]\)",
         ),
+        (lambda model: model.predict(vectors(), given=vectors().y), r"left to predict \(got all \d labels given\)"),
+        (lambda model: model.predict(vectors(), given=vectors().y[:3]), "'given' with a row for each of"),
+        (lambda model: AutoModel(given_masks="absent"), "'given_masks' to be one of both, present"),
     ],
 )
-def test_refuses_unknown_metrics_and_given_labels(call, message, fitted):
+def test_refuses_unknown_metrics_and_labels(call, message, fitted):
     with pytest.raises(ValueError, match=message):
         call(fitted)
+
+
+def test_given_labels_come_back_and_change_nothing_where_there_are_none(tmp_path):
+    samples, coin = vectors(seed=1), np.random.default_rng(0).random(90) < 0.5
+    fitted = AutoModel(seconds=0).fit(from_arrays(samples.rows("x").numpy(), np.stack([coin, coin], axis=1)))
+    names = fitted.label_names
+    given = np.full((len(samples), len(names)), np.nan)
+    scores = fitted.predict_proba(samples)
+    np.testing.assert_array_equal(fitted.predict_proba(samples, given=given), scores)
+    given[0, 0], given[1, 1] = 1.0, 0.0
+    known = fitted.predict_proba(samples, given=given)
+    assert known[0, 0] == 1.0
+    assert known[1, 1] == 0.0
+    np.testing.assert_array_equal(known[2:], scores[2:])
+    assert known[0, 1] > 0.8
+    assert known[1, 0] < 0.2
+    predictor = tg_mlc.load(fitted.save(tmp_path / "model"))
+    frame = pd.DataFrame({names[0]: given[:, 0], names[1]: given[:, 1]})
+    np.testing.assert_array_equal(predictor.scores(samples, given=frame), known)
+    decisions = predictor.predict(samples[:1], given={names[0]: 1})["decision"]
+    assert decisions[names[0]].tolist() == [True]
+    with_given = with_attribute(samples, "given", torch.from_numpy(given).float())
+    np.testing.assert_array_equal(fitted.predict_proba(with_given), known)
+    assert fitted.evaluate(with_given).num_unknown == 2
+
+
+def test_models_of_earlier_versions_refuse_given_labels():
+    model = tg_mlc.load(Path(__file__).parent.parent / "saving/folders/auto_vectors/model").scorer
+    raw, names = np.zeros((1, 5)), model.label_names
+    with pytest.raises(ValueError, match="fitted by an earlier version"):
+        model.predict_proba(raw, given={names[0]: 1})
 
 
 def test_labels_of_samples_are_matched_by_name():

@@ -47,6 +47,26 @@ class Inputs(NamedTuple):
         others.update((table.where(row), found) for row, found in enumerate(unknown) if found)
         return read_labels([found and found.intersection(label_names) for found in sets], label_names)[0]
 
+    def given(self, table: Table, label_names: list[str], names: str) -> np.ndarray:
+        """The labels :math:`(N, L)` that the named columns of labels give, NaN for others and where a cell is blank; of
+        a column that lists names, these alone.
+        """
+        wanted = label_names if self.separator is None else self.labels
+        chosen = [name for name in wanted if name in table.header] if names == "all" else split_names(names)
+        if not chosen or not {*chosen} <= {*wanted}:
+            got = f"{chosen or 'none'} among the columns of '{table.path}'"
+            raise ValueError(f"Expected --given to name columns of labels, such as {wanted[:5]} (got {got})")
+        values = np.full((len(table), len(label_names)), np.nan)
+        if self.separator is None:
+            found = table.labels(match_names(chosen, table.header, f"'{table.path}'"))
+            values[:, [label_names.index(name) for name in chosen]] = found
+            return values
+        for row, listed in enumerate(table.label_sets(chosen[0], self.separator)):
+            if unknown := sorted((listed or set()).difference(label_names)):
+                raise ValueError(f"Expected labels that the model knows in {table.where(row)} (got {unknown[:5]})")
+            values[row, [label_names.index(name) for name in listed or ()]] = 1.0
+        return values
+
     def raw(self, table: Table) -> Any:
         """The raw inputs of some rows."""
         if not self.input_kind.reads_columns:
@@ -59,30 +79,43 @@ class Inputs(NamedTuple):
 class Scores:
     """The scores of the rows of a file, some at a time, with a bar that shows the time left.
 
-    Rows that cannot be read have NaN, and are reported and counted, or an error if it :obj:`stops` there.
+    Rows that cannot be read have NaN, and are reported and counted, or an error if it :obj:`stops` there. Labels that
+    the file gives, in columns that :obj:`given` names as of :meth:`Inputs.given`, have the last place.
     """
 
     def __init__(
-        self, predictor: Predictor, inputs: Inputs, path: str, batch_size: int, *, stops: bool = False
+        self,
+        predictor: Predictor,
+        inputs: Inputs,
+        path: str,
+        batch_size: int,
+        *,
+        stops: bool = False,
+        given: str | None = None,
     ) -> None:
         self.predictor, self.inputs, self.path, self.batch_size = predictor, inputs, Path(path), batch_size
-        self.stops, self.num_refused = stops, 0
+        self.stops, self.given, self.num_refused = stops, given, 0
 
-    def __iter__(self) -> Iterator[tuple[Table, np.ndarray, dict[int, str]]]:
+    def __iter__(self) -> Iterator[tuple[Table, np.ndarray, dict[int, str], np.ndarray | None]]:
         total = None  # of lines
         if self.path.suffix not in (".gz", ".bz2", ".xz") and self.path.is_file():
             with self.path.open("rb") as file:
                 total = sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
         with tqdm(total=total, desc="Predicting", unit="row", disable=None, leave=False) as bar:
             for table in read_blocks(self.path, self.inputs.delimiter, self.inputs.encoding):
-                scores, refused = self.predictor.readable_scores(self.inputs.raw(table), batch_size=self.batch_size)
+                names, raw = self.predictor.label_names, self.inputs.raw(table)
+                known = None if self.given is None else self.inputs.given(table, names, self.given)
+                if known is not None and not np.isnan(known).any():
+                    scores, refused = known, dict[int, str]()  # nothing is left to predict
+                else:
+                    scores, refused = self.predictor.readable_scores(raw, known, self.batch_size)
                 for row, reason in refused.items():
                     if self.stops:
                         raise ValueError(f"Expected rows that can be read (got {table.where(row)}: {reason})")
                     if self.num_refused < MOST_SHOWN:
                         tqdm.write(f"tg-mlc: cannot read {table.where(row)}: {reason}", file=sys.stderr)
                     self.num_refused += 1
-                yield table, scores, refused
+                yield table, scores, refused, known
                 bar.update(len(table))
 
     def status(self, what_became: str) -> int:

@@ -43,7 +43,7 @@ def evaluate(
     names, inputs = predictor.label_names, inputs_of(predictor, model, delimiter, encoding)
     blocks, scores, targets = Scores(predictor, inputs, csv, batch_size), [], []
     others: dict[str, set[str]] = {}
-    for table, found, _ in blocks:
+    for table, found, *_ in blocks:
         scores.append(found)
         targets.append(inputs.targets(table, names, others))
     y, p = torch.from_numpy(np.concatenate(targets)), torch.from_numpy(np.concatenate(scores))

@@ -25,6 +25,7 @@ def predict(
     encoding: str | None = None,
     keep: str = "all",
     out: str | None = None,
+    given: str | None = None,
     metric: str = "f1_micro",
     on_error: str = "blank",
     batch_size: int = 256,
@@ -46,6 +47,8 @@ def predict(
         keep: The columns of --csv to repeat beside the predictions, between commas; all, or none, with the numbers of
             lines instead.
         out: The file for the predictions of --csv; by default, they are printed.
+        given: Labels that are known, such as nausea=1,rash=0 for one input; with --csv, the columns of labels whose
+            cells are known where they are not blank, between commas, or all.
         metric: What thresholds are best for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
         on_error: What becomes of rows that cannot be read: blank leaves them without predictions, raise stops.
         batch_size: The number of samples at a time.
@@ -62,33 +65,44 @@ def predict(
     predictor = load(model, device=device)
     thresholds = predictor.thresholds(metric)
     inputs = inputs_of(predictor, model, delimiter, encoding)
-    given = {kind: value for kind, value in {"smiles": smiles, "text": text, "dna": dna}.items() if value is not None}
+    found = {kind: value for kind, value in {"smiles": smiles, "text": text, "dna": dna}.items() if value is not None}
     wanted = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"
-    if len(given) + (csv is not None) != 1 or not given.keys() <= {inputs.kind}:
-        got = ", ".join(f"--{name}" for name in [*given, *(["csv"] if csv is not None else [])]) or "none"
+    if len(found) + (csv is not None) != 1 or not found.keys() <= {inputs.kind}:
+        got = ", ".join(f"--{name}" for name in [*found, *(["csv"] if csv is not None else [])]) or "none"
         raise ValueError(f"Expected --{wanted} for a model of {inputs.kind} (got {got})")
     if csv is None:
-        [value] = given.values()
+        [value] = found.values()
         try:
             inputs.input_kind.check(value)
         except ValueError as error:
             expected = f"an input that can be read for --{inputs.kind}"
             raise ValueError(f"Expected {expected} (got '{value:.60}': {error})") from error
-        scores = predictor.scores([value], batch_size=batch_size)[0]
-        _show_one(predictor.label_names, scores, predictor.decide(scores[None], metric)[0], thresholds, json)
+        values = None if given is None else _values(given)
+        scores = predictor.scores([value], values, batch_size)
+        decisions = predictor.decide(scores, metric, values)
+        _show_one(predictor.label_names, scores[0], decisions[0], thresholds, json)
         return 0
     check_choice("--on_error", on_error, ("blank", "raise"))
-    blocks = Scores(predictor, inputs, csv, batch_size, stops=on_error == "raise")
+    blocks = Scores(predictor, inputs, csv, batch_size, stops=on_error == "raise", given=given)
     with nullcontext(sys.stdout) if out is None else _replaced(out) as file:
-        for index, (table, scores, refused) in enumerate(blocks):
+        for index, (table, scores, refused, known) in enumerate(blocks):
             lines = require("pandas", extra="train").DataFrame(scores.round(6), columns=predictor.label_names)
-            names = [(inputs.separator or ";").join(lines.columns[row]) for row in predictor.decide(scores, metric)]
+            decisions = predictor.decide(scores, metric, known)
+            names = [(inputs.separator or ";").join(lines.columns[row]) for row in decisions]
             lines.insert(0, "predicted", names)
             lines["reason"] = [refused.get(row, "") for row in range(len(lines))]
             for place, (name, cells) in enumerate(_kept(table, keep, set(lines.columns)).items()):
                 lines.insert(place, name, cells)
             _write(lines, file, json, header=index == 0)
     return blocks.status("left blank")
+
+
+def _values(given: str) -> dict[str, str]:
+    """The labels of ``nausea=1,rash=0``."""
+    pairs = [pair.rpartition("=") for pair in given.split(",")]
+    if wrong := [name + mark + value for name, mark, value in pairs if not name or value.strip() not in ("0", "1")]:
+        raise ValueError(f"Expected --given as in nausea=1,rash=0, with 1 or 0 for each label (got '{wrong[0]:.60}')")
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _kept(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:

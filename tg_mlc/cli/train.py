@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(kw_only=True)
@@ -63,10 +64,19 @@ class TrainOptions:
     seed: int = 0
 
 
-def train(options: TrainOptions, file: FileFlags, *, force: bool = False, json: bool = False) -> int:
+def train(
+    options: TrainOptions,
+    file: FileFlags,
+    *,
+    given_masks: Literal["both", "present"] = "both",
+    force: bool = False,
+    json: bool = False,
+) -> int:
     """Trains a model on a CSV file and evaluates it on a tenth of the rows that it has not seen.
 
     Args:
+        given_masks: The labels that "predict --given" will be told: both, present and absent ones, or present, only
+            those that apply.
         force: Replaces a model that is there, and starts anew what was interrupted.
         json: Prints the result as JSON.
     """
@@ -76,6 +86,7 @@ def train(options: TrainOptions, file: FileFlags, *, force: bool = False, json: 
     with Run(options, file, force=force, json=json) as run:
         train = run.train
         with time_left(options.seconds):
-            model = AutoModel(options.seconds, options.seed).fit(train, run.folder / f"train-{run.key}")
+            model = AutoModel(options.seconds, options.seed, given_masks=given_masks)
+            model.fit(train, run.folder / f"train-{run.key}{'' if given_masks == 'both' else f'-{given_masks}'}")
         run.finish(model)
     return 0

@@ -6,6 +6,7 @@ from tg_mlc.nn.given import GivenLabels
 from tg_mlc.nn.head import LabelHead
 from tg_mlc.nn.label import FeatureToLabelConv, LabelMessagePassing, LabelToLabelConv
 from tg_mlc.nn.nodes import NeighbourComponents
+from tg_mlc.nn.residual import ResidualMessages
 
 __all__ = [
     "AttentionConv",
@@ -17,4 +18,5 @@ __all__ = [
     "LabelMessagePassing",
     "LabelToLabelConv",
     "NeighbourComponents",
+    "ResidualMessages",
 ]

@@ -95,13 +95,14 @@ class Predictor:
         found = np.array([np.nan]) if isinstance(decider, LabelSets) else decider.fitted()
         return np.broadcast_to(found, len(self.label_names))
 
-    def decide(self, scores: np.ndarray, metric: str = "f1_micro") -> np.ndarray:
+    def decide(self, scores: np.ndarray, metric: str = "f1_micro", given: Any = None) -> np.ndarray:
         """Returns which labels apply :math:`(N, L)`, given probabilities; none where these are NaN.
 
         Args:
             scores (numpy.ndarray): What :meth:`scores` or :meth:`readable_scores` returned.
             metric (str, optional): The metric that thresholds or label sets were chosen for.
                 (default: :obj:`"f1_micro"`)
+            given (Any, optional): Labels that were known, whose decisions are what they are. (default: :obj:`None`)
 
         Raises:
             ValueError: If there are thresholds, but none for this metric.
@@ -109,6 +110,9 @@ class Predictor:
         decider, decided, known = self._decider(metric), np.zeros(scores.shape, bool), ~np.isnan(scores).any(axis=1)
         if known.any():
             decided[known] = decider.predict(scores[known]) == 1
+        if given is not None:
+            values = given_labels(self.label_names, given, len(scores)).numpy()
+            decided = np.where(np.isnan(values), decided, values == 1)
         return decided
 
     def _decider(self, metric: str) -> Decider:
@@ -201,7 +205,7 @@ class Predictor:
             first = "; ".join(f"row {row}: {reason}" for row, reason in islice(refused.items(), 3))
             warnings.warn(f"{len(refused)} inputs cannot be read, the first of them {first}", stacklevel=2)
         index = raw.index if hasattr(raw, "iloc") else None
-        decision = pandas.DataFrame(self.decide(probability, metric), index, self.label_names)
+        decision = pandas.DataFrame(self.decide(probability, metric, given), index, self.label_names)
         if refused:
             decision = decision.astype("boolean").mask(np.isnan(probability))
         frames = {

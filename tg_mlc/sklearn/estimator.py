@@ -132,9 +132,9 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
         samples.schema = schema
         return samples
 
-    def _margins(self, X: Any) -> FloatArray:
+    def _margins(self, X: Any, given: Any = None) -> FloatArray:
         check_is_fitted(self)
-        logits = self._logits(self._read_inputs(X))
+        logits = self._logits(self._read_inputs(X), *([] if given is None else [given]))
         margins: FloatArray = logits - logit(np.minimum(self.thresholds_, 1)).astype(logits.dtype)
         return margins
 

@@ -14,11 +14,11 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities.seed import isolate_rng
 from scipy.special import expit
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from typing_extensions import Self
 
 from tg_mlc._options import check_choice, check_count, check_share
-from tg_mlc.data import MultiLabelDataset, Split, predefined_split, stratified_split
+from tg_mlc.data import MultiLabelDataset, Split, given_labels, predefined_split, stratified_split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.inputs import Chain, kind_of
@@ -30,6 +30,7 @@ from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed, log_odds
 from tg_mlc.stacking import AutoModel, StackingFeatures, auto
 from tg_mlc.stacking.classifiers import AUTOMATIC
 from tg_mlc.stacking.folds import MODULE, settings_of
+from tg_mlc.stacking.given import GivenMasks
 from tg_mlc.training import BinaryObjective
 from tg_mlc.training.fitting import TrainSettings, train_model
 
@@ -283,6 +284,8 @@ class AutoClassifier(SavedEstimator):
         seconds (float, optional): The time that fitting may take, roughly. (default: :obj:`300`)
         threshold (str, optional): The metric for which thresholds, or label sets, are chosen.
             (default: :obj:`"f1_micro"`)
+        given_masks (str, optional): The labels that predictions will be told, as of :func:`tg_mlc.stacking.auto`.
+            (default: :obj:`"both"`)
         random_state (int or RandomState, optional): What decides folds, trees and weights. (default: :obj:`None`)
 
     Attributes:
@@ -293,6 +296,7 @@ class AutoClassifier(SavedEstimator):
     _: KW_ONLY
     seconds: float = 300.0
     threshold: str = "f1_micro"
+    given_masks: GivenMasks = "both"
     random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -305,7 +309,7 @@ class AutoClassifier(SavedEstimator):
         X = self._read_training_inputs(X)
         matrix = self._read_labels(X, y)
         samples = self._make_samples(X, matrix, np.arange(len(matrix)))
-        self.model_ = auto(samples, self.seconds, draw_seed(self.random_state))
+        self.model_ = auto(samples, self.seconds, draw_seed(self.random_state), self.given_masks)
         if self._form.form == "classes":
             return self._fix_threshold(0.5)
         decider = self.model_.tuners[self.threshold]
@@ -313,6 +317,27 @@ class AutoClassifier(SavedEstimator):
             return self._fix_threshold(0.5)
         self.thresholds_ = decider.fitted()
         return self
+
+    def predict(self, X: Any, given: Any = None) -> Any:
+        """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`.
+
+        Args:
+            X (Any): Inputs.
+            given (Any, optional): Labels that are known already, by names or as a matrix with NaN for unknown (see
+                :func:`~tg_mlc.data.given_labels`), which stay as they are. (default: :obj:`None`)
+        """
+        return self._form.decide(self._margins(X, given))
+
+    def predict_proba(self, X: Any, given: Any = None) -> FloatArray:
+        """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
+
+        Args:
+            X, given (Any): As of :meth:`predict`.
+        """
+        if given is None:
+            return super().predict_proba(X)
+        check_is_fitted(self)
+        return self._given_proba(self._read_inputs(X), given)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -325,14 +350,22 @@ class AutoClassifier(SavedEstimator):
     def _adopt(self, scorer: AutoModel) -> None:
         self.model_ = scorer
 
-    def _logits(self, X: Any) -> FloatArray:
-        return log_odds(self.model_.predict_proba(X))
+    def _logits(self, X: Any, given: Any = None) -> FloatArray:
+        return log_odds(self.model_.predict_proba(X) if given is None else self._given_proba(X, given))
 
-    def _margins(self, X: Any) -> FloatArray:
-        margins, decider = super()._margins(X), self.model_.tuners[self.threshold]
+    def _given_proba(self, X: Any, given: Any) -> FloatArray:
+        if self._form.form == "classes":
+            raise ValueError("Expected no 'given' labels where each sample has one class (got some)")
+        return self.model_.predict_proba(X, given=given)
+
+    def _margins(self, X: Any, given: Any = None) -> FloatArray:
+        margins, decider = super()._margins(X, given), self.model_.tuners[self.threshold]
         if self._form.form == "classes" or not isinstance(decider, LabelSets):
             return margins
         applies = decider.predict(expit(margins)) == 1
+        if given is not None:
+            known = given_labels(self._form.names, given, len(margins)).numpy()
+            applies = np.where(np.isnan(known), applies, known == 1)
         return np.where(applies, np.maximum(margins, 0), np.minimum(margins, -np.finfo(margins.dtype).tiny))
 
 

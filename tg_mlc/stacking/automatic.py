@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -13,9 +14,9 @@ from scipy.special import expit
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from tg_mlc._options import check_number
+from tg_mlc._options import check_choice, check_number
 from tg_mlc.baselines.baseline import read_array
-from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data import MultiLabelDataset, Split, given_labels
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.inputs.preprocessor import as_tensors, from_state, to_state
 from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
@@ -26,12 +27,15 @@ from tg_mlc.saving.model import data_hash, model_state, restore_model
 from tg_mlc.stacking.classifiers import ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
 from tg_mlc.stacking.features import ResumableParts, StackingFeatures
+from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
 
 if TYPE_CHECKING:
     from tg_mlc.stacking.folds import Folds, Search
 
 #: The share of the time that classifiers may take before label message passing.
 CLASSIFIER_SHARE = 0.4
+#: What learning from given labels may take in addition, as a share of the time that everything before may take.
+GIVEN_SHARE = 0.2
 # One classifier has to be better than all together on this many parts of the samples, of which chance gives 1 in 32.
 _PARTS = 5
 # That are predicted at a time, because classifiers take many times the memory of their inputs and scores.
@@ -46,7 +50,9 @@ class ClassifierScore(NamedTuple):
     seconds: float  #: that tuning and fitting it took
 
 
-def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> AutoModel:
+def auto(
+    dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0, given_masks: GivenMasks = "both"
+) -> AutoModel:
     """Fits a model to any training samples: bags, texts, vectors, molecules or DNA.
 
     Scores of training samples from models that were fitted without them decide all choices:
@@ -59,6 +65,8 @@ def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> A
        classifier alone does better.
     4. Thresholds are fitted to the combined scores, for each metric of the kind that generalises best, or the label
        sets of training samples decide (:func:`~tg_mlc.metrics.tune_thresholds`, cross-fitted).
+    5. Where labels of a sample will be known, messages of their residuals go to the others
+       (:class:`~tg_mlc.stacking.given.GivenLabelStacking`); without known labels, they change nothing.
 
     .. code-block:: python
 
@@ -74,12 +82,14 @@ def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> A
             take more where it is short, because each classifier is fitted in any case. Where it cuts a search short,
             results depend on the speed of the machine. (default: :obj:`300`)
         seed (int, optional): Seed of folds, trees and weights. (default: :obj:`0`)
+        given_masks (str, optional): The labels that ``predict(..., given=...)`` will be told: :obj:`"both"`, present
+            and absent ones, or :obj:`"present"`, only labels that apply. (default: :obj:`"both"`)
 
     Raises:
         ImportError: If scikit-learn is not installed (extra ``data``).
         ValueError: If the samples are of no kind above, or too few for two folds.
     """
-    return AutoModel(seconds, seed).fit(dataset)
+    return AutoModel(seconds, seed, given_masks=given_masks).fit(dataset)
 
 
 class AutoModel(InferenceModel):
@@ -95,12 +105,14 @@ class AutoModel(InferenceModel):
         search (callable, optional): Finds options of LaMP in further time: it is given a function that trains with some
             of them changed and returns the loss of samples left out, and the usual options, and returns the best
             changes. (default: :obj:`None`, a few options are tried)
+        given_masks (str, optional): As in :func:`auto`. (default: :obj:`"both"`)
 
     Attributes:
         label_names (list[str]): The names of the labels.
         preprocessor (Preprocessor): Makes samples with base scores of raw inputs.
         models (list[torch.nn.Module]): LaMP of every fold; none if time was too short, or training diverged.
         combination (LogitStacking): The weights of all logits, those of the models last.
+        given (GivenLabelStacking): What given labels say of the others; :obj:`None` for a single label.
         tuners (dict[str, ThresholdTuner or LabelSets]): What decides for every metric.
         report (dict): The choices, the scores that decided them, and how long each part took.
     """
@@ -109,14 +121,19 @@ class AutoModel(InferenceModel):
     preprocessor: Preprocessor
     models: list[nn.Module]
     combination: LogitStacking
+    given: GivenLabelStacking | None
     tuners: dict[str, Decider]
     report: dict[str, Any]
 
-    def __init__(self, seconds: float = 300.0, seed: int = 0, search: Search | None = None) -> None:
+    def __init__(
+        self, seconds: float = 300.0, seed: int = 0, search: Search | None = None, given_masks: GivenMasks = "both"
+    ) -> None:
         check_number("seconds", seconds)
+        check_choice("given_masks", given_masks, get_args(GivenMasks))
         self.seconds = seconds
         self.seed = seed
         self.search = search
+        self.given_masks: GivenMasks = given_masks
 
     def fit(self, dataset: MultiLabelDataset, keep: Path | None = None) -> Self:
         """Fits to training samples; see :func:`auto`.
@@ -157,6 +174,7 @@ class AutoModel(InferenceModel):
         y = train.y.numpy()
         self.combination, values = best_combination(logits, y, [*features.classifiers, "lamp"])
         self.tuners = tune_thresholds(y, self.combination.predict_proba(logits), "cross_fitted", seed=self.seed)
+        self.given = self._fit_given(logits, y, parts)
         self.report = {
             "classifiers": {
                 kind: {"view": each.view, "setting": list(each.setting), "seconds": each.seconds}
@@ -165,6 +183,7 @@ class AutoModel(InferenceModel):
             "lamp": None if folds is None else {"folds": len(folds.models), "epochs": folds.epochs, **folds.options},
             "without_lamp": without_lamp,
             "values": values,
+            "given": None if self.given is None else self.given.report,
             "validation": {metric: tuner.best_value for metric, tuner in self.tuners.items()},
             "data": data_hash(dataset),
             "weights": np.asarray(self.combination.weight).mean(axis=0).tolist(),
@@ -172,51 +191,92 @@ class AutoModel(InferenceModel):
         }
         return self
 
-    def predict_proba(self, raw: Any, batch_size: int = 256) -> np.ndarray:
-        """Returns probabilities :math:`(N, L)`.
+    def _fit_given(self, logits: np.ndarray, y: np.ndarray, parts: ResumableParts) -> GivenLabelStacking | None:
+        """Learns what given labels say of the others, where there are others and two samples to learn from."""
+        if y.shape[1] == 1 or len(y) < 2:
+            return None
+        held_out = self.combination.decision_function(logits)
+        make = partial(GivenLabelStacking(self.given_masks).fit, held_out, y, GIVEN_SHARE * self.seconds, self.seed)
+        return parts.part("given", make, GivenLabelStacking.state_dict, GivenLabelStacking.from_state)
+
+    def predict_proba(self, raw: Any, batch_size: int = 256, *, given: Any = None) -> np.ndarray:
+        """Returns probabilities :math:`(N, L)`; given labels have 0 or 1, as they were given.
 
         Args:
             raw (Any): Raw inputs as the preprocessor takes them (texts, rows, SMILES, DNA), or samples.
             batch_size (int, optional): The number of samples that LaMP takes at a time. (default: :obj:`256`)
+            given (Any, optional): Labels that are known already, in any form that :func:`~tg_mlc.data.given_labels`
+                takes. (default: :obj:`None`, those that samples have as attribute :obj:`given`)
+
+        Raises:
+            ValueError: If a given label is unknown, all labels are given, or the model cannot take any.
         """
+        return self.scores(raw, given, batch_size).numpy()
+
+    def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
+        """Returns probabilities :math:`(N, L)`; arguments are as of :meth:`predict_proba`."""
+        return self.scores_and_given(raw, given, batch_size)[0]
+
+    def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
+        """Returns probabilities, and the labels that were given, by the caller or by the samples."""
         *first, features = self.preprocessor.steps  # type: ignore[attr-defined]
         samples = Chain(*first).transform(raw)
+        known = self._known(samples, given)
         starts = range(0, len(samples), _ROWS) if len(samples) > _ROWS else [0]
         parts = (samples if len(starts) == 1 else samples[start : start + _ROWS] for start in starts)
-        return np.concatenate([self._combined(features.transform(part), batch_size) for part in parts])
+        logits = np.concatenate([self._combined(features.transform(part), batch_size) for part in parts])
+        if known is None or self.given is None:
+            return torch.from_numpy(expit(logits)), None
+        scores = expit(self.given.decision_function(logits, known.numpy()))
+        return torch.from_numpy(np.where(known.isnan(), scores, known)), known
+
+    def _known(self, samples: MultiLabelDataset, given: Any) -> Tensor | None:
+        """The labels that are given :math:`(N, L)`, if any are."""
+        if given is not None:
+            known = given_labels(self.label_names, given, len(samples))
+        elif len(samples) and "given" in samples[0]:
+            known = samples.rows("given")
+        else:
+            return None
+        if known.shape != (len(samples), len(self.label_names)):
+            raise ValueError(
+                f"Expected 'given' with a row for each of {len(samples)} samples and a column for each of "
+                f"{len(self.label_names)} labels (got shape {list(known.shape)})"
+            )
+        if not known.isnan().any():
+            raise ValueError(f"Expected labels that are left to predict (got all {known.size(1)} labels given)")
+        if self.given is None and not known.isnan().all():
+            raise ValueError(
+                "Expected no given labels, because the model was fitted by an earlier version, which learned nothing "
+                "of them (got some); fit it again"
+            )
+        return known
 
     def _combined(self, samples: MultiLabelDataset, batch_size: int) -> np.ndarray:
-        """The probabilities of samples with base scores."""
+        """The logits of samples with base scores."""
         logits = samples.rows("base_scores").double().numpy()
         if self.models:
             batches = [*batches_of(samples, batch_size)]  # once for all models, which take less time than making them
             of_models = [logits_of(model, batches).double().numpy() for model in self.models]
             logits = np.concatenate([logits, np.mean(of_models, axis=0)[..., None]], axis=-1)
-        return self.combination.predict_proba(logits)
+        return self.combination.decision_function(logits)
 
-    def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
-        """Returns probabilities :math:`(N, L)`; given labels are refused."""
-        if given is not None:
-            raise ValueError(
-                "Expected samples without known labels, as classifiers take none (got some); train a model of your own "
-                "with given_labels=True and BinaryObjective(max_given=0.75), as docs/own_data.md does"
-            )
-        return torch.from_numpy(self.predict_proba(raw, batch_size))
-
-    def predict(self, raw: Any, metric: str = "f1_micro") -> np.ndarray:
+    def predict(self, raw: Any, metric: str = "f1_micro", *, given: Any = None) -> np.ndarray:
         """Returns decisions 0 and 1 :math:`(N, L)`, with the thresholds or label sets that are best for a metric.
 
         Args:
             raw (Any): As of :meth:`predict_proba`.
             metric (str, optional): One of :obj:`tg_mlc.metrics.DECISION_METRICS`. (default: :obj:`"f1_micro"`)
+            given (Any, optional): As of :meth:`predict_proba`. (default: :obj:`None`)
 
         Raises:
             ValueError: If the metric is not known.
         """
         if metric not in self.tuners:
             raise ValueError(f"Expected 'metric' to be one of {list(self.tuners)} (got {metric!r})")
-        decisions: np.ndarray = self.tuners[metric].predict(self.predict_proba(raw))
-        return decisions
+        scores, known = self.scores_and_given(raw, given)
+        decisions = self.tuners[metric].predict(scores)
+        return np.asarray(decisions if known is None else torch.where(known.isnan(), decisions, known.long()))
 
     def evaluate(self, dataset: MultiLabelDataset) -> Evaluation:
         """Evaluates probabilities and decisions on samples with known labels, which are matched by name.
@@ -227,7 +287,9 @@ class AutoModel(InferenceModel):
         if others := sorted({*dataset.label_names} ^ {*self.label_names}):
             raise ValueError(f"Expected samples with the labels of the model (got others, or too few: {others[:5]})")
         y = dataset.y[:, [dataset.label_names.index(name) for name in self.label_names]]
-        return evaluate(y, self.predict_proba(dataset), self.tuners, self.label_names)
+        scores, known = self.scores_and_given(dataset)
+        y = y if known is None else y.masked_fill(~known.isnan(), torch.nan)
+        return evaluate(y, scores, self.tuners, self.label_names)
 
     def classifier_scores(self, raw: Any) -> dict[str, ClassifierScore]:
         """Returns the probabilities of each classifier alone, by its title in tables of results; only after
@@ -260,9 +322,10 @@ class AutoModel(InferenceModel):
                 "preprocessor": to_state(self.preprocessor),
                 "models": [model_state(model) for model in self.models],
                 "combination": self.combination.state_dict(),
+                "given": None if self.given is None else self.given.state_dict(),
                 "tuners": {name: tuner.state_dict() for name, tuner in self.tuners.items()},
                 "report": self.report,
-                "options": {"seconds": self.seconds, "seed": self.seed},
+                "options": {"seconds": self.seconds, "seed": self.seed, "given_masks": self.given_masks},
             }
         )
         return state
@@ -276,6 +339,8 @@ class AutoModel(InferenceModel):
         restored = [restore_model(each, model.label_names) for each in state["models"]]
         model.models = [each.eval().requires_grad_(False) for each in restored]
         model.combination = LogitStacking().load_state_dict(state["combination"])
+        given = state.get("given")  # which earlier versions did not write
+        model.given = None if given is None else GivenLabelStacking.from_state(given)
         model.tuners = restore_tuners(state["tuners"])
         parts = len(model.stacking.classifiers) + bool(model.models)
         read_array(state["combination"], "weight", len(model.label_names), parts)

@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+import torch
+from scipy.special import expit
+
+from tests.nn.test_residual import planted
+from tg_mlc.graphs import LabelGraph, edgeless
+from tg_mlc.metrics import macro_roc_auc
+from tg_mlc.stacking import given as module
+from tg_mlc.stacking.given import GivenLabelStacking, draw_given
+
+
+def arrays(seed=0, num_samples=300):
+    return tuple(part.double().numpy() for part in planted(num_samples, seed=seed))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_epochs():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_EPOCHS", 4)
+        yield
+
+
+@pytest.fixture(scope="module")
+def stacking(few_epochs):
+    return GivenLabelStacking().fit(*arrays(), seconds=100)
+
+
+def first_given(y):
+    given = np.full_like(y, np.nan)
+    given[:, 0] = y[:, 0]
+    return given
+
+
+def test_given_labels_tell_of_others(stacking):
+    b, y = arrays(1)
+    logits = stacking.decision_function(b, first_given(y))
+    others = y[:, 1:]
+    assert macro_roc_auc(others, expit(logits[:, 1:])) > macro_roc_auc(others, expit(b[:, 1:])) + 0.1
+    assert macro_roc_auc(y[:, 1:3], expit(logits[:, 1:3])) > 0.95
+    assert set(stacking.report["epochs"]) == {"trained", "linear", "attention"}
+
+
+def test_without_time_the_closed_form_does():
+    b, y = arrays(1)
+    stacking = GivenLabelStacking().fit(*arrays(), seconds=0)
+    assert list(stacking.parts) == ["closed form"]
+    assert macro_roc_auc(y[:, 1:3], expit(stacking.decision_function(b, first_given(y))[:, 1:3])) > 0.95
+
+
+def test_rows_without_given_labels_keep_their_logits(stacking):
+    b, y = arrays(1)
+    given = first_given(y)
+    given[::2] = np.nan
+    logits = stacking.decision_function(b, given)
+    np.testing.assert_array_equal(logits[::2], b[::2])
+    assert (logits[1::2, 1:3] != b[1::2, 1:3]).all()
+
+
+def test_predictions_do_not_depend_on_the_other_rows(stacking, monkeypatch):
+    b, y = arrays(1)
+    logits = stacking.decision_function(b, first_given(y))
+    monkeypatch.setattr(module, "_NUMBERS", 1)
+    np.testing.assert_allclose(stacking.decision_function(b, first_given(y)), logits, atol=1e-4)
+
+
+def test_equal_seeds_give_equal_parts_and_global_random_numbers_stay():
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    b, y = arrays(num_samples=80)
+    first, second = (GivenLabelStacking().fit(b, y, seconds=100, seed=3) for _ in range(2))
+    assert torch.equal(torch.get_rng_state(), state)
+    np.testing.assert_array_equal(
+        first.decision_function(b, first_given(y)), second.decision_function(b, first_given(y))
+    )
+
+
+@pytest.mark.parametrize("label_graph", [None, LabelGraph(torch.tensor([[0, 1], [1, 0]]), num_nodes=6)])
+def test_a_saved_one_predicts_alike(label_graph):
+    b, y = arrays(num_samples=80)
+    stacking = GivenLabelStacking("present").fit(b, y, seconds=0, label_graph=label_graph)
+    again = GivenLabelStacking.from_state(stacking.state_dict())
+    given = np.where(y == 1, y, np.nan)
+    np.testing.assert_array_equal(again.decision_function(b, given), stacking.decision_function(b, given))
+    assert again.masks == "present"
+
+
+def test_without_edges_values_of_other_labels_say_nothing():
+    b, y = arrays()
+    stacking = GivenLabelStacking().fit(b, y, seconds=0, label_graph=edgeless(6))
+    logits = stacking.decision_function(b, first_given(y))
+    np.testing.assert_allclose(macro_roc_auc(y, expit(logits)), macro_roc_auc(y, expit(b)))
+
+
+def test_unknown_targets_and_constant_labels_are_no_obstacle():
+    b, y = arrays()
+    y[::3, 1], y[:, 5] = np.nan, 0.0
+    stacking = GivenLabelStacking().fit(b, y, seconds=0)
+    assert np.isfinite(stacking.decision_function(b, first_given(y))).all()
+
+
+def test_masks_give_a_share_of_what_is_known():
+    y = torch.tensor([[1.0, 0.0, torch.nan]]).repeat(2000, 1)
+    both, present = (draw_given(y, masks, torch.Generator().manual_seed(0)) for masks in ("both", "present"))
+    known = ~y.isnan()
+    assert torch.equal(both[~both.isnan()], y[~both.isnan()])
+    assert both[~known].isnan().all()
+    assert (~both[known].isnan()).float().mean().item() == pytest.approx(module.MAX_SHARE / 2, abs=0.03)
+    assert (present[:, 0] == 1).any()
+    assert present[:, 1:].isnan().all()
+
+
+def test_refuses_other_masks():
+    with pytest.raises(ValueError, match="'given_masks' to be one of both, present"):
+        GivenLabelStacking("absent")

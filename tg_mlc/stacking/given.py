@@ -1,0 +1,336 @@
+"""Labels that are given to the default: messages of residuals over its held-out logits, chosen by held-out masks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import product
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.optim.lr_scheduler import OneCycleLR
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from typing_extensions import Self
+
+from tg_mlc._options import check_choice
+from tg_mlc.baselines.baseline import read_array
+from tg_mlc.data.splits import stratified_folds
+from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
+from tg_mlc.nn import ResidualMessages
+from tg_mlc.stacking.combination import LogitStacking
+
+#: What kind of labels will be given: present and absent ones, or present ones only, as side effects are reported.
+GivenMasks = Literal["both", "present"]
+
+#: With more labels, messages go along the edges of the largest correlations, :obj:`TOP_K` for each label.
+MAX_DENSE, TOP_K = 1000, 32
+#: With more labels, they do not attend to each other.
+MAX_ATTENDING = 300
+#: The share of labels that masks give is uniform up to this one.
+MAX_SHARE = 0.75
+
+_FOLDS = 3
+_MIN_MASKED, _MAX_MASKED, _MAX_REPEATS = 2000, 4000, 5  # held-out masks, several for each of few samples
+_MAX_ENTRIES = 2**20
+_DAMPING, _POWERS = (0.1, 0.3, 1.0, 3.0), (0.5, 1.0)
+_EPOCHS, _MIN_EPOCHS, _BATCH_SIZE, _EMA_DECAY = 20, 4, 64, 0.98
+_PENALTY = 10.0
+_PREDICTED = 256  # rows at a time
+_TIMED = 3  # batches
+_CHANNELS = 32
+_NUMBERS = 2**24  # of messages at a time
+
+
+class LinearMessages(nn.Module):
+    r"""Logistic regressions of every label on its own base logit and on which other labels are given as present and as
+    absent, fitted together.
+
+    .. math::
+        z_i = a_i b_i + c_i + \sum_{j \in \mathcal{N}(i)} \big( s_{ij} [y_j = 1] + t_{ij} [y_j = 0] \big)
+    """
+
+    learning_rate = 1e-2
+    edge: Tensor
+
+    def __init__(self, label_graph: LabelGraph) -> None:
+        super().__init__()
+        num_labels = label_graph.num_labels
+        edge = torch.zeros(num_labels, num_labels)
+        edge[label_graph.edge_index[0], label_graph.edge_index[1]] = 1.0
+        self.register_buffer("edge", edge.fill_diagonal_(0.0), persistent=False)
+        self.scale, self.bias = nn.Parameter(torch.ones(num_labels)), nn.Parameter(torch.zeros(num_labels))
+        self.present, self.absent = (nn.Parameter(torch.zeros_like(edge)) for _ in range(2))
+
+    def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
+        """Returns logits :math:`(B, L)`."""
+        sums = [(given == value).float() @ (part * self.edge) for value, part in ((1, self.present), (0, self.absent))]
+        return self.scale * base_logits + self.bias + sums[0] + sums[1]
+
+    def penalty(self) -> Tensor:
+        """The squared distance from the base logits."""
+        apart = (self.present, self.absent, self.scale - 1)
+        return 0.01 * torch.stack([each.square().sum() for each in apart]).sum()
+
+
+_PARTS: dict[str, Callable[[LabelGraph], Any]] = {
+    "closed form": ResidualMessages,
+    "trained": ResidualMessages,
+    "linear": LinearMessages,
+    "attention": partial(ResidualMessages, channels=_CHANNELS),
+}
+
+
+class GivenLabelStacking:
+    """Logits of labels once the values of others are given, by parts that start from base logits.
+
+    The parts are the base logits themselves, :class:`~tg_mlc.nn.ResidualMessages` in closed form, trained, and with
+    attention among labels, and :class:`LinearMessages`. Weights of at least zero
+    (:class:`~tg_mlc.stacking.combination.LogitStacking`) combine what they predict of samples that they were not fitted
+    to, under masks like those to come; a part without weight is dropped. Rows without given labels keep their base
+    logits.
+
+    Args:
+        masks (str, optional): :obj:`"both"`, or :obj:`"present"` if only labels that apply will be given.
+            (default: :obj:`"both"`)
+
+    Attributes:
+        parts (dict[str, torch.nn.Module]): The parts by name.
+        combination (LogitStacking): Their weights, after that of the base logits.
+        label_graph (LabelGraph): The edges of messages.
+        report (dict): Losses, weights, epochs and seconds.
+    """
+
+    parts: dict[str, nn.Module]
+    combination: LogitStacking
+    label_graph: LabelGraph
+    report: dict[str, Any]
+
+    def __init__(self, masks: GivenMasks = "both") -> None:
+        check_choice("given_masks", masks, get_args(GivenMasks))
+        self.masks = masks
+
+    def fit(
+        self,
+        base_logits: np.ndarray,
+        y: np.ndarray,
+        seconds: float,
+        seed: int = 0,
+        label_graph: LabelGraph | None = None,
+        parts: tuple[str, ...] = tuple(_PARTS),
+    ) -> Self:
+        """Fits to training samples.
+
+        Args:
+            base_logits (numpy.ndarray): Logits :math:`(N, L)` of models that were fitted without the samples.
+            y (numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+            seconds (float): The time for parts that are trained.
+            seed (int, optional): Seed of folds, masks and weights. (default: :obj:`0`)
+            label_graph (LabelGraph, optional): The edges of messages. (default: :obj:`None`, all, of more than 1,000
+                labels the 32 largest correlations of each)
+            parts (tuple[str, ...], optional): The parts to fit, the closed form among them. (default: all)
+        """
+        start, num_labels = time.monotonic(), y.shape[1]
+        if label_graph is None:
+            few = num_labels <= MAX_DENSE
+            label_graph = fully_connected(num_labels) if few else co_occurrence(y, weight="correlation", top_k=TOP_K)
+        self.label_graph = label_graph
+        fitting = _Fitting(base_logits, y, label_graph, self.masks, seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            fitting.closed_form()
+            trained = [name for name in parts if name != "closed form"]
+            if num_labels > MAX_ATTENDING:
+                trained = [name for name in trained if name != "attention"]
+            for place, name in enumerate(trained):
+                fitting.train(name, (start + seconds - time.monotonic()) / (len(trained) - place))
+        logits = torch.stack([fitting.base_logits[fitting.rows], *fitting.held_out.values()], dim=-1)
+        self.combination = LogitStacking().fit(logits.double().numpy(), fitting.rest.numpy())
+        weight = np.asarray(self.combination.weight)
+        used = np.append(True, (weight[:, 1:] > 0).any(axis=0))
+        self.combination.weight = weight[:, used]
+        self.parts = {name: part for (name, part), kept in zip(fitting.parts.items(), used[1:], strict=True) if kept}
+        self.report = {
+            "masks": self.masks,
+            "losses": {name: fitting.loss(each) for name, each in fitting.held_out.items()},
+            "weights": dict(zip(["base", *fitting.parts], weight.mean(axis=0).tolist(), strict=True)),
+            "closed form": fitting.damping,
+            "epochs": fitting.epochs,
+            "seconds": time.monotonic() - start,
+        }
+        return self
+
+    @torch.inference_mode()
+    def decision_function(self, base_logits: np.ndarray, given: np.ndarray) -> np.ndarray:
+        """Returns logits :math:`(N, L)`, those of given labels without their own values.
+
+        Args:
+            base_logits (numpy.ndarray): Logits :math:`(N, L)` of the model without given labels.
+            given (numpy.ndarray): 0, 1, or NaN for unknown :math:`(N, L)`.
+        """
+        logits = np.array(base_logits, dtype=float)
+        rows = np.flatnonzero(~np.isnan(given).all(axis=1))
+        size = max(64, _NUMBERS // max(self.label_graph.num_edges, 1))
+        for place in range(0, len(rows), size):
+            some = rows[place : place + size]
+            b, known = (torch.from_numpy(np.asarray(matrix[some], dtype=np.float32)) for matrix in (base_logits, given))
+            parts = [logits[some], *(part(b, known).double().numpy() for part in self.parts.values())]
+            logits[some] = self.combination.decision_function(np.stack(parts, axis=-1))
+        return logits
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns all that :meth:`decision_function` needs, as tensors and plain data."""
+        return {
+            "masks": self.masks,
+            # All pairs would take more room than the weights.
+            "edges": None if self.label_graph.kind == "fully_connected" else self.label_graph.edge_index,
+            "parts": {name: dict(part.state_dict()) for name, part in self.parts.items()},
+            "combination": self.combination.state_dict(),
+            "report": self.report,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Makes one of its state."""
+        found = cls(state["masks"])
+        found.combination = LogitStacking().load_state_dict(state["combination"])
+        num_labels, edges = len(np.asarray(found.combination.bias)), state["edges"]
+        read_array(state["combination"], "weight", num_labels, 1 + len(state["parts"]))
+        found.label_graph = fully_connected(num_labels) if edges is None else LabelGraph(edges, num_nodes=num_labels)
+        found.parts = {name: _PARTS[name](found.label_graph).eval() for name in state["parts"]}
+        for name, part in found.parts.items():
+            part.load_state_dict(state["parts"][name])
+        found.report = state["report"]
+        return found
+
+
+class _Fitting:
+    """The parts, and their logits of samples that were left out, under masks by which everything is chosen."""
+
+    def __init__(
+        self, base_logits: np.ndarray, y: np.ndarray, label_graph: LabelGraph, masks: GivenMasks, seed: int
+    ) -> None:
+        self.base_logits, self.y = torch.from_numpy(base_logits).float(), torch.from_numpy(y).float()
+        self.label_graph, self.masks = label_graph, masks
+        self.generator = torch.Generator().manual_seed(seed)
+        repeats = min(-(-_MIN_MASKED // len(y)), _MAX_REPEATS)
+        most = min(_MAX_MASKED, max(_MIN_MASKED, _MAX_ENTRIES // y.shape[1]))
+        self.rows = torch.randperm(len(y), generator=self.generator)[:most].repeat(repeats)
+        self.given = draw_given(self.y[self.rows], masks, self.generator)
+        self.rest = self.y[self.rows].masked_fill(~self.given.isnan(), torch.nan)
+        fold = torch.from_numpy(stratified_folds(y, min(_FOLDS, len(y)), seed))
+        #: The samples that a fold is fitted to, and the places of the masks that it predicts.
+        self.folds = [((fold != part).nonzero()[:, 0], fold[self.rows] == part) for part in range(int(fold.max()) + 1)]
+        self.parts: dict[str, nn.Module] = {}
+        self.held_out: dict[str, Tensor] = {}
+        self.damping: dict[str, float] = {}
+        self.epochs: dict[str, int] = {}
+
+    def closed_form(self) -> None:
+        """Chooses the damping and the power."""
+        starts = [{"damping": damping, "power": power} for damping, power in product(_DAMPING, _POWERS)]
+        logits = torch.empty(len(starts), *self.rest.shape)
+        for chosen, masked in self.folds:
+            part = self._start("closed form", chosen)
+            for place, start in enumerate(starts):
+                logits[place, masked] = self._predict(part.damp(**start), masked)
+        losses = [self.loss(each) for each in logits]
+        best = losses.index(min(losses))
+        self.damping, self.held_out["closed form"] = starts[best], logits[best]
+        self.parts["closed form"] = self._start("closed form", torch.arange(len(self.y)))
+
+    def train(self, name: str, seconds: float) -> None:
+        """Trains a part on each fold, for as many epochs as do best on the first one, and on all samples."""
+        before, (chosen, _) = time.monotonic(), self.folds[0]
+        self._train(self._start(name, chosen), chosen[: _TIMED * _BATCH_SIZE], 1, 1)
+        cost = (time.monotonic() - before) / _TIMED * len(self.y) / _BATCH_SIZE  # of an epoch
+        total = epochs = min(_EPOCHS, int(seconds / (cost * (1 + len(self.folds)))))
+        if total < _MIN_EPOCHS:
+            return
+        logits = torch.empty_like(self.rest)
+        for fold, (chosen, masked) in enumerate(self.folds):
+            part = self._start(name, chosen)
+            if fold == 0:
+                epochs, logits[masked] = self._train(part, chosen, total, total, masked)
+            else:
+                self._train(part, chosen, total, epochs)
+                logits[masked] = self._predict(part, masked)
+        everything = torch.arange(len(self.y))
+        part = self._start(name, everything)
+        self._train(part, everything, total, epochs)
+        self.parts[name], self.held_out[name], self.epochs[name] = part, logits, epochs
+
+    def loss(self, logits: Tensor, masked: Tensor | None = None) -> float:
+        """The cross-entropy of held-out logits, of the labels that are not given."""
+        rest = self.rest if masked is None else self.rest[masked]
+        return _cross_entropy(logits, rest).item()
+
+    def _start(self, name: str, chosen: Tensor) -> Any:
+        part = _PARTS[name](self.label_graph)
+        if isinstance(part, ResidualMessages):
+            part.start_from_residuals(self.base_logits[chosen], self.y[chosen], **self.damping)
+        return part.eval()
+
+    @torch.no_grad()
+    def _predict(self, part: nn.Module, masked: Tensor) -> Tensor:
+        places = masked.nonzero()[:, 0]
+        some = (places[start : start + _PREDICTED] for start in range(0, len(places), _PREDICTED))
+        return torch.cat([part(self.base_logits[self.rows[each]], self.given[each]) for each in some])
+
+    def _train(
+        self, part: Any, chosen: Tensor, total: int, epochs: int, check: Tensor | None = None
+    ) -> tuple[int, Tensor]:
+        """Trains for some epochs of a schedule of more, and keeps moving averages of weights; returns the epoch after
+        which the masks to check have the least loss, and their logits.
+        """
+        num_steps, step = -(-len(chosen) // _BATCH_SIZE), 0
+        least, best = float("inf"), (epochs, torch.empty(0))
+        rate = getattr(part, "learning_rate", 3e-3)
+        optimizer = torch.optim.AdamW(part.parameters(), rate, weight_decay=0.0)
+        schedule = OneCycleLR(optimizer, rate, total_steps=total * num_steps)
+        average = AveragedModel(part)
+        for epoch in range(1, epochs + 1):
+            part.train()
+            order = chosen[torch.randperm(len(chosen), generator=self.generator)]
+            for start in range(0, len(order), _BATCH_SIZE):
+                rows, step = order[start : start + _BATCH_SIZE], step + 1
+                given = draw_given(self.y[rows], self.masks, self.generator)
+                rest = self.y[rows].masked_fill(~given.isnan(), torch.nan)
+                loss = _cross_entropy(part(self.base_logits[rows], given), rest)
+                optimizer.zero_grad()
+                (loss + _PENALTY * part.penalty() / len(chosen)).backward()
+                optimizer.step()
+                schedule.step()
+                decay = min(_EMA_DECAY, (1 + step) / (10 + step))
+                average.multi_avg_fn = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+                average.update_parameters(part)
+            if check is not None:
+                logits = self._predict(average.module.eval(), check)
+                if self.loss(logits, check) < least:
+                    least, best = self.loss(logits, check), (epoch, logits)
+        part.load_state_dict(average.module.state_dict())
+        part.eval()
+        return best
+
+
+def draw_given(y: Tensor, masks: GivenMasks, generator: torch.Generator) -> Tensor:
+    """Draws labels that are given: of each row a share from 0 to :obj:`MAX_SHARE` of those that are known.
+
+    Args:
+        y (Tensor): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        masks (str): :obj:`"both"`, or :obj:`"present"` for those that apply only.
+        generator (torch.Generator): The source of random numbers.
+    """
+    share = MAX_SHARE * torch.rand(len(y), 1, generator=generator)
+    is_given = torch.rand(y.shape, generator=generator) < share
+    return y.masked_fill(~(is_given & (y == 1) if masks == "present" else is_given), torch.nan)
+
+
+def _cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
+    known = ~y.isnan()
+    if not known.any():
+        return 0 * logits.sum()
+    return binary_cross_entropy_with_logits(logits[known], y[known])
