@@ -2,10 +2,12 @@
 
     python -m benchmarks.accuracy.given_labels --dataset sider --seeds 3
 
-LaMP is trained with random label masks on a complete label graph, and so is a logistic regression of every label, on
-the inputs and what is known of the other labels. From 0 to 90% of the labels of each test sample are then given,
-the same labels to all; the scores are those of the labels that are not given. Beside them stand the scores of the very
-same labels if none is given. Settings are chosen on validation samples with masks like those of training.
+The default learns from given labels by messages of residuals over its held-out logits. Its rivals are logistic
+regressions of every label, on the inputs or on the default's held-out logits, and what is known of the other labels;
+training samples that are alike in their given labels; and LaMP trained with random label masks on a complete label
+graph. From 0 to 90% of the labels of each test sample are given, the same labels to all; the scores are those of the
+labels that are not given. Beside them stand the scores of the very same labels if none is given. Settings are chosen on
+validation samples with masks like those of training.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from joblib import delayed
+from scipy.special import expit, softmax
 from torch import Tensor
 from torch_geometric.loader import DataLoader
 
@@ -40,10 +43,21 @@ from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
 from tg_mlc.papers.recipes.graphs import MOLECULES
 from tg_mlc.papers.recipes.tables import TABLES
+from tg_mlc.sklearn.estimator import log_odds
+from tg_mlc.stacking import AutoModel, auto
+from tg_mlc.stacking.given import GivenLabelStacking
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 WITH_MASKS, PLAIN = "LaMP complete, with masks", "LaMP complete, without masks"
 LOGISTIC = "logistic regression, with masks"
+STACKED = "logistic regression on the default's scores, with masks"
+NEIGHBOURS = "neighbours by given labels, and the default's scores"
+CLOSED = "default, residual messages in closed form"
+DEFAULT = "default"
+#: That fitting the default may take.
+SECONDS = 150.0
+#: Settings of neighbours: how fast their weight falls with disagreement, and their weight beside the default's scores.
+NEIGHBOUR_GRID = tuple(product((0.5, 1.0, 2.0, 4.0), (0.0, 0.25, 0.5, 0.75, 1.0)))
 METRICS = {
     "roc_auc_macro": macro_roc_auc,
     "roc_auc_micro": micro_roc_auc,
@@ -112,6 +126,7 @@ class Trial(NamedTuple):
     split: Split
     seed: int
     options: dict[str, Any]
+    raw: MultiLabelDataset
 
     def given(self, part: Tensor, share: float | Tensor) -> Tensor:
         """The labels of a part of which a share is given; those of a smaller share are among those of a larger one."""
@@ -132,7 +147,7 @@ def run_row(name: str, raw: MultiLabelDataset, root: Path, seed: int, row: str, 
     start = time.perf_counter()
     recipe = RECIPES[name].as_member(FAMILY["lamp-given"])
     split = recipe.split(raw, recipe.splits[0], seed)
-    trial = Trial(Task(name, recipe.prepare(raw, split, root / name), recipe), split, seed, options)
+    trial = Trial(Task(name, recipe.prepare(raw, split, root / name), recipe), split, seed, options, raw)
     predict, settings = ROWS[row](trial)
     shared = {"model": row, "seed": seed, "seconds": time.perf_counter() - start, "settings": settings}
     y, counted, alone = trial.task.dataset.y[split.test], trial.task.counted, predict(None)
@@ -169,7 +184,7 @@ def _plain(trial: Trial) -> tuple[Predict, dict[str, Any]]:
 
 
 def _trained(trial: Trial) -> tuple[Predict, dict[str, Any]]:
-    task, split, seed, options = trial
+    task, split, seed, options, _ = trial
     node_messages = task.name in MOLECULES
     label_graph = task.recipe.label_graph("complete", task.dataset, split)
     result, _ = task.train(split, seed, label_graph, node_messages, options)
@@ -197,15 +212,16 @@ def _filled(given: Tensor, frequency: Tensor) -> Tensor:
 ENCODINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"indicators": _indicators, "filled": _filled}
 
 
-def _logistic(trial: Trial) -> tuple[Predict, dict[str, Any]]:
-    """For every label a regression on the inputs and on what is known of the others: where a label is given, its own
-    regression has no target.
+def _logistic(trial: Trial, x: Any = None) -> tuple[Predict, dict[str, Any]]:
+    """For every label a regression on the inputs, or other features, and on what is known of the others: where a label
+    is given, its own regression has no target.
     """
     (train, val, test), y = trial.split.parts, trial.task.dataset.y
     rows = train.repeat(NUM_MASKS)
     shown, on_val = trial.masked(rows, trial.seed + 1), trial.masked(val, trial.seed)
     first = shown[: len(train)]
-    x = fingerprints(trial.task) if trial.task.name in MOLECULES else inputs_of(trial.task.dataset)
+    if x is None:
+        x = fingerprints(trial.task) if trial.task.name in MOLECULES else inputs_of(trial.task.dataset)
     frequency = y[train].nanmean(dim=0).nan_to_num(0.5)
     found = {}
     for name, encode in ENCODINGS.items():
@@ -235,6 +251,72 @@ def _join(x: Any, encode: Callable[[Tensor], Tensor], part: Tensor, given: Tenso
     return sp.hstack([sp.csr_array(x[part.numpy()]), sp.csr_array(encode(given).numpy())], format="csr")
 
 
+class Base(NamedTuple):
+    """The default, fitted to training and validation samples."""
+
+    model: AutoModel
+    logits: np.ndarray  #: of all samples, those of the default's own by fits without them
+    known: Tensor  #: which samples it was fitted to
+
+
+# The last one, for the rows that start from it, which follow each other.
+_BASES: dict[tuple[int, str, int], Base] = {}
+
+
+def _base(trial: Trial) -> Base:
+    key, split = (id(trial.raw), trial.split.hash, trial.seed), trial.split
+    if key not in _BASES:
+        known = torch.cat([split.train, split.val])
+        model = auto(trial.raw[known], SECONDS, trial.seed)
+        logits = np.empty(trial.raw.y.shape)
+        logits[known.numpy()] = np.asarray(model.held_out)
+        logits[split.test.numpy()] = log_odds(model.predict_proba(trial.raw[split.test]))
+        _BASES.clear()
+        _BASES[key] = Base(model, logits, known)
+    return _BASES[key]
+
+
+def _default(trial: Trial, closed: bool = False) -> tuple[Predict, dict[str, Any]]:
+    base, test = _base(trial), trial.split.test.numpy()
+    stacking = base.model.given
+    if closed:
+        y = trial.task.dataset.y[base.known].double().numpy()
+        stacking = GivenLabelStacking().fit(base.logits[base.known], y, 0.0, trial.seed)
+    assert stacking is not None
+
+    def predict(given: Tensor | None) -> Any:
+        logits = base.logits[test]
+        return expit(logits if given is None else stacking.decision_function(logits, given.double().numpy()))
+
+    chosen = {key: value for key, value in stacking.report.items() if key != "seconds"}
+    return predict, {"seconds": SECONDS, **chosen}
+
+
+def _neighbours(trial: Trial) -> tuple[Predict, dict[str, Any]]:
+    """Averages the labels of training samples, by how they agree with the given ones, and the default's scores."""
+    (train, val, test), y, base = trial.split.parts, trial.task.dataset.y, expit(_base(trial).logits)
+    frequency = y[train].nanmean(dim=0).nan_to_num(0.5).numpy()
+    spread = np.sqrt(frequency * (1 - frequency)) + 0.1
+    labels = y[train].numpy()
+    centred = np.nan_to_num((labels - frequency) / spread)
+
+    def scores(part: Tensor, given: Tensor | None, rate: float, share: float) -> np.ndarray:
+        own = base[part.numpy()]
+        if given is None:
+            return own
+        shown = (given.numpy() - frequency) / spread
+        agreement = (
+            np.nan_to_num(shown) @ centred.T / np.sqrt(np.maximum((~np.isnan(shown)).sum(axis=1, keepdims=True), 1))
+        )
+        weight = softmax(rate * agreement, axis=1)
+        return (1 - share) * own + share * weight @ np.nan_to_num(labels)
+
+    shown = trial.masked(val, trial.seed)
+    values = {each: macro_roc_auc(_hide(y[val], shown), scores(val, shown, *each)) for each in NEIGHBOUR_GRID}
+    rate, share = max(values, key=lambda each: values[each])
+    return lambda given: scores(test, given, rate, share), {"rate": rate, "share": share}
+
+
 def _hide(y: Tensor, given: Tensor) -> Tensor:
     return y.masked_fill(~given.isnan(), torch.nan)
 
@@ -242,10 +324,14 @@ def _hide(y: Tensor, given: Tensor) -> Tensor:
 ROWS: dict[str, Callable[[Trial], tuple[Predict, dict[str, Any]]]] = {
     FREQUENCY: _frequency,
     LOGISTIC: _logistic,
+    STACKED: lambda trial: _logistic(trial, _base(trial).logits),
+    NEIGHBOURS: _neighbours,
+    CLOSED: partial(_default, closed=True),
+    DEFAULT: _default,
     PLAIN: _plain,
     WITH_MASKS: _lamp,
 }
-TAKE_GIVEN = (LOGISTIC, WITH_MASKS)
+TAKE_GIVEN = (LOGISTIC, STACKED, NEIGHBOURS, CLOSED, DEFAULT, WITH_MASKS)
 FAMILY_ROWS = ("lamp", "lamp-given")
 
 

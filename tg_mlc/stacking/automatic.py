@@ -114,6 +114,8 @@ class AutoModel(InferenceModel):
         combination (LogitStacking): The weights of all logits, those of the models last.
         given (GivenLabelStacking): What given labels say of the others; :obj:`None` for a single label.
         tuners (dict[str, ThresholdTuner or LabelSets]): What decides for every metric.
+        held_out (numpy.ndarray): Combined logits :math:`(N, L)` of training samples by fits without them, from which
+            :class:`~tg_mlc.nn.ResidualMessages` of one's own can start; :obj:`None` in a loaded model.
         report (dict): The choices, the scores that decided them, and how long each part took.
     """
 
@@ -124,6 +126,7 @@ class AutoModel(InferenceModel):
     given: GivenLabelStacking | None
     tuners: dict[str, Decider]
     report: dict[str, Any]
+    held_out: np.ndarray | None = None
 
     def __init__(
         self, seconds: float = 300.0, seed: int = 0, search: Search | None = None, given_masks: GivenMasks = "both"
@@ -174,7 +177,13 @@ class AutoModel(InferenceModel):
         y = train.y.numpy()
         self.combination, values = best_combination(logits, y, [*features.classifiers, "lamp"])
         self.tuners = tune_thresholds(y, self.combination.predict_proba(logits), "cross_fitted", seed=self.seed)
-        self.given = self._fit_given(logits, y, parts)
+        self.held_out = self.combination.decision_function(logits)
+        self.given = None
+        if y.shape[1] > 1 and len(y) > 1:
+            make = partial(
+                GivenLabelStacking(self.given_masks).fit, self.held_out, y, GIVEN_SHARE * self.seconds, self.seed
+            )
+            self.given = parts.part("given", make, GivenLabelStacking.state_dict, GivenLabelStacking.from_state)
         self.report = {
             "classifiers": {
                 kind: {"view": each.view, "setting": list(each.setting), "seconds": each.seconds}
@@ -190,14 +199,6 @@ class AutoModel(InferenceModel):
             "seconds": parts.clock() - start,
         }
         return self
-
-    def _fit_given(self, logits: np.ndarray, y: np.ndarray, parts: ResumableParts) -> GivenLabelStacking | None:
-        """Learns what given labels say of the others, where there are others and two samples to learn from."""
-        if y.shape[1] == 1 or len(y) < 2:
-            return None
-        held_out = self.combination.decision_function(logits)
-        make = partial(GivenLabelStacking(self.given_masks).fit, held_out, y, GIVEN_SHARE * self.seconds, self.seed)
-        return parts.part("given", make, GivenLabelStacking.state_dict, GivenLabelStacking.from_state)
 
     def predict_proba(self, raw: Any, batch_size: int = 256, *, given: Any = None) -> np.ndarray:
         """Returns probabilities :math:`(N, L)`; given labels have 0 or 1, as they were given.

@@ -19,6 +19,12 @@ from tg_mlc.data.records import Records
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
 
+
+@pytest.fixture(autouse=True)
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(given_labels, "SECONDS", 0.0)
+
+
 NAMES = ["a", "b", "twin of a", "twin of b"]
 
 
@@ -33,7 +39,9 @@ def twins() -> ArrayDataset:
 
 def trial(dataset: ArrayDataset, seed: int = 0) -> Trial:
     recipe = RECIPES["bookmarks"].as_member(FAMILY["lamp-given"])
-    return Trial(Task("bookmarks", dataset, recipe), random_split(len(dataset), seed=seed), seed, {"max_epochs": 1})
+    return Trial(
+        Task("bookmarks", dataset, recipe), random_split(len(dataset), seed=seed), seed, {"max_epochs": 1}, dataset
+    )
 
 
 def test_all_rows_are_given_the_same_labels_and_more_of_them(twins: ArrayDataset) -> None:
