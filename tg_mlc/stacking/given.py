@@ -186,7 +186,9 @@ class GivenLabelStacking:
         return {
             "masks": self.masks,
             # All pairs would take more room than the weights.
-            "edges": None if self.label_graph.kind == "fully_connected" else self.label_graph.edge_index,
+            "edges": None
+            if self.label_graph.num_edges == self.label_graph.num_labels**2
+            else self.label_graph.edge_index,
             "parts": {name: dict(part.state_dict()) for name, part in self.parts.items()},
             "combination": self.combination.state_dict(),
             "report": self.report,
