@@ -26,7 +26,7 @@ SPARSE = {"x": [[1, 2], [], [0]], "weight": [[2.5, 1.0], [], [1.0]]}
 @pytest.mark.parametrize(
     ("inputs", "kind", "reason", "values"),
     [
-        (MATRIX, "vector", "they are a dense matrix of numbers", {"x": [[row] for row in MATRIX.tolist()]}),
+        (MATRIX, "vector", "they make a dense matrix of numbers", {"x": [[row] for row in MATRIX.tolist()]}),
         (sp.csr_array(MATRIX), "bag", "they are a sparse matrix", SPARSE),
         (sp.coo_matrix(MATRIX), "bag", "they are a sparse matrix", SPARSE),
         (torch.tensor(MATRIX).to_sparse(), "bag", "they are a sparse matrix", SPARSE),

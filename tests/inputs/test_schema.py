@@ -156,7 +156,7 @@ def test_values_that_single_precision_would_take_for_one():
         np.testing.assert_allclose(np.diff(x) * 86_400, 1, atol=0.01)
     assert only(["2024-01-31", "2024-02-01"]).notation.get("since", 0) == 0
     with pytest.warns(
-        UserWarning, match="'a' has whole numbers that 32 bits take for one, such as 16777216 and 16777217"
+        UserWarning, match="'a' has whole numbers that 32-bit floats cannot tell apart, such as 16777216 and 16777217"
     ):
         only(["16777217", "16777216", "3"])
 

@@ -488,8 +488,8 @@ def _keep_apart(column: Column, values: np.ndarray, hints: Hints) -> None:
     elif same.size:
         pair = " and ".join(f"{value:.15g}" for value in known[same[0] : same[0] + 2])
         _warn(
-            f"Column '{column.name}' has whole numbers that 32 bits take for one, such as {pair}. If they are names, "
-            f"{hints.as_names(column.name)}, else subtract the least one"
+            f"Column '{column.name}' has whole numbers that 32-bit floats cannot tell apart, such as {pair}. If they "
+            f"are names, {hints.as_names(column.name)}; otherwise, subtract the smallest"
         )
 
 

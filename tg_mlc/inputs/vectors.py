@@ -76,7 +76,7 @@ class Vectors(TableKind):
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
-        return "vector", "they are a dense matrix of numbers"
+        return "vector", "they make a dense matrix of numbers"
 
     @classmethod
     def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Rows, list[str] | None]:

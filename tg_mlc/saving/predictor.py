@@ -203,7 +203,8 @@ class Predictor:
             probability, refused = self.readable_scores(raw, given, batch_size)
         if refused:
             first = "; ".join(f"row {row}: {reason}" for row, reason in islice(refused.items(), 3))
-            warnings.warn(f"{len(refused)} inputs cannot be read, the first of them {first}", stacklevel=2)
+            told = "1 input" if len(refused) == 1 else f"{len(refused)} inputs"
+            warnings.warn(f"{told} cannot be read, the first of them {first}", stacklevel=2)
         index = raw.index if hasattr(raw, "iloc") else None
         decision = pandas.DataFrame(self.decide(probability, metric, given), index, self.label_names)
         if refused:
@@ -302,7 +303,9 @@ class Predictor:
 
 def _infinite(scores: np.ndarray) -> dict[int, str]:
     """The reasons, by rows, of scores that are no numbers."""
-    reason = "Expected inputs of a size that the model can compute with (got scores that are no numbers)"
+    reason = (
+        "Expected inputs that the model can compute with (got NaN or infinity for them); are some missing or too large?"
+    )
     return dict.fromkeys(np.flatnonzero(~np.isfinite(scores).all(axis=1)).tolist(), reason)
 
 
