@@ -25,6 +25,7 @@ from benchmarks.accuracy.auto import NAME as DEFAULT
 from benchmarks.accuracy.blogcatalog import NAME as NODES
 from benchmarks.accuracy.cells import stored
 from benchmarks.accuracy.papers import TABLES
+from benchmarks.accuracy.side_effects import NAME as SIDE_EFFECTS
 from benchmarks.command_line import run
 from benchmarks.files import names, read
 from benchmarks.report import (
@@ -37,6 +38,7 @@ from benchmarks.report import (
     messages,
     papers,
     ranks,
+    side_effects,
     speed,
 )
 from benchmarks.report.comparisons import Comparison, compared
@@ -108,6 +110,8 @@ def texts() -> dict[Path, str]:
         own[DOCS / "results" / "given-labels.md"] = given_labels.page(given)
     if DEFAULT in names(DEFAULT):
         own[DOCS / "results" / "default.md"] = default.page(read(DEFAULT))
+    if SIDE_EFFECTS in names(SIDE_EFFECTS):
+        own[DOCS / "results" / "side_effects.md"] = side_effects.page(read(SIDE_EFFECTS))
     own[DOCS / "results" / "next-set.md"] = lanet.page(lanet.results())
     return {**{page: render(page.read_text()) for page in pages()}, **own}
 

@@ -39,7 +39,9 @@ def test_levels_folds_and_names_belong_to_their_drugs(small):
 
 
 def test_side_effects_that_share_a_class_are_joined(small):
-    graph = SideEffectFrequencies(small).label_graph
+    dataset = SideEffectFrequencies(small)
+    assert [row.nonzero().flatten().tolist() for row in dataset.classes] == [[2, 7], [2, 7], [2], [4]]
+    graph = dataset.label_graph
     assert (graph.edge_index.T.tolist(), graph.is_undirected()) == (
         [[1, 0], [2, 0], [0, 1], [2, 1], [0, 2], [1, 2]],
         True,

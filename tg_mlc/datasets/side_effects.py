@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -62,15 +61,21 @@ class SideEffectFrequencies(PublishedMolecules):
         return self.rows("level")
 
     @cached_property
+    def classes(self) -> Tensor:
+        """The term classes of each label, 0 or 1, ``[num_labels, num_classes]``."""
+        place = {name: number for number, name in enumerate(self.label_names)}
+        rows = [(place[row["side_effect"]], int(row["class"])) for row in self._table("side_effect_classes.csv")]
+        label, term = torch.tensor(rows).T
+        members = torch.zeros(len(place), int(term.max()) + 1)
+        members[label, term] = 1
+        return members
+
+    @property
     def label_graph(self) -> LabelGraph:
         """The label graph of term classes, undirected: an edge where two side effects share a class, weighted by the
         number of classes that they share.
         """
-        number = {name: place for place, name in enumerate(self.label_names)}
-        rows = [(number[row["side_effect"]], int(row["class"])) for row in self._table("side_effect_classes.csv")]
-        members = np.zeros((len(number), 1 + max(term for _, term in rows)), dtype=np.float32)
-        members[tuple(zip(*rows, strict=True))] = 1
-        shared = torch.from_numpy(members @ members.T).fill_diagonal_(0)
+        shared = (self.classes @ self.classes.T).fill_diagonal_(0)
         edge_index, names = shared.nonzero().T, self.label_names
         weight = shared[edge_index[0], edge_index[1]]
         return LabelGraph(

@@ -1,0 +1,117 @@
+"""Methods that fill in a matrix of samples and labels: neighbours, ridge regressions, linear autoencoders, factors.
+
+All take and return arrays; ``y`` and ``x`` are matrices of samples and labels, 0 and 1. Scores rank pairs: not all are
+probabilities.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tg_mlc.metrics import micro_average_precision, micro_roc_auc
+
+Array = npt.NDArray[np.float64]
+
+
+def tanimoto(counts: Array) -> Array:
+    """The kernel of shared substructures :math:`(N, N)`, from their numbers in each sample."""
+    totals, kernel = counts.sum(axis=1), np.empty((len(counts), len(counts)))
+    for row, mine in enumerate(counts):
+        present = mine > 0
+        shared = np.minimum(mine[present], counts[:, present]).sum(axis=1)
+        kernel[row] = shared / np.maximum(totals[row] + totals - shared, 1)
+    return kernel
+
+
+def cosine(x: Array) -> Array:
+    """The cosine of each two rows; a row of zeros is like itself alone."""
+    length = np.linalg.norm(x, axis=1).clip(min=1e-9)
+    kernel = np.asarray((x / length[:, None]) @ (x / length[:, None]).T)
+    np.fill_diagonal(kernel, 1.0)
+    return kernel
+
+
+def neighbours(similarity: Array, y: Array, frequency: Array, power: float, prior: float) -> Array:
+    """The weighted share of neighbours with each label; the frequencies count as one neighbour of weight ``prior``."""
+    weight = similarity.clip(0, 1) ** power
+    return np.asarray((weight @ y + prior * frequency) / (weight.sum(axis=1, keepdims=True) + prior))
+
+
+def ridge(kernel: Array, y: Array, alpha: float, labels: Array | None = None) -> tuple[Array, Array]:
+    """Ridge regression on a kernel of samples, times one of labels if there is one.
+
+    Returns:
+        What is predicted of each sample by the regression without it, and coefficients by which the kernel to new
+        samples is multiplied.
+    """
+    values, u = np.linalg.eigh(kernel)
+    label_values, v = (np.ones(y.shape[1]), None) if labels is None else np.linalg.eigh(labels)
+    spread = 1 / (values.clip(min=0)[:, None] * label_values.clip(min=0) + alpha)
+    dual = u @ (spread * (u.T @ (y if v is None else y @ v)))
+    residual = dual / (u**2 @ spread)
+    if v is None:
+        return y - residual, dual
+    return y - residual @ v.T, (dual * label_values) @ v.T
+
+
+def crossed(kernel: Array, labels: Array, y: Array, alpha: float) -> Array:
+    """What the same regression predicts of each single pair without it, from all other pairs."""
+    (values, u), (label_values, v) = np.linalg.eigh(kernel), np.linalg.eigh(labels)
+    product = values.clip(min=0)[:, None] * label_values.clip(min=0)
+    share = product / (product + alpha)
+    own = u**2 @ share @ (v**2).T
+    return np.asarray(y - (y - u @ (share * (u.T @ y @ v)) @ v.T) / (1 - own))
+
+
+def autoencoder(gram: Array, penalty: float, prior: Array | None = None) -> Array:
+    """Weights :math:`(L, L)` with a diagonal of zeros by which rows are multiplied to be predicted, in the closed form
+    of the `"Embarrassingly Shallow Autoencoders" <https://arxiv.org/abs/1905.03375>`_ paper (EASE).
+
+    Args:
+        gram: How often two labels occur together.
+        penalty: Of squared weights.
+        prior: What is added to these counts.
+    """
+    inverse = np.linalg.inv(gram + (0 if prior is None else prior) + penalty * np.eye(len(gram)))
+    weight = -inverse / np.diag(inverse)
+    np.fill_diagonal(weight, 0.0)
+    return np.asarray(weight)
+
+
+def weighted_gram(x: Array) -> Array:
+    """How often two labels occur together, where a sample counts the less the more labels it has."""
+    weight = (x.sum(axis=1, keepdims=True) + 10) ** -0.5
+    return np.asarray((x * weight).T @ x / weight.mean())
+
+
+def factors(x: Array, rank: int, penalty: float, weight: float, rounds: int = 6) -> Array:
+    """The product of factors of samples and labels, in which a 1 counts ``1 + weight`` times as much as a 0 (`Hu et al.
+    2008 <https://doi.org/10.1109/ICDM.2008.22>`_).
+    """
+    rng = np.random.default_rng(0)
+    samples, labels = (rng.normal(0, 0.1, (size, rank)) for size in x.shape)
+
+    def solve(known: Array, others: Array) -> Array:
+        gram = others.T @ others + penalty * np.eye(rank)
+        solved = np.empty((len(known), rank))
+        for row, ones in enumerate(known > 0):
+            mine = others[ones]
+            solved[row] = np.linalg.solve(gram + weight * mine.T @ mine, (1 + weight) * mine.sum(axis=0))
+        return solved
+
+    for _ in range(rounds):
+        samples = solve(x, labels)
+        labels = solve(x.T, samples)
+    return np.asarray(samples @ labels.T)
+
+
+def goodness(y: Array, scores: Array) -> float:
+    """The criterion by which settings are chosen: ROC-AUC and average precision over all known pairs, added."""
+    return micro_roc_auc(y, scores) + micro_average_precision(y, scores)
+
+
+def logit(p: Array, least: float = 1e-3) -> Array:
+    """Log odds, of probabilities that are cut off."""
+    inside = np.clip(p, least, 1 - least)
+    return np.asarray(np.log(inside / (1 - inside)))

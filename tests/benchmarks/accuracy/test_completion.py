@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.accuracy import completion
+
+
+@pytest.fixture(scope="module")
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def y(rng: np.random.Generator) -> np.ndarray:
+    """Two groups of samples with two groups of labels, and noise."""
+    group = np.arange(40) % 2
+    return (rng.random((40, 12)) < np.where(group[:, None] == np.arange(12) % 2, 0.7, 0.1)).astype(float)
+
+
+@pytest.fixture(scope="module")
+def kernel(rng: np.random.Generator) -> np.ndarray:
+    x = rng.random((40, 5))
+    return x @ x.T
+
+
+def test_tanimoto_counts_what_is_shared() -> None:
+    kernel = completion.tanimoto(np.array([[2.0, 1, 0], [1, 1, 1], [0, 0, 0]]))
+    assert kernel.tolist() == [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("has_labels", [False, True])
+def test_ridge_predicts_each_sample_as_a_fit_without_it(y: np.ndarray, kernel: np.ndarray, has_labels: bool) -> None:
+    labels = np.eye(12) + completion.cosine(y.T) if has_labels else None
+    held_out, dual = completion.ridge(kernel, y, 2.0, labels)
+    for row in (0, 7):
+        others = np.arange(40) != row
+        _, dual = completion.ridge(kernel[np.ix_(others, others)], y[others], 2.0, labels)
+        np.testing.assert_allclose(held_out[row], kernel[row, others] @ dual)
+
+
+def test_crossed_predicts_each_pair_without_its_own_value(y: np.ndarray, kernel: np.ndarray) -> None:
+    labels = completion.cosine(y.T)
+    before = completion.crossed(kernel, labels, y, 1.0)
+    changed = y.copy()
+    changed[3, 5] = 1 - changed[3, 5]
+    after = completion.crossed(kernel, labels, changed, 1.0)
+    assert after[3, 5] == pytest.approx(before[3, 5])
+    assert not np.allclose(after[3, 7], before[3, 7])
+
+
+def test_an_autoencoder_is_the_regression_on_all_other_labels(y: np.ndarray) -> None:
+    weight = completion.autoencoder(y.T @ y, 3.0)
+    assert np.diag(weight).tolist() == [0] * 12
+    others = y[:, 1:]
+    expected = np.linalg.solve(others.T @ others + 3 * np.eye(11), others.T @ y[:, 0])
+    np.testing.assert_allclose(weight[1:, 0], expected)
+
+
+def test_samples_with_many_labels_count_less() -> None:
+    x = np.array([[1.0] * 30 + [0, 0], [0.0] * 30 + [1, 1]])
+    gram = completion.weighted_gram(x)
+    assert gram[0, 1] < 1 < gram[30, 31]
+
+
+@pytest.mark.parametrize("method", ["autoencoder", "crossed", "factors"])
+def test_hidden_pairs_are_found(y: np.ndarray, method: str) -> None:
+    known = np.where(np.random.default_rng(1).random(y.shape) < 0.1, 0, y)
+    scores = {
+        "autoencoder": lambda: known @ completion.autoencoder(known.T @ known, 5.0),
+        "crossed": lambda: completion.crossed(completion.cosine(known), completion.cosine(known.T), known, 1.0),
+        "factors": lambda: completion.factors(known, rank=2, penalty=1.0, weight=5.0),
+    }[method]()
+    assert completion.goodness(np.where(known == 1, np.nan, y), scores) > 0.85  # by chance about 0.5 and a tenth
+
+
+def test_neighbours_without_any_alike_give_the_frequencies() -> None:
+    y, frequency = np.array([[1.0, 0], [1, 1]]), np.array([0.9, 0.5])
+    found = completion.neighbours(np.array([[0.0, 0], [0.5, 0]]), y, frequency, power=2.0, prior=0.75)
+    np.testing.assert_allclose(found, [[0.9, 0.5], [(0.25 + 0.75 * 0.9), 0.75 * 0.5]])
+
+
+def test_log_odds_are_cut_off() -> None:
+    assert completion.logit(np.array([0.0, 0.5, 2.0]), 0.25).tolist() == [-np.log(3), 0, np.log(3)]

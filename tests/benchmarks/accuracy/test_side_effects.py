@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import files
+from benchmarks.accuracy import side_effects as benchmark
+from benchmarks.accuracy.completion import cosine
+from benchmarks.accuracy.side_effects import AMOUNTS, BASE, GIVEN, HIDDEN, MEAN, MORGAN, NEW, Drugs, main
+from tg_mlc.datasets import SideEffectFrequencies
+from tg_mlc.datasets.downloads import RawFile
+from tg_mlc.graphs import fully_connected
+
+NUM_DRUGS, NUM_EFFECTS = 40, 16
+
+
+@pytest.fixture
+def drugs(monkeypatch: pytest.MonkeyPatch) -> Drugs:
+    """Two groups of drugs that are alike in structure and in effects."""
+    rng = np.random.default_rng(0)
+    group, effect = np.arange(NUM_DRUGS) % 2, np.arange(NUM_EFFECTS) % 2
+    y = (rng.random((NUM_DRUGS, NUM_EFFECTS)) < np.where(group[:, None] == effect, 0.6, 0.1)).astype(float)
+    kernel = np.where(group[:, None] == group, 0.8, 0.2) + 0.2 * np.eye(NUM_DRUGS)
+    classes = cosine(np.eye(2)[effect])
+    made = Drugs(
+        y, np.arange(NUM_DRUGS) // 2 % 10, {MORGAN: kernel, MEAN: kernel}, classes, fully_connected(NUM_EFFECTS)
+    )
+    monkeypatch.setattr(benchmark, "load", lambda root: made)
+    monkeypatch.setattr(benchmark, "EXPECTED", {"present": (1, 0.5), "both": (0.5,)})
+    monkeypatch.setattr(benchmark, "NUM_PARTS", 2)
+    return made
+
+
+def test_structures_tell_effects_of_new_drugs(drugs: Drugs) -> None:
+    found = {run["model"]: run["roc_auc"] for run in benchmark.new_drugs(Path(), fold=0)}
+    frequency = found.pop("label frequency")
+    assert all(value > frequency + 0.1 for value in found.values())
+
+
+@pytest.mark.parametrize("call", ["new_drugs", "with_given"])
+def test_no_effect_of_a_test_drug_is_seen(drugs: Drugs, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    seen = {}
+    for change in (False, True):
+        y = drugs.y.copy()
+        y[drugs.fold == 0] = 1 - y[drugs.fold == 0] if change else y[drugs.fold == 0]
+        monkeypatch.setattr(benchmark, "load", lambda root, y=y: drugs._replace(y=y))
+        runs = getattr(benchmark, call)(Path(), fold=0)
+        seen[change] = [run["settings"] for run in runs]
+    assert seen[True] == seen[False]
+
+
+def test_known_effects_are_not_counted_and_help(drugs: Drugs) -> None:
+    runs = benchmark.with_given(Path(), fold=0)
+    assert {run["given"] for run in runs} == set(AMOUNTS)
+    half = {run["model"]: run["roc_auc"] for run in runs if run["given"] == "half of all"}
+    assert len(half) == 7
+    assert half[BASE] > 0.7
+    values = benchmark._of_the_rest(np.eye(3), np.eye(3), np.where(np.eye(3) == 1, 1, np.nan))
+    assert np.isnan(values["roc_auc"])  # no effect is left to be found
+
+
+@pytest.mark.parametrize(
+    ("kind", "amount", "counts"),
+    [("present", 1, [1, 1, 0]), ("present", 10, [3, 1, 0]), ("present", 0.5, [2, 1, 0]), ("both", 1.0, [6, 6, 6])],
+)
+def test_what_is_given(kind: str, amount: float, counts: list[int]) -> None:
+    y = np.array([[1, 1, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]], dtype=float)
+    given = benchmark.draw_given(y, kind, amount, np.random.default_rng(0))
+    known = ~np.isnan(given)
+    assert known.sum(axis=1).tolist() == counts
+    assert (given[known] == y[known]).all()
+
+
+def test_every_pair_is_hidden_once(drugs: Drugs, monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = np.zeros_like(drugs.y)
+    monkeypatch.setattr(benchmark, "completed", lambda drugs, x, best: iter([("row", {"known": x}, x)]))
+    for fold in range(10):
+        (run,) = benchmark.hidden_pairs(Path(), fold, seed=0)
+        hidden += drugs.y - run["settings"]["known"]
+    assert (hidden == drugs.y).all()
+
+
+def test_settings_are_chosen_without_the_hidden_pairs(drugs: Drugs, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def completed(drugs: Drugs, x: np.ndarray, best: dict[str, dict[str, float]]):
+        seen.append(x)
+        for number in (1.0, 2.0):
+            yield "row", best.get("row", {"number": number}), number * x + (number == 2) * drugs.y
+
+    monkeypatch.setattr(benchmark, "completed", completed)
+    benchmark.hidden_pairs(Path(), 0, seed=0)
+    inner, known = seen
+    assert (inner <= known).all()
+    assert inner.sum() < known.sum() < drugs.y.sum()
+
+
+def test_rows_complete_pairs(drugs: Drugs) -> None:
+    found = {run["model"]: run["roc_auc"] for run in benchmark.hidden_pairs(Path(), 0, seed=0)}
+    assert found[benchmark.ALL] > 0.7
+    assert len(found) == 9
+
+
+def test_a_run_that_stopped_early_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TG_MLC_DATA", raising=False)
+    texts = {
+        "drugs.csv": "drug,stitch_id,smiles,fold\na,1,CCO,0\nb,2,CCN,1\n",
+        "frequencies.csv": "drug,side_effect,level\na,rash,2\nb,nausea,1\n",
+        "side_effect_classes.csv": "side_effect,class\nnausea,0\nrash,0\n",
+    }
+    monkeypatch.setattr(SideEffectFrequencies, "files", tuple(map(RawFile, texts)))
+    (tmp_path / "side-effects" / "raw").mkdir(parents=True)
+    for name, text in texts.items():
+        (tmp_path / "side-effects" / "raw" / name).write_text(text)
+    monkeypatch.setattr(files, "RUNS", tmp_path)
+    monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
+    made: list[tuple[str, int, int]] = []
+
+    def one(part: str, fold: int, seed: int = 0) -> list[dict]:
+        made.append((part, fold, seed))
+        values = {"roc_auc": 0.5, "average_precision": 0.5, "roc_auc_macro": 0.5, "seconds": 0.0}
+        return [{"part": part, "task": part, "given": "", "model": "row", "fold": fold, "seed": seed, **values}]
+
+    monkeypatch.setattr(benchmark, "new_drugs", lambda root, fold: one(NEW, fold))
+    monkeypatch.setattr(benchmark, "with_given", lambda root, fold: one(GIVEN, fold))
+    monkeypatch.setattr(benchmark, "hidden_pairs", lambda root, fold, seed: one(HIDDEN, fold, seed))
+    main(seeds=1, folds=2, given_folds=1, default_folds=0, root=tmp_path)
+    assert made == [(NEW, 0, 0), (NEW, 1, 0), (HIDDEN, 0, 0), (HIDDEN, 1, 0), (GIVEN, 0, 0)]
+    made.clear()
+    main(seeds=2, folds=2, given_folds=2, default_folds=0, root=tmp_path)
+    assert made == [(GIVEN, 1, 0), (HIDDEN, 0, 1), (HIDDEN, 1, 1)]
+    assert len(json.loads((tmp_path / "side_effects.json").read_text())["runs"]) == 8
+
+
+def test_kernels_of_structures_are_larger_the_more_alike_molecules_are() -> None:
+    pytest.importorskip("rdkit", reason="molecules need RDKit")
+    for kernel in benchmark._kernels(["CCCCO", "CCCCCO", "c1ccccc1C(=O)O"]).values():
+        np.testing.assert_allclose(np.diag(kernel), 1)
+        assert kernel[0, 1] > kernel[0, 2]

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.accuracy.side_effects import AMOUNTS, DEFAULT, GIVEN, HIDDEN, METRICS, NEW
+from benchmarks.files import describe_environment
+from benchmarks.report.side_effects import page
+
+
+def result(tasks: tuple[str, ...], folds: int = 3) -> dict[str, Any]:
+    """Metrics that rise by a tenth from the first row to the second, and by a hundredth with every fold."""
+    runs = []
+    for task in tasks:
+        for fold in range(folds):
+            for place, model in enumerate(("low", "high")):
+                values = dict.fromkeys((*METRICS, "precision_at_10"), 0.5 + 0.1 * place + 0.01 * fold)
+                shared = {"task": task, "fold": fold, "seed": 0, "model": model, **values}
+                runs += [{**shared, "given": given} for given in (AMOUNTS if task == GIVEN else ("",))]
+    return {"runs": runs, "dataset": {"sha256": "abcdef0123456789"}, "environment": describe_environment()}
+
+
+def test_all_three_tasks_have_a_table() -> None:
+    lines = page(result((NEW, GIVEN, HIDDEN))).splitlines()
+    assert lines.count("| high | " + " | ".join(["**0.610** ± 0.010"] * 3) + " |") == 2
+    assert "| low | " + " | ".join(["0.510 / 0.510"] * len(AMOUNTS)) + " |" in lines
+    assert "| high | " + " | ".join(["**0.610** / **0.610**"] * len(AMOUNTS)) + " |" in lines
+    assert "| high | " + " | ".join(["**0.610**"] * len(AMOUNTS)) + " |" in lines
+
+
+@pytest.mark.parametrize("tasks", [(NEW,), (NEW, GIVEN), (NEW, HIDDEN)])
+def test_what_was_not_run_is_left_out(tasks: tuple[str, ...]) -> None:
+    text = page(result(tasks))
+    assert [f"## {title}" in text for title in ("A new drug of which", "Missing pairs")] == [
+        t in tasks for t in (GIVEN, HIDDEN)
+    ]
+    assert "sha256 abcdef012345;" in text
+
+
+def test_rows_with_fewer_folds_are_told() -> None:
+    found = result((NEW,))
+    found["runs"].append({**found["runs"][0], "model": DEFAULT})
+    assert f"Folds: 3 (of {DEFAULT} 1)" in page(found)
