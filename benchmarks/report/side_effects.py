@@ -20,9 +20,9 @@ INTRO = """\
 Which of 994 side effects does a drug have? The [750 drugs](../datasets.md#single-side-effects) have structures, and 5%
 of all pairs of a drug and an effect are reported. Rows of new drugs see nine of the ten published folds of whole drugs,
 and predict the drugs of the tenth. ROC-AUC and average precision are those of all pairs of these drugs together; macro
-ROC-AUC is the mean over effects that occur among them. Settings of every row are chosen among a few by held-out drugs
-or pairs of the training part, but for the methods themselves and the grids, which were found with scores of fold 0 to 2
-and of hidden pairs of another seed in view."""
+ROC-AUC is the mean over effects that occur among them. The settings of every row are chosen among a few by held-out
+drugs or pairs of the training part alone. Which methods are in the stack, and among which settings they choose, was
+decided with scores of these folds in view, and for hidden pairs with those of another draw."""
 GIVEN_INTRO = """\
 ## A new drug of which some effects are known
 
