@@ -73,7 +73,8 @@ def test_lists_of_samples_are_taken_and_stay_lists(wrap):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "got"), [([1, 2], "list of int"), ([], "list"), (torch.zeros(12, 2), "Tensor"), (None, "NoneType")]
+    ("wrong", "got"),
+    [([1, 2], "list of int"), ([], "an empty list"), (torch.zeros(12, 2), "Tensor"), (None, "NoneType")],
 )
 def test_other_data_are_refused_when_the_module_is_made(wrong, got):
     with pytest.raises(ValueError, match=rf"'dataset' to be a data set of PyG, or a list of Data \(got {got}\)"):

@@ -326,7 +326,8 @@ class AutoClassifier(SavedEstimator):
             given (Any, optional): Labels that are known already, by names or as a matrix with NaN for unknown (see
                 :func:`~tg_mlc.data.given_labels`), which stay as they are. (default: :obj:`None`)
         """
-        return self._form.decide(self._margins(X, given))
+        margins = self._margins(X, given)
+        return self._form.decide(margins)
 
     def predict_proba(self, X: Any, given: Any = None) -> FloatArray:
         """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
