@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from benchmarks.accuracy.side_effects import AMOUNTS, GIVEN, HIDDEN, METRICS, NAME, NEW
+from benchmarks.accuracy.side_effects import AMOUNTS, DEFAULT, GIVEN, HIDDEN, METRICS, NAME, NEW
 from benchmarks.files import Result
 from benchmarks.report.statistics import spread
 from benchmarks.report.writing import bold, cell, machine, table
@@ -51,13 +51,18 @@ def page(result: Result) -> str:
     """The page."""
     runs = pd.DataFrame(result["runs"])
     new, given, hidden = (runs[runs["task"] == task] for task in (NEW, GIVEN, HIDDEN))
-    sections = [INTRO, "## A new drug\n\n" + "\n".join(_plain(new)), _counted(new, "Folds")]
+    lacking = "" if DEFAULT in set(runs["model"]) else " The default, `tg_mlc.stacking.auto`, was not run."
+    sections = [
+        INTRO + lacking,
+        "## A new drug\n\n" + "\n".join(_plain(new)),
+        _counted(new, "Mean and standard deviation"),
+    ]
     if len(given):
         lines = ["Precision among the ten best of the other effects:", "", *_by_amount(given, (PRECISION,))]
         sections += [GIVEN_INTRO, "\n".join(_by_amount(given, ("roc_auc", "average_precision")))]
-        sections += ["\n".join(lines), _counted(given, "Folds")]
+        sections += ["\n".join(lines), _counted(given, "Means")]
     if len(hidden):
-        sections += [HIDDEN_INTRO, "\n".join(_plain(hidden)), _counted(hidden, "Folds and seeds")]
+        sections += [HIDDEN_INTRO, "\n".join(_plain(hidden)), _counted(hidden, "Mean and standard deviation")]
     source = (
         f"To repeat it, run `python -m benchmarks.accuracy.{NAME}`. Data sha256 {result['dataset']['sha256'][:12]}; "
         f"{machine(result, 'one thread')}."
@@ -90,9 +95,12 @@ def _by_amount(runs: pd.DataFrame, metrics: Iterable[str]) -> list[str]:
     return table(("model", *amounts), lines)
 
 
-def _counted(runs: pd.DataFrame, what: str) -> str:
-    """How many runs there are of each row."""
-    counts = runs.groupby("model", sort=False)[["fold", "seed"]].apply(lambda each: len(each.drop_duplicates()))
-    most = int(counts.max())
-    fewer = ", ".join(f"{model} {count}" for model, count in counts.items() if count < most)
-    return f"{what}: {most}" + (f" (of {fewer})" if fewer else "") + ", with the standard deviation over them."
+def _counted(runs: pd.DataFrame, spread_of: str) -> str:
+    """How many folds and seeds there are of each row."""
+    counts = {model: each[["fold", "seed"]].drop_duplicates() for model, each in runs.groupby("model", sort=False)}
+    most = max(counts.values(), key=len)
+    fewer = ", ".join(f"{model} {len(each)}" for model, each in counts.items() if len(each) < len(most))
+    what = (
+        f"{spread_of} of {most['fold'].nunique()} folds and {(seeds := most['seed'].nunique())} seed{'s' * (seeds > 1)}"
+    )
+    return what + (f" (folds of {fewer})" if fewer else "") + "."

@@ -41,4 +41,6 @@ def test_what_was_not_run_is_left_out(tasks: tuple[str, ...]) -> None:
 def test_rows_with_fewer_folds_are_told() -> None:
     found = result((NEW,))
     found["runs"].append({**found["runs"][0], "model": DEFAULT})
-    assert f"Folds: 3 (of {DEFAULT} 1)" in page(found)
+    assert "The default, `tg_mlc.stacking.auto`, was not run." in page(result((NEW,)))
+    assert f"Mean and standard deviation of 3 folds and 1 seed (folds of {DEFAULT} 1)." in page(found)
+    assert "was not run" not in page(found)
