@@ -12,7 +12,7 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -42,8 +42,16 @@ def describe_environment() -> Result:
         "python": platform.python_version(),
         "versions": {"tg_mlc": tg_mlc.__version__, **{name: _version(name) for name in PACKAGES}},
         "cuda": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-        "command": shlex.join(["python", *sys.orig_argv[1:]]),
+        "command": command_of(sys.orig_argv),
     }
+
+
+def command_of(words: Sequence[str]) -> str:
+    """The command of a process, without the folder of its data, which is another one on each machine."""
+    told = list(words[1:])
+    for place in [place for place, word in enumerate(told) if word == "--root"][::-1]:
+        del told[place : place + 2]
+    return shlex.join(["python", *(word for word in told if not word.startswith("--root="))])
 
 
 def describe_dataset(name: str, dataset: MultiLabelDataset) -> Result:

@@ -239,7 +239,7 @@ def print_table(rows: dict[str, Evaluation], paper: dict[str, tuple[float, ...]]
     for name, evaluation in rows.items():
         if evaluation.undefined_f1:
             labels = ", ".join(evaluation.undefined_f1)
-            print(f"Macro F1 of {name} counts as 0, for want of positives and predictions: {labels}")
+            print(f"Macro F1 of {name} counts as 0 for labels without positives and predictions: {labels}")
 
 
 def print_what_counts(rows: dict[str, Evaluation], main_row: str) -> None:

@@ -97,3 +97,9 @@ def test_what_there_is_so_far_is_kept(own_runs: Path) -> None:
     found = json.loads((own_runs / "one.json").read_text())
     assert found["environment"]["command"].startswith("python ")
     assert not (own_runs / "one.part").exists()
+
+
+@pytest.mark.parametrize("root", [["--root", "a folder"], ["--root=a folder"], []])
+def test_the_command_is_recorded_without_the_folder_of_the_data(root: list[str]) -> None:
+    words = ["python3", "-m", "benchmarks.accuracy.auto", *root, "--seeds", "5"]
+    assert files.command_of(words) == "python -m benchmarks.accuracy.auto --seeds 5"

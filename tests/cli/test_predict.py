@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import tg_mlc
+from tests.cli.conftest import write_rows
 from tests.saving.conftest import folder, result  # noqa: F401
 from tg_mlc import cli
 from tg_mlc.inputs import tables
 from tg_mlc.metrics import LabelSets
+from tg_mlc.stacking import folds
 
 
 def read(text):
@@ -260,12 +262,26 @@ def test_rows_that_cannot_be_read_may_stop_a_prediction(pieces, capsys):
     assert "'--on_error'" in capsys.readouterr().err
 
 
+@pytest.fixture(scope="module")
+def with_lamp(tmp_path_factory):
+    """A model of the rows that has LaMP among its parts, however busy the machine is."""
+    home = tmp_path_factory.mktemp("rows")
+    path = write_rows(home / "rows.csv")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(folds, "MAX_EPOCHS", 1)
+        patched.setattr(folds, "NUM_FOLDS", (2,))
+        words = ["train", "--labels", "tall,broad", "--seconds", "60", "--csv", str(path)]
+        assert cli.main([*words, "--out", str(home / "model")]) == 0
+    assert tg_mlc.load(home / "model").scorer.models
+    return home
+
+
 @pytest.mark.parametrize("size", ["1e300", "-1e39", "3e38"])
-def test_numbers_too_large_to_compute_with_are_left_blank(size, rows, tmp_path, monkeypatch, capsys):
+def test_numbers_too_large_to_compute_with_are_left_blank(size, with_lamp, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tables, "_BLOCK", 2)
     (tmp_path / "new.csv").write_text(f"height,width,tall,broad\n1,2,0,0\n9,4,1,0\n{size},5,1,1\n5,6,0,1\n")
     for name, found in (("predict", "is left blank"), ("evaluate", "3 samples, 2 labels")):
-        assert cli.main([name, str(rows / "model"), "--csv", str(tmp_path / "new.csv")]) == 1
+        assert cli.main([name, str(with_lamp / "model"), "--csv", str(tmp_path / "new.csv")]) == 1
         printed = capsys.readouterr()
         assert "cannot read row 2 (line 4): Expected " in printed.err
         assert found in printed.out + printed.err

@@ -92,6 +92,20 @@ def test_without_edges_values_of_other_labels_say_nothing():
     np.testing.assert_allclose(macro_roc_auc(y, expit(logits)), macro_roc_auc(y, expit(b)))
 
 
+def test_many_labels_send_messages_along_the_largest_correlations_of_residuals(monkeypatch):
+    monkeypatch.setattr(module, "MAX_DENSE", 5)
+    monkeypatch.setattr(module, "TOP_K", 1)
+    monkeypatch.setattr(module, "_COLUMNS", 4)
+    b, y = arrays()
+    stacking = GivenLabelStacking().fit(b, y, seconds=0)
+    edges = {tuple(edge) for edge in stacking.label_graph.edge_index.t().tolist()}
+    assert {(0, 1), (1, 0)} <= edges or {(0, 2), (2, 0)} <= edges
+    assert len(edges) < 2 * 6
+    assert all(source != target for source, target in edges)
+    logits = stacking.decision_function(b, first_given(y))
+    assert macro_roc_auc(y[:, 1:3], expit(logits[:, 1:3])) > macro_roc_auc(y[:, 1:3], expit(b[:, 1:3])) + 0.1
+
+
 def test_unknown_targets_and_constant_labels_are_no_obstacle():
     b, y = arrays()
     y[::3, 1], y[:, 5] = np.nan, 0.0

@@ -15,7 +15,7 @@ from tg_mlc.cli.train import FileFlags, TrainOptions
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.inputs import InputKind
 from tg_mlc.inputs.kind import FileOptions
-from tg_mlc.inputs.kinds import KINDS, kind_of_option
+from tg_mlc.inputs.kinds import kind_of_option, kinds_by_columns
 from tg_mlc.inputs.schema import Hints, Schema, match_names
 from tg_mlc.inputs.tables import Table, read_blocks
 from tg_mlc.saving import Predictor
@@ -132,7 +132,7 @@ MOST_SHOWN = 20  #: rows that are named because they cannot be read; all of them
 
 def make_inputs(options: TrainOptions, file: FileFlags) -> Inputs:
     """Checks the options that say where inputs and labels are."""
-    options_of = {("features" if kind.reads_columns else kind.option): kind for kind in KINDS}
+    options_of = kinds_by_columns()
     given = [option for option in options_of if getattr(options, option, None) is not None]
     if len(given) > 1:
         raise ValueError(f"Expected one of --smiles, --text, --dna and --features (got {given})")

@@ -1,4 +1,4 @@
-"""How frequently drugs cause single side effects."""
+"""Frequencies of single side effects of drugs."""
 
 from __future__ import annotations
 

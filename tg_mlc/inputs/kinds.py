@@ -59,9 +59,19 @@ def kind_of_option(option: str) -> type[InputKind]:
     return next(kind for kind in KINDS if kind.option == option)
 
 
-def kind_of_form(form: str) -> type[InputKind]:
-    """The kind by the name that estimators have for a form of raw inputs."""
-    return next(kind for kind in KINDS if form in kind.forms)
+def kinds_by_form() -> dict[str, type[InputKind]]:
+    """The kinds by the names that estimators have for forms of raw inputs."""
+    return {form: kind for kind in KINDS for form in kind.forms}
+
+
+def kinds_by_columns() -> dict[str, type[InputKind]]:
+    """The kinds by the options of the command line that name their columns, the last if several share one."""
+    return {("features" if kind.reads_columns else kind.option): kind for kind in KINDS}
+
+
+def constant_names(dataset: MultiLabelDataset) -> list[str] | None:
+    """The names of features that are the same for all data sets of a kind, which tell it; :obj:`None` for others."""
+    return dataset.feature_names if any(dataset.feature_names == kind.constant_names for kind in KINDS) else None
 
 
 def infer_form(X: Any) -> str:

@@ -36,8 +36,8 @@ class Evaluation:
     values: dict[str, float]
     #: that of each metric that has one; a list if there is one per label; none if label sets decide
     thresholds: dict[str, float | list[float]]
-    #: Names of the labels left out of roc_auc_macro and average_precision_macro, for want of an observed positive or
-    #: of an observed negative.
+    #: Names of the labels without an observed positive, or without an observed negative, which roc_auc_macro and
+    #: average_precision_macro leave out.
     undefined: list[str]
     #: Names of the labels with neither an observed positive nor a prediction, which f1_macro counts by
     #: :attr:`zero_division`.

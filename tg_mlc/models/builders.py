@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from tg_mlc._names import find, register
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.samples import Samples
-from tg_mlc.inputs.kinds import KINDS
+from tg_mlc.inputs.kinds import constant_names
 
 BuildT = TypeVar("BuildT", bound=Callable[..., nn.Module])
 
@@ -107,8 +107,7 @@ def blueprint_of(model: nn.Module) -> Blueprint | None:
 
 def describe_samples(dataset: MultiLabelDataset) -> dict[str, Any]:
     """The sizes and types of the first sample's attributes, and what tells its kind: nothing of its content."""
-    constant = [kind.constant_names for kind in KINDS if kind.constant_names is not None]
-    names = dataset.feature_names if dataset.feature_names in constant else None
+    names = constant_names(dataset)
     attributes = {
         name: {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
         for name, value in dataset[0].to_dict().items()

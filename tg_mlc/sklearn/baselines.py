@@ -11,7 +11,7 @@ from typing_extensions import Self
 from tg_mlc import baselines
 from tg_mlc.data import Split
 from tg_mlc.inputs import Chain
-from tg_mlc.inputs.kinds import kind_of_form
+from tg_mlc.inputs.kinds import kinds_by_form
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.estimator import RawInputEstimator, draw_seed, log_odds
 
@@ -60,7 +60,7 @@ class BaselineEstimator(RawInputEstimator):
         """
         X = self._read_training_inputs(X)
         matrix = self._read_labels(X, y)
-        kind = kind_of_form(self.inputs_)
+        kind = kinds_by_form()[self.inputs_]
         if not kind.forms[self.inputs_].is_matrix:
             rows = torch.arange(len(matrix))
             samples = self._make_samples(X, matrix, rows.numpy())
@@ -75,7 +75,7 @@ class BaselineEstimator(RawInputEstimator):
         return self._fix_threshold(self.threshold)
 
     def _logits(self, X: Any) -> FloatArray:
-        if not kind_of_form(self.inputs_).forms[self.inputs_].is_matrix:
+        if not kinds_by_form()[self.inputs_].forms[self.inputs_].is_matrix:
             X = self._view.matrix(self._steps.transform(X))
         return log_odds(self.baseline_.predict_proba(X))
 

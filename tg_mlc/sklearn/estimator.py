@@ -18,7 +18,7 @@ from typing_extensions import Self
 
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.inputs.kinds import KINDS, infer_form, kind_of_form
+from tg_mlc.inputs.kinds import infer_form, kinds_by_form
 from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
@@ -100,13 +100,13 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
         return matrix
 
     def _read_training_inputs(self, X: Any) -> Any:
-        check_choice("inputs", self.inputs, ("auto", *(form for kind in KINDS for form in kind.forms)))
+        check_choice("inputs", self.inputs, ("auto", *kinds_by_form()))
         self.inputs_ = infer_form(X) if self.inputs == "auto" else self.inputs
         return self._read_inputs(X, reset=True)
 
     def _read_inputs(self, X: Any, *, reset: bool = False) -> Any:
         """Inputs one by one, or a matrix with columns of 0 and 1 for the values of nominal columns of a data frame."""
-        kind = kind_of_form(self.inputs_)
+        kind = kinds_by_form()[self.inputs_]
         if not kind.forms[self.inputs_].is_matrix:
             return kind.listed(X, self.inputs_)
         if reset:
@@ -124,7 +124,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
 
     def _make_samples(self, X: Any, y: FloatArray, train: npt.NDArray[np.intp]) -> MultiLabelDataset:
         """Samples of inputs that were read; the vocabulary of texts is that of training samples."""
-        kind, columns = kind_of_form(self.inputs_), getattr(self, "_columns", None)
+        kind, columns = kinds_by_form()[self.inputs_], getattr(self, "_columns", None)
         schema = None if columns is None else Schema.from_dict(columns)
         names = None if schema is None else schema.feature_names
         form = kind.forms[self.inputs_].kind

@@ -247,10 +247,8 @@ class AutoModel(InferenceModel):
         if not known.isnan().any():
             raise ValueError(f"Expected labels that are left to predict (got all {known.size(1)} labels given)")
         if self.given is None and not known.isnan().all():
-            raise ValueError(
-                "Expected no given labels, because the model was fitted by an earlier version, which learned nothing "
-                "of them (got some); fit it again"
-            )
+            reason = "has one label" if known.size(1) == 1 else "was fitted by an earlier version; fit it again"
+            raise ValueError(f"Expected no given labels, of which the model learned nothing, because it {reason}")
         return known
 
     def _combined(self, samples: MultiLabelDataset, batch_size: int) -> np.ndarray:

@@ -10,16 +10,18 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
+from scipy.special import expit
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch_geometric.utils import to_undirected
 from typing_extensions import Self
 
 from tg_mlc._options import check_choice
 from tg_mlc.baselines.baseline import read_array
 from tg_mlc.data.splits import stratified_folds
-from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
+from tg_mlc.graphs import LabelGraph, fully_connected
 from tg_mlc.nn import ResidualMessages
 from tg_mlc.stacking.combination import LogitStacking
 
@@ -42,6 +44,7 @@ _PENALTY = 10.0
 _PREDICTED = 256  # rows at a time
 _TIMED = 3  # batches
 _CHANNELS = 32
+_COLUMNS = 512  # of a matrix of correlations at a time
 _NUMBERS = 2**24  # of messages at a time
 
 
@@ -120,7 +123,6 @@ class GivenLabelStacking:
         seconds: float,
         seed: int = 0,
         label_graph: LabelGraph | None = None,
-        parts: tuple[str, ...] = tuple(_PARTS),
     ) -> Self:
         """Fits to training samples.
 
@@ -130,21 +132,19 @@ class GivenLabelStacking:
             seconds (float): The time for parts that are trained.
             seed (int, optional): Seed of folds, masks and weights. (default: :obj:`0`)
             label_graph (LabelGraph, optional): The edges of messages. (default: :obj:`None`, all, of more than 1,000
-                labels the 32 largest correlations of each)
-            parts (tuple[str, ...], optional): The parts to fit, the closed form among them. (default: all)
+                labels the 32 largest correlations of residuals of each)
         """
         start, num_labels = time.monotonic(), y.shape[1]
         if label_graph is None:
             few = num_labels <= MAX_DENSE
-            label_graph = fully_connected(num_labels) if few else co_occurrence(y, weight="correlation", top_k=TOP_K)
+            label_graph = fully_connected(num_labels) if few else largest_correlations(y - expit(base_logits), TOP_K)
         self.label_graph = label_graph
         fitting = _Fitting(base_logits, y, label_graph, self.masks, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             fitting.closed_form()
-            trained = [name for name in parts if name != "closed form"]
-            if num_labels > MAX_ATTENDING:
-                trained = [name for name in trained if name != "attention"]
+            largest = {"trained": np.inf, "linear": MAX_DENSE, "attention": MAX_ATTENDING}
+            trained = [name for name, most in largest.items() if num_labels <= most]
             for place, name in enumerate(trained):
                 fitting.train(name, (start + seconds - time.monotonic()) / (len(trained) - place))
         logits = torch.stack([fitting.base_logits[fitting.rows], *fitting.held_out.values()], dim=-1)
@@ -316,6 +316,27 @@ class _Fitting:
         part.load_state_dict(average.module.state_dict())
         part.eval()
         return best
+
+
+def largest_correlations(residual: np.ndarray, top_k: int) -> LabelGraph:
+    """The label graph of the largest correlations of residuals in size, some of each label, in both directions.
+
+    Args:
+        residual (numpy.ndarray): Residuals :math:`(N, L)`, NaN for unknown.
+        top_k (int): The number of edges of a label.
+    """
+    values = torch.from_numpy(np.nan_to_num(residual)).float()
+    values, num_labels = values / values.norm(dim=0).clamp(min=1e-6), values.size(1)
+    sources = []
+    for start in range(0, num_labels, _COLUMNS):
+        some = torch.arange(start, min(start + _COLUMNS, num_labels))
+        sizes = (values[:, some].t() @ values).abs()
+        sizes[torch.arange(len(some)), some] = -1.0  # a label is no neighbour of its own
+        sources.append(sizes.topk(min(top_k, num_labels - 1)).indices)
+    source = torch.cat(sources)
+    target = torch.arange(num_labels).unsqueeze(-1).expand_as(source)
+    edge_index = to_undirected(torch.stack([source.flatten(), target.flatten()]), num_nodes=num_labels)
+    return LabelGraph(edge_index, num_nodes=num_labels, kind="residual_correlation")
 
 
 def draw_given(y: Tensor, masks: GivenMasks, generator: torch.Generator) -> Tensor:
