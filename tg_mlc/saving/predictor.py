@@ -112,7 +112,7 @@ class Predictor:
             decided[known] = decider.predict(scores[known]) == 1
         if given is not None:
             values = given_labels(self.label_names, given, len(scores)).numpy()
-            decided = np.where(np.isnan(values), decided, values == 1)
+            decided = np.where(np.isnan(values) | ~known[:, None], decided, values == 1)
         return decided
 
     def _decider(self, metric: str) -> Decider:
