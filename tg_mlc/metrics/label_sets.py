@@ -82,6 +82,11 @@ class LabelSets:
         self._own = np.full(len(known), -1)  # the set of each training sample
         self._own[known] = own.ravel()
 
+    @property
+    def share_repeated(self) -> float:
+        """The share of training samples whose set another one has as well."""
+        return float(self.counts[self.counts > 1].sum() / self.counts.sum())
+
     @classmethod
     def tuned(
         cls,

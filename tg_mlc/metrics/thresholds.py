@@ -55,6 +55,9 @@ RATES: tuple[float, ...] = tuple(2.0 ** (step / 8) for step in range(16, -17, -1
 
 #: With fewer positives, the macro-F1 thresholds of a label do not depend on the scores of these positives.
 MIN_POSITIVES = 5
+#: Label sets are tried if at least this share of samples has a set that another one has, too: where sets are hardly
+#: ever seen again, they are seldom right, and take minutes for hundreds of labels.
+MIN_REPEATED = 0.25
 
 # Means of the same numbers may differ in the last digits; such thresholds are ties.
 _TIE = 1e-12
@@ -233,8 +236,8 @@ def tune_thresholds(
                         they are then fitted to all samples. For macro-F1, labels with fewer than 5 positives have
                         thresholds by rank in any case, because their few scores say too little. Subset accuracy and
                         the F1 of samples have :class:`LabelSets` in place of thresholds where these do better on
-                        samples whose own sets they leave out; samples are then those that models learned from, with
-                        scores by models that had not seen them
+                        samples whose own sets they leave out, and at least a quarter of the samples share theirs;
+                        samples are then those that models learned from, with scores by models that had not seen them
     =================== ==============================================================================================
 
     Args:
@@ -341,8 +344,8 @@ def _cross_fitted(
     }
     if targets.observed.all(axis=1).any():
         for at, name in enumerate(metrics):
-            if DECISION_METRICS[name] == SAMPLES:
-                sets = LabelSets(values, metric=name)
+            sets = LabelSets(values, metric=name)
+            if DECISION_METRICS[name] == SAMPLES and sets.share_repeated >= MIN_REPEATED:
                 decisions = sets.decide(matrix, PRIORS, of_training=True)
                 parts = [Targets(targets.positive[half], targets.observed[half]) for half in halves]
                 on = np.array(

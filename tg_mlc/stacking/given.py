@@ -36,7 +36,8 @@ MAX_ATTENDING = 300
 MAX_SHARE = 0.75
 
 _FOLDS = 3
-_MIN_MASKED, _MAX_MASKED, _MAX_REPEATS = 2000, 4000, 5  # held-out masks, several for each of few samples
+# Held-out masks: several for each of few samples, fewer where labels are many.
+_MIN_MASKED, _MAX_MASKED, _MAX_REPEATS, _LEAST_MASKED = 2000, 4000, 5, 500
 _MAX_ENTRIES = 2**20
 _DAMPING, _POWERS = (0.1, 0.3, 1.0, 3.0), (0.5, 1.0)
 _EPOCHS, _MIN_EPOCHS, _BATCH_SIZE, _EMA_DECAY = 20, 4, 64, 0.98
@@ -218,8 +219,8 @@ class _Fitting:
         self.base_logits, self.y = torch.from_numpy(base_logits).float(), torch.from_numpy(y).float()
         self.label_graph, self.masks = label_graph, masks
         self.generator = torch.Generator().manual_seed(seed)
-        repeats = min(-(-_MIN_MASKED // len(y)), _MAX_REPEATS)
-        most = min(_MAX_MASKED, max(_MIN_MASKED, _MAX_ENTRIES // y.shape[1]))
+        most = int(np.clip(_MAX_ENTRIES // y.shape[1], _LEAST_MASKED, _MAX_MASKED))
+        repeats = min(-(-min(_MIN_MASKED, most) // len(y)), _MAX_REPEATS)
         self.rows = torch.randperm(len(y), generator=self.generator)[:most].repeat(repeats)
         self.given = draw_given(self.y[self.rows], masks, self.generator)
         self.rest = self.y[self.rows].masked_fill(~self.given.isnan(), torch.nan)
