@@ -63,7 +63,7 @@ class Candidate:
             return reason
         if self.name == "torch-sparse" and find_spec("torch_sparse") is None:
             return "torch-sparse is not installed"
-        if self.name == "SDPA, one by one" and not isinstance(pattern, Blocks):
+        if self.name in ("SDPA, one by one", "SDPA, jagged") and not isinstance(pattern, Blocks):
             return "only for Blocks"
         if self.per_edge:
             width = inputs.query.size(1) * inputs.query.size(2) * inputs.query.element_size()
@@ -75,12 +75,14 @@ class Candidate:
 
 
 def candidates() -> list[Candidate]:
-    """Ours, each backend by name, and the rivals."""
+    """Ours, each backend by name, and the rivals, some of them on a GPU alone."""
+    on_gpu = [Candidate("SDPA, jagged", sdpa_jagged), Candidate("FlexAttention", flex_attention, masked=True)]
     return [
         Candidate(LITERAL, literal, per_edge=True),
         Candidate("TransformerConv", transformer_conv, per_edge=True),
         Candidate(SDPA, sdpa, masked=True),
         Candidate("SDPA, one by one", sdpa_one_by_one),
+        *(on_gpu if torch.cuda.is_available() else []),
         Candidate("torch-sparse", torch_sparse, per_edge=True),
         Candidate(OURS, partial(ours, backend="auto")),
         *(
@@ -248,6 +250,49 @@ def sdpa_one_by_one(pattern: Pattern) -> Attend:
         samples = zip(query.split(sizes[0]), key.split(sizes[1]), value.split(sizes[1]), strict=True)
         outs = [F.scaled_dot_product_attention(*(x.transpose(0, 1) for x in sample)) for sample in samples]
         return torch.cat([out.transpose(0, 1) for out in outs])
+
+    return attend
+
+
+def sdpa_jagged(pattern: Pattern) -> Attend:
+    """One call over nested tensors, without padding."""
+    assert isinstance(pattern, Blocks)
+    sizes = (pattern.query_ptr, pattern.max_queries), (pattern.key_ptr, pattern.max_keys)
+
+    def nested(x: Tensor, ptr: Tensor, size: int) -> Tensor:
+        return torch.nested.nested_tensor_from_jagged(x, ptr, min_seqlen=1, max_seqlen=size).transpose(1, 2)
+
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        q, k, v = nested(query, *sizes[0]), nested(key, *sizes[1]), nested(value, *sizes[1])
+        return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).values()
+
+    return attend
+
+
+def flex_attention(pattern: Pattern) -> Attend:
+    """PyTorch's compiled attention, which skips blocks of 128 queries and keys without an edge."""
+    from torch.nn.attention import flex_attention as flex
+
+    if isinstance(pattern, Blocks):
+        num_samples, sizes = 1, (pattern.num_queries, pattern.num_keys)
+        sample_of_query, sample_of_key = ptr2index(pattern.query_ptr), ptr2index(pattern.key_ptr)
+
+        def is_edge(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+            return sample_of_query[query] == sample_of_key[key]
+    else:
+        graph, num_samples = pattern.shared()
+        sizes, mask = (graph.num_queries, graph.num_keys), graph.mask()
+
+        def is_edge(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+            return mask[query, key]
+
+    block_mask = flex.create_block_mask(is_edge, None, None, *sizes, device=str(pattern.device))
+    compiled = torch.compile(flex.flex_attention, dynamic=False)
+
+    def attend(*tensors: Tensor) -> Tensor:
+        query, key, value = (x.view(num_samples, -1, *x.shape[1:]).transpose(1, 2) for x in tensors)
+        out: Tensor = compiled(query, key, value, block_mask=block_mask)
+        return out.transpose(1, 2).reshape(tensors[0].shape)
 
     return attend
 
