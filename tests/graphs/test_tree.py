@@ -375,3 +375,15 @@ def test_mutated_files_give_pairs_or_our_error(data, tmp_path_factory):
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     message = error_of(lambda: read_parents(path))
     assert message is None or "Expected" in message
+
+
+@pytest.mark.parametrize("options", [{}, {"undirected": False}, {"self_loops": False}, {"root": "r"}])
+def test_a_tree_keeps_its_parents_whatever_its_edges(options, tmp_path):
+    graph = tree(PAIRS, list("abc"), **options)
+    assert [[graph.label_names[i] for i in pair] for pair in graph.parent_index.t().tolist()] == [["a", "c"]]
+    moved = graph.permute([2, 0, 1])
+    assert moved.parent_index.tolist() == [[1], [0]]
+    moved.remove_self_loops().to_undirected().save(tmp_path / "graph.safetensors")
+    again = type(graph).load(tmp_path / "graph.safetensors")
+    assert again.parent_index.tolist() == [[1], [0]]
+    assert again.is_hierarchy

@@ -65,7 +65,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         label_names (list of str, optional): One unique name per label. (default: :obj:`None`)
         kind (str, optional): How the graph was built, *e.g.* :obj:`"co_occurrence"`. (default: :obj:`"custom"`)
         source (str, optional): Its data, in words. (default: :obj:`""`)
-        **kwargs (optional): Further attributes, *e.g.* label features :obj:`x` of shape :math:`(L, *)`.
+        **kwargs (optional): Further attributes, *e.g.* label features :obj:`x` of shape :math:`(L, *)`, or the pairs of
+            parent and child :obj:`parent_index` :math:`(2, P)` of a hierarchy.
 
     Raises:
         TypeError: If :obj:`edge_index` is not a tensor of :obj:`torch.long`.
@@ -106,6 +107,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         if is_sparse(edge_index):
             edge_index, values = with_values(edge_index)
             edge_weight = values if edge_weight is None else edge_weight
+        if self.parent_index is not None:
+            check_edge_index(self.parent_index, size, size, "parent_index")
         self._set_edges(edge_index, edge_weight)
 
     @classmethod
@@ -253,14 +256,20 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return self["edge_weight"] if "edge_weight" in self._store else None
 
     @property
+    def parent_index(self) -> Tensor | None:
+        """Pairs of parent and child :math:`(2, P)` in a hierarchy, whatever the edges are, or :obj:`None`."""
+        return self["parent_index"] if "parent_index" in self._store else None
+
+    @property
     def density(self) -> float:
         r"""The share :math:`|\mathcal{E}| / L^2` of ordered pairs, self-loops included, that are edges."""
         return float(self.num_edges) / max(self.num_labels**2, 1)
 
     @property
     def is_hierarchy(self) -> bool:
-        """Whether the edges join labels with their parents, as those of :func:`~tg_mlc.graphs.tree` do."""
-        return self.kind == "tree"
+        """Whether labels have parents, as those of :func:`~tg_mlc.graphs.tree` do."""
+        # Earlier versions saved no parents.
+        return self.parent_index is not None or self.kind == "tree"
 
     def add_self_loops(self, fill_value: float = 1.0, *, only_isolated: bool = False) -> LabelGraph:
         """Returns the graph in which every label attends to itself too or, with :obj:`only_isolated`, labels that would
@@ -305,7 +314,9 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         index = index.long().to(self.edge_index.device)
         position = torch.empty_like(index).scatter_(0, index, torch.arange(index.numel(), device=index.device))
         out = self._with_edges(position[self.edge_index], self.edge_weight)
-        for key in filter(self.is_node_attr, self.keys()):
+        if self.parent_index is not None:
+            out["parent_index"] = position[self.parent_index]
+        for key in filter(self.is_node_attr, set(self.keys()) - {"parent_index"}):
             out[key] = self[key][index] if isinstance(self[key], Tensor) else [self[key][i] for i in index.tolist()]
         return out
 

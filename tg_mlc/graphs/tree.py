@@ -104,12 +104,14 @@ def tree(
             len(lost), len(labels), ", ".join(map(str, lost[:5])), len(others), ", ".join(map(str, others[:5])),
         )  # fmt: skip
     dropped += f", past {len(others)} that are no labels" if others else ""
+    edge_index = torch.tensor(edges, dtype=torch.long).view(-1, 2).t()
     graph = LabelGraph(
-        torch.tensor(edges, dtype=torch.long).view(-1, 2).t(),
+        edge_index,
         num_nodes=len(labels),
         label_names=None if named is None else [*named, *(str(node) for node in labels[len(named) :])],
         kind="tree",
         source=f"hierarchy of {len(edges)} {'ancestor-descendant' if ancestors else 'parent-child'} pairs{dropped}",
+        parent_index=edge_index.contiguous(),
     )
     graph = graph.to_undirected() if undirected else graph
     return graph.add_self_loops(only_isolated=not self_loops)

@@ -1,6 +1,7 @@
 """Layers to put into one's own PyG models."""
 
 from tg_mlc.nn.attention import AttentionConv, BlockOptions
+from tg_mlc.nn.coherent import CoherentHead
 from tg_mlc.nn.feature import FeatureMessagePassing
 from tg_mlc.nn.given import GivenLabels
 from tg_mlc.nn.head import LabelHead
@@ -11,6 +12,7 @@ from tg_mlc.nn.residual import ResidualMessages
 __all__ = [
     "AttentionConv",
     "BlockOptions",
+    "CoherentHead",
     "FeatureMessagePassing",
     "FeatureToLabelConv",
     "GivenLabels",

@@ -448,18 +448,18 @@ def _pointers(index: Tensor, size: int) -> Tensor:
     return pointers
 
 
-def check_edge_index(edge_index: Tensor, num_sources: int, num_targets: int) -> None:
+def check_edge_index(edge_index: Tensor, num_sources: int, num_targets: int, name: str = "edge_index") -> None:
     """Raises a clear error unless :obj:`edge_index` fits the given numbers of nodes."""
     if not isinstance(edge_index, Tensor):
-        raise TypeError(f"Expected 'edge_index' to be a tensor (got {type(edge_index).__name__})")
+        raise TypeError(f"Expected '{name}' to be a tensor (got {type(edge_index).__name__})")
     if edge_index.dtype != torch.long:
-        raise TypeError(f"Expected 'edge_index' to hold torch.long (got {edge_index.dtype}); cast it with '.long()'")
+        raise TypeError(f"Expected '{name}' to hold torch.long (got {edge_index.dtype}); cast it with '.long()'")
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise ValueError(f"Expected 'edge_index' of shape [2, num_edges] (got {list(edge_index.shape)})")
-    for name, index, size in (("source", edge_index[0], num_sources), ("target", edge_index[1], num_targets)):
+        raise ValueError(f"Expected '{name}' of shape [2, num_edges] (got {list(edge_index.shape)})")
+    for end, index, size in (("source", edge_index[0], num_sources), ("target", edge_index[1], num_targets)):
         if index.numel() > 0 and (int(index.min()) < 0 or int(index.max()) >= size):
             got = f"values from {int(index.min())} to {int(index.max())}"
-            raise ValueError(f"Expected the {name} indices of 'edge_index' to lie in [0, {size}) (got {got})")
+            raise ValueError(f"Expected the {end} indices of '{name}' to lie in [0, {size}) (got {got})")
 
 
 def check_ptr(name: str, ptr: Tensor, total: int | None, max_size: int | None) -> None:

@@ -198,6 +198,7 @@ def _described(graph: Data, num_labels: int) -> dict[str, Any]:
         "edge_weight": None if weight is None else weight.cpu(),
         "kind": str(graph.get("kind", "custom")),
         "source": str(graph.get("source", "")),
+        **{key: value.cpu() for key, value in graph if key == "parent_index"},
     }
 
 

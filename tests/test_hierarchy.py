@@ -1,0 +1,77 @@
+import networkx as nx
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tg_mlc._hierarchy import ancestor_pairs, coherent, pairs_of, propagate
+from tg_mlc.graphs import tree
+
+#    0   1
+#   / \ /
+#  2   3
+#  |
+#  4
+PARENTS = torch.tensor([[0, 0, 1, 2], [2, 3, 3, 4]])
+PAIRS = [(0, 2), (0, 3), (0, 4), (1, 3), (2, 4)]
+NAN = float("nan")
+
+
+def test_closure_holds_every_ancestor_once():
+    assert list(zip(*ancestor_pairs(PARENTS, 5).tolist(), strict=True)) == PAIRS
+    assert ancestor_pairs(PARENTS[:, :0], 5).shape == (2, 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=30))
+def test_closure_equals_that_of_networkx(edges):
+    edges = sorted({(min(edge), max(edge)) for edge in edges if edge[0] != edge[1]})
+    index = torch.tensor(edges, dtype=torch.long).view(-1, 2).t()
+    expected = sorted(nx.transitive_closure(nx.DiGraph(edges)).edges)
+    assert ancestor_pairs(index, 12).t().tolist() == [list(edge) for edge in expected]
+
+
+@pytest.mark.parametrize("cycle", [[[0], [0]], [[0, 1], [1, 0]], [[0, 1, 2, 4], [1, 2, 3, 4]], [[3, 1, 2], [1, 2, 3]]])
+def test_a_cycle_is_refused_by_its_labels(cycle):
+    with pytest.raises(ValueError, match=r"without cycles \(got one through the labels \["):
+        ancestor_pairs(torch.tensor(cycle), 5)
+
+
+def test_scores_in_parts_equal_those_at_once(monkeypatch):
+    scores, pairs = torch.rand(7, 5), ancestor_pairs(PARENTS, 5)
+    whole = coherent(scores, pairs)
+    monkeypatch.setattr("tg_mlc._hierarchy._NUMBERS", 10)
+    assert torch.equal(coherent(scores, pairs), whole)
+    assert whole[0, 0] == scores[0, [0, 2, 3, 4]].max()
+
+
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        ([NAN, NAN, NAN, NAN, 1], [1, NAN, 1, NAN, 1]),
+        ([0, NAN, NAN, NAN, NAN], [0, NAN, 0, 0, 0]),
+        ([NAN, 0, 1, NAN, NAN], [1, 0, 1, 0, NAN]),
+        ([1, 0, 0, 0, 0], [1, 0, 0, 0, 0]),
+    ],
+)
+def test_labels_say_what_holds_of_others(y, expected):
+    found = propagate(torch.tensor([y, [NAN] * 5], dtype=torch.double), ancestor_pairs(PARENTS, 5))
+    assert torch.equal(found[0].nan_to_num(-1), torch.tensor(expected, dtype=torch.double).nan_to_num(-1))
+    assert found[1].isnan().all()
+    assert found.dtype == torch.double
+
+
+@pytest.mark.parametrize(
+    ("y", "names", "row"),
+    [([0, NAN, NAN, NAN, 1], ["e", "a"], 1), ([NAN, 0, NAN, 1, NAN], ["d", "b"], 1), ([1, 0, 0, 0, 1], ["e", "c"], 1)],
+)
+def test_a_contradiction_names_row_label_and_ancestor(y, names, row):
+    rows = torch.tensor([[NAN] * 5, y])
+    with pytest.raises(ValueError, match=f"'given' .* row {row}, in which '{names[0]}' applies and '{names[1]}'"):
+        propagate(rows, ancestor_pairs(PARENTS, 5), list("abcde"), "given")
+
+
+def test_labels_in_another_order_are_matched_by_name():
+    graph = tree([("b", "a"), ("c", "b")], list("abc"))
+    assert pairs_of(graph, list("cba")).t().tolist() == [[1, 0], [2, 0], [2, 1]]
+    with pytest.raises(ValueError, match=r"'coherent' to have the labels of the model .*'c', 'd'"):
+        pairs_of(graph, list("abd"), "coherent")

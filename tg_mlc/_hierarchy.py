@@ -1,0 +1,117 @@
+"""The rule of a hierarchy: a label applies only if all labels above it do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+from torch_geometric.data import Data
+
+_NUMBERS = 2**24  # that scores of the closure may hold at a time without gradients
+
+
+def ancestor_pairs(parent_index: Tensor, num_labels: int) -> Tensor:
+    r"""The transitive closure of a hierarchy.
+
+    Args:
+        parent_index (Tensor): Pairs of parent and child :math:`(2, P)`.
+        num_labels (int): The number of labels.
+
+    Returns:
+        All pairs of an ancestor and a label below it :math:`(2, C)`, sorted, none of a label with itself.
+
+    Raises:
+        ValueError: If the labels form a cycle.
+    """
+    size, (parent, child) = (num_labels, num_labels), parent_index.cpu().numpy()
+    closure, num_pairs = sp.csr_array((np.ones(len(parent), dtype=np.int32), (parent, child)), shape=size), -1
+    while closure.nnz > num_pairs:  # paths twice as long each time
+        num_pairs, closure = closure.nnz, closure + closure @ closure
+        closure.data[:] = 1
+        if circular := np.flatnonzero(closure.diagonal()).tolist():
+            raise ValueError(f"Expected a hierarchy without cycles (got one through the labels {circular[:6]})")
+    closure.sort_indices()
+    return torch.from_numpy(np.stack(closure.tocoo().coords).astype(np.int64)).to(parent_index.device)
+
+
+def pairs_of(label_graph: Data, label_names: Sequence[str] | None = None, name: str = "label_graph") -> Tensor:
+    """The :func:`ancestor_pairs` of a label graph that keeps parents, in the order of a model's labels.
+
+    Raises:
+        ValueError: If it keeps none, has other labels, or they form a cycle.
+    """
+    parents, size = label_graph.get("parent_index"), int(label_graph.num_nodes or 0)
+    if parents is None:
+        hint = "tg_mlc.graphs.tree makes one, and LabelGraph(..., parent_index=pairs)"
+        raise ValueError(f"Expected '{name}' to keep the parents of labels (got {label_graph}); {hint}")
+    names = label_graph.get("label_names")
+    if label_names is not None:
+        if size != len(label_names) or (names is not None and {*names} != {*label_names}):
+            other = sorted({*(names or ())} ^ {*label_names})[:3]
+            raise ValueError(f"Expected '{name}' to have the labels of the model (got {size}, others are {other})")
+        if names is not None and list(names) != list(label_names):
+            place = {label: index for index, label in enumerate(label_names)}
+            parents = torch.tensor([place[label] for label in names], dtype=torch.long)[parents]
+    return ancestor_pairs(parents, size)
+
+
+def coherent(scores: Tensor, pairs: Tensor) -> Tensor:
+    r"""The largest score of each label and all below it; along :obj:`pairs.flip(0)`, of all above it.
+
+    Args:
+        scores (Tensor): Scores :math:`(N, L)`: probabilities, logits, decisions or thresholds.
+        pairs (Tensor): What :func:`ancestor_pairs` returned.
+    """
+    if not scores.requires_grad and len(scores) > (size := max(_NUMBERS // max(pairs.size(1), 1), 1)):
+        return torch.cat([coherent(part, pairs) for part in torch.split(scores, size)])
+    # A row for each label: its neighbours in memory are the samples, which share the indices.
+    columns = scores.t().contiguous()
+    index = pairs[0].unsqueeze(-1).expand(-1, columns.size(1))
+    return columns.scatter_reduce(0, index, columns[pairs[1]], "amax").t()
+
+
+def coherent_loss(logits: Tensor, y: Tensor, pairs: Tensor) -> Tensor:
+    r"""The cross-entropy of coherent logits :math:`(N, L)`, of labels that apply by the maximum over those below that
+    apply, too.
+
+    Args:
+        logits (Tensor): Logits :math:`(N, L)` before the constraint.
+        y (Tensor): Targets :math:`(N, L)`: 0, 1, or NaN for unknown, which counts neither as a term nor in maxima.
+        pairs (Tensor): What :func:`ancestor_pairs` returned.
+    """
+    applies, known = y == 1, ~y.isnan()
+    among_true = coherent(logits.masked_fill(~applies, -torch.inf), pairs)
+    taught = torch.where(applies, among_true, coherent(logits, pairs))
+    losses = binary_cross_entropy_with_logits(
+        torch.where(known, taught, 0.0), torch.where(known, y, 0.0), reduction="none"
+    )
+    return torch.where(known, losses, 0.0).sum() / known.sum().clamp(min=1)
+
+
+def propagate(y: Tensor, pairs: Tensor, label_names: Sequence[str] | None = None, name: str = "y") -> Tensor:
+    r"""What labels say of others: those above a label that applies apply, those below one that does not do not.
+
+    Args:
+        y (Tensor): Labels :math:`(N, L)`: 0, 1, or NaN for unknown.
+        pairs (Tensor): What :func:`ancestor_pairs` returned.
+        label_names (Sequence[str], optional): Names for errors. (default: :obj:`None`, numbers)
+        name (str, optional): The argument that errors name. (default: :obj:`"y"`)
+
+    Raises:
+        ValueError: If a label applies and one above it does not.
+    """
+    present = coherent((y == 1).float(), pairs) == 1
+    absent = coherent((y == 0).float(), pairs.flip(0)) == 1
+    if (wrong := (present & absent).nonzero()).numel():
+        row = int(wrong[0, 0])
+        above, below = pairs[:, (y[row, pairs[0]] == 0) & (y[row, pairs[1]] == 1)][:, 0].tolist()
+        names = range(y.size(1)) if label_names is None else label_names
+        raise ValueError(
+            f"Expected '{name}' to agree with its hierarchy (got row {row}, in which {names[below]!r} applies and "
+            f"{names[above]!r} above it does not); mend one of them, or leave it unknown"
+        )
+    return torch.where(present, 1.0, torch.where(absent, 0.0, torch.nan)).to(y.dtype)
