@@ -51,7 +51,7 @@ format: $(STAMPS)/dev ## Format the code and mend what ruff can mend
 	$(BIN)/ruff format .
 
 docs: $(STAMPS)/docs ## Build the documentation into docs/_build/html
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W -n --keep-going -b html docs docs/_build/html
 
 clean: ## Remove the environment and everything built (not the cached wheels)
 	rm -rf $(VENV) build dist *.egg-info docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

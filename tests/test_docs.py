@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,17 @@ def test_every_block_runs(block: str) -> None:
     namespace: dict[str, object] = {}
     exec(block, namespace)
     assert namespace.keys() - {"__builtins__"}
+
+
+def test_the_reference_documents_every_public_module_once() -> None:
+    pages = (page.read_text() for page in (ROOT / "docs" / "reference").glob("*.rst"))
+    documented = [module for page in pages for module in re.findall(r"automodule:: (\S+)", page)]
+    rooms = [folder.parent for folder in (ROOT / "tg_mlc").rglob("__init__.py") if "__all__" in folder.read_text()]
+    public = {".".join(room.relative_to(ROOT).parts) for room in rooms} - {"tg_mlc", "tg_mlc.ops.attention"}
+    assert sorted(documented) == sorted({*public, "tg_mlc.losses"})
+
+
+def test_every_page_is_in_the_index() -> None:
+    pages = {page.relative_to(ROOT / "docs").with_suffix("") for page in (ROOT / "docs").glob("*.md")}
+    index = (ROOT / "docs" / "index.md").read_text()
+    assert {str(page) for page in pages} - {"index"} <= set(re.findall(r"^[\w/]+$", index, re.MULTILINE))

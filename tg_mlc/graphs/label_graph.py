@@ -119,10 +119,11 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         :meth:`to_undirected` adds the opposite ones, and :meth:`add_self_loops` loops.
 
         Args:
-            edges (str, Path or list of tuple): Pairs :obj:`(source, target)` or triples :obj:`(source, target,
-                weight)`; or a table of them between tabs, :obj:`,`, :obj:`;` or :obj:`|`, the file or its text of
-                several lines. Columns go by the names :obj:`source`, :obj:`target` and :obj:`weight`, or :obj:`parent`
-                and :obj:`child`, if the first line has them, also in words such as :obj:`source_name`.
+            edges (str, Path or list of tuple): Pairs :obj:`(source, target)` or triples
+                :obj:`(source, target, weight)`; or a table of them between tabs, :obj:`,`, :obj:`;` or :obj:`|`, the
+                file or its text of several lines. Columns go by the names :obj:`source`, :obj:`target` and
+                :obj:`weight`, or :obj:`parent` and :obj:`child`, if the first line has them, also in words such as
+                :obj:`source_name`.
             label_names (list of str, optional): The labels in their order. (default: :obj:`None`, as they appear)
 
         Raises:

@@ -70,9 +70,9 @@ def wordnet(
         threshold (float, optional): The least similarity of an edge, :obj:`None` for any. (default: :obj:`0.8`)
         top_k (int, optional): As in :func:`.co_occurrence`; edges need not have an opposite then.
             (default: :obj:`None`, all)
-        words (dict or callable, optional): What to look up instead of a name, *e.g.* :obj:`{"bop": "balance of
-            payments"}` or :obj:`lambda name: name.removeprefix("TAG_")`; :obj:`None` for nothing. Names that a
-            dictionary does not have stand for themselves. (default: :obj:`None`)
+        words (dict or callable, optional): What to look up instead of a name, *e.g.*
+            :obj:`{"bop": "balance of payments"}` or :obj:`lambda name: name.removeprefix("TAG_")`; :obj:`None` for
+            nothing. Names that a dictionary does not have stand for themselves. (default: :obj:`None`)
         heads (bool, optional): If set to :obj:`False`, a name of several words that as a whole is no noun is not
             taken by its last words, as :obj:`"soy-meal"` for meal. (default: :obj:`True`)
         folder (str or Path, optional): The folder with :obj:`index.noun`, :obj:`data.noun` and perhaps

@@ -37,8 +37,8 @@ class DNAEncoder(nn.Module):
     Shapes:
         - **input:** a batch with letters :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`: 0 to 3 for A, C, G and T, 4
           for one that is not known
-        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(\sum_b \lceil n_b / p
-        \rceil, d)`
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states
+          :math:`(\sum_b \lceil n_b / p \rceil, d)`
 
     Raises:
         ValueError: If :obj:`kernel_size` or :obj:`pool` is less than 1, or the letters are of another shape or type.

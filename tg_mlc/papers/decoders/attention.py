@@ -81,7 +81,7 @@ class AttentionDecoder(nn.Module):
         return logits.view(num_samples, length, -1)
 
     def start(self, x: Tensor, ptr: Tensor) -> AttentionState:
-        """The state before any symbol; see :class:`~tg_mlc.papers.decoders.beam_search.StepDecoder`."""
+        """The state before any symbol; see :func:`~tg_mlc.papers.decoders.beam_search`."""
         dense, mask = padded(x, ptr)
         pairs = [xy.project(dense.flatten(end_dim=1)) for xy, _ in self._steps()]
         components = [

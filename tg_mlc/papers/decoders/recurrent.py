@@ -72,7 +72,7 @@ class RecurrentDecoder(nn.Module):
         return logits.view(*symbols.shape, -1)
 
     def start(self, x: Tensor, ptr: Tensor) -> RecurrentState:
-        """The state before any symbol; see :class:`~tg_mlc.papers.decoders.beam_search.StepDecoder`."""
+        """The state before any symbol; see :func:`~tg_mlc.papers.decoders.beam_search`."""
         start = self.lin_start(segment(x, ptr, reduce="mean"))
         hidden = start.tanh().view(ptr.numel() - 1, self.gru.num_layers, -1).transpose(0, 1)
         dense, mask = padded(x, ptr)
