@@ -437,7 +437,8 @@ def adjacency_of(graph: Data) -> Adj:
 
 def longest(ptr: Tensor) -> int:
     """Returns the size of the largest segment of a pointer."""
-    return int(ptr.diff().max()) if ptr.numel() > 1 else 0
+    # Not by int(), which torch.export would take for a constant.
+    return ptr.diff().max().item() if ptr.numel() > 1 else 0  # type: ignore[return-value]
 
 
 def _pointers(index: Tensor, size: int) -> Tensor:

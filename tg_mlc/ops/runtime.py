@@ -20,6 +20,7 @@ __all__ = [
     "has_onednn",
     "in_forward_mode",
     "in_transform",
+    "is_exporting",
     "is_functorch_wrapped_tensor",
     "is_legacy_batchedtensor",
     "is_plain",
@@ -42,6 +43,11 @@ def in_forward_mode() -> bool:
 def in_transform() -> bool:
     """Tells whether a transform of :mod:`torch.func` runs."""
     return peek_interpreter_stack() is not None
+
+
+def is_exporting() -> bool:
+    """Tells whether :func:`torch.export.export` runs; PyTorch 2.6 does not say."""
+    return hasattr(torch.compiler, "is_exporting") and torch.compiler.is_exporting()
 
 
 def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:

@@ -38,7 +38,9 @@ def occurrences(data: Data, window_size: int) -> Occurrences:
     """Returns the occurrences in the last :obj:`window_size` events of every sample."""
     columns = data.sample, data.label, data.position - 1, data.dt, data.bin, data.amount
     near = data.position <= window_size
-    return Occurrences(*columns) if near.all() else Occurrences(*(column[near] for column in columns))
+    if not torch.compiler.is_compiling() and near.all():
+        return Occurrences(*columns)
+    return Occurrences(*(column[near] for column in columns))
 
 
 class TimeView(nn.Module):

@@ -81,10 +81,13 @@ class DNAEncoder(nn.Module):
         sample = ptr2index(ptr, output_size=x.size(0))
         position = torch.arange(x.size(0), device=x.device) - ptr[sample]
         place = position + (rooms.cumsum(0) - rooms)[sample]
-        apart = x.new_zeros(int(rooms.sum()), NUM_LETTERS).index_copy(0, place, x)
+        # As many rows as rooms can have at most: a number that needs no look at the device, and can be exported.
+        most = x.size(0) + sizes.numel() * (self.conv.kernel_size[0] + self.pool)
+        apart = x.new_zeros(most, NUM_LETTERS).index_copy(0, place, x)
         inside = x.new_zeros(apart.size(0)).index_fill(0, place, 1.0)
         x = self._convolve(apart.t().unsqueeze(0))  # [1, d, sum of rooms]
-        x = nn.functional.max_pool1d(x * inside.to(x.dtype), self.pool).squeeze(0).t()
+        # In two dimensions, because torch.export would fix the length of the pooling in one.
+        x = nn.functional.max_pool2d(x * inside.to(x.dtype), (1, self.pool)).squeeze(0).t()
         first = torch.div(place[position % self.pool == 0], self.pool, rounding_mode="floor")
         counts = torch.div(sizes + self.pool - 1, self.pool, rounding_mode="floor")
         return Components(x[first], nn.functional.pad(counts.cumsum(0), (1, 0)))

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from tg_mlc.ops.patterns import Pattern
-from tg_mlc.ops.runtime import is_functorch_wrapped_tensor
+from tg_mlc.ops.runtime import is_exporting, is_functorch_wrapped_tensor
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,8 @@ def draw_seed(dropout_p: float) -> Tensor:
 
 def refuse_opaque(name: str, shape: CallShape) -> str | None:
     """Says why the backend of an operator of :func:`register` cannot take a call, if so."""
+    if is_exporting():
+        return f"{name}: an exported program is to run without tg_mlc; take 'dense', 'scatter' or 'reference'"
     if shape.forward_mode:
         return f"{name}: it has no forward-mode derivatives; take 'dense', 'scatter' or 'reference'"
     if shape.transformed:

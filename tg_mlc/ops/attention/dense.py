@@ -21,7 +21,7 @@ from tg_mlc.ops.attention.backend import (
 from tg_mlc.ops.attention.crossovers import dense_from
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.patterns import Blocks, Edges, Shared
-from tg_mlc.ops.runtime import numba_problem, once_differentiable, statically_known_true
+from tg_mlc.ops.runtime import is_exporting, numba_problem, once_differentiable, statically_known_true
 
 
 def run(call: AttentionCall) -> Output:
@@ -38,9 +38,12 @@ def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
         sample = pattern.sample_of_query()[query]
         return sample, query - pattern.query_ptr[sample], key - pattern.key_ptr[sample]
 
-    query = pad(call.query, pattern.query_ptr, pattern.max_queries)
-    # A sample without keys attends to one padded key, whose value is zero, so that it yields zeros and never NaN:
-    max_keys = torch.sym_max(pattern.max_keys, 1)  # type: ignore[no-untyped-call]
+    # A sample without keys attends to one padded key, whose value is zero, so that it yields zeros and never NaN; and
+    # torch.export asks whether a size is 1.
+    least = (2, 2) if is_exporting() else (0, 1)
+    most = zip((pattern.max_queries, pattern.max_keys), least, strict=True)
+    max_queries, max_keys = (torch.sym_max(*each) for each in most)  # type: ignore[no-untyped-call]
+    query = pad(call.query, pattern.query_ptr, max_queries)
     key = pad(call.key, pattern.key_ptr, max_keys)
     value = pad(call.value, pattern.key_ptr, max_keys)
     num_keys = pattern.key_ptr.diff().clamp(min=1)
