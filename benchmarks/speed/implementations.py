@@ -286,6 +286,7 @@ def flex_attention(pattern: Pattern) -> Attend:
         def is_edge(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
             return mask[query, key]
 
+    torch.compiler.reset()  # which compiles no more than some patterns otherwise
     block_mask = flex.create_block_mask(is_edge, None, None, *sizes, device=str(pattern.device))
     compiled = torch.compile(flex.flex_attention, dynamic=False)
 

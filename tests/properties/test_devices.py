@@ -141,9 +141,16 @@ def test_replayed_as_a_cuda_graph(graph: LabelGraph) -> None:
     torch.manual_seed(0)
     labels = LabelMessagePassing(32, graph, num_steps=2, heads=4).cuda().eval()
     x, starts = torch.randn(24, 32, device="cuda"), ptr([5, 1, 6, 12]).cuda()
+    stream, recorded = torch.cuda.Stream(), torch.cuda.CUDAGraph()
     with torch.no_grad():
-        replayed = torch.cuda.make_graphed_callables(lambda x: labels(x, ptr=starts, max_num_nodes=12), (x,))
-        torch.testing.assert_close(replayed(x + 1), labels(x + 1, ptr=starts), **LOOSE)
+        with torch.cuda.stream(stream):
+            labels(x, ptr=starts, max_num_nodes=12)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(recorded, stream=stream):
+            out = labels(x, ptr=starts, max_num_nodes=12)
+        x += 1
+        recorded.replay()
+        torch.testing.assert_close(out, labels(x, ptr=starts), **LOOSE)
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)

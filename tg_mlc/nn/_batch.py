@@ -10,6 +10,7 @@ from torch_geometric.index import ptr2index
 from torch_geometric.utils import to_dense_batch
 
 from tg_mlc.ops.patterns import check_ptr, longest
+from tg_mlc.ops.runtime import is_recorded
 
 
 def to_ptr(
@@ -22,15 +23,15 @@ def to_ptr(
         ptr = torch.tensor([0, x.size(0)], device=x.device)
     elif ptr is None:
         assert batch is not None
-        if not torch.compiler.is_compiling():
+        if not is_recorded():
             check_batch(batch, x.size(0), batch_size)
         size = int(batch.max()) + 1 if batch_size is None else batch_size
         # PyG's index2ptr would fix 'size' under torch.compile.
         ptr = torch.searchsorted(batch, torch.arange(size + 1, device=batch.device))
-    elif not torch.compiler.is_compiling():
+    elif not is_recorded():
         check_ptr("ptr", ptr, x.size(0), None)
     assert ptr is not None
-    if max_num_nodes is not None and not torch.compiler.is_compiling() and longest(ptr) > max_num_nodes:
+    if max_num_nodes is not None and not is_recorded() and longest(ptr) > max_num_nodes:
         raise ValueError(
             f"Expected 'max_num_nodes' to be at least {longest(ptr)}, the components of the largest sample "
             f"(got {max_num_nodes})"

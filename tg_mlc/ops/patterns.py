@@ -20,6 +20,8 @@ from torch_geometric.index import index2ptr, ptr2index
 from torch_geometric.typing import Adj
 from torch_geometric.utils import cumsum, is_sparse, to_edge_index
 
+from tg_mlc.ops.runtime import is_recorded
+
 Form = TypeVar("Form")
 
 
@@ -37,6 +39,13 @@ class CSC(NamedTuple):
     ptr: Tensor  #: ``[num_keys + 1]``
     query: Tensor  #: ``[num_edges]``, the query of every edge
     order: Tensor  #: ``[num_edges]``, its place among the edges grouped by query
+
+
+class LongRows(NamedTuple):
+    """The queries, and the keys, that have far more edges than others."""
+
+    queries: Tensor
+    keys: Tensor
 
 
 class Pattern(ABC):
@@ -126,7 +135,7 @@ class Edges(Pattern):
 
     def __init__(self, edge_index: Adj, num_queries: int, num_keys: int, *, validate: bool = True) -> None:
         self.edge_index: Tensor = to_list(edge_index)
-        if validate and not torch.compiler.is_compiling():
+        if validate and not is_recorded():
             check_edge_index(self.edge_index, num_keys, num_queries)
         self.num_queries = num_queries
         self.num_keys = num_keys
@@ -187,6 +196,16 @@ class Edges(Pattern):
         return CSR(_pointers(query, self.num_queries), key, perm)
 
     @_kept
+    def long_rows(self) -> LongRows:
+        """The queries, and the keys, that have far more edges than others."""
+        ptrs = self.csr().ptr, self.csc().ptr
+        if is_recorded():  # which rows these are depends on values
+            empty = ptrs[0].new_empty(0)
+            return LongRows(empty, empty)
+        queries, keys = (ptr.diff() > most_edges(ptr.numel() - 1, self.num_edges) for ptr in ptrs)
+        return LongRows(queries.nonzero().flatten(), keys.nonzero().flatten())
+
+    @_kept
     def csc(self) -> CSC:
         """The edges grouped by key."""
         ptr, key, _ = self.csr()
@@ -200,6 +219,7 @@ class Edges(Pattern):
         """
         _ = self.is_multigraph
         self.csc()
+        self.long_rows()
         if self.num_queries * self.num_keys <= 64 * max(self.num_edges, 2**14):
             # One tensor in place of two where both are the same:
             self._kept["finite_mask"] = self.finite_mask() if bool(self.isolated().any()) else self.mask()
@@ -256,7 +276,7 @@ class Blocks(Pattern):
         max_keys: int | None = None,
         validate: bool = True,
     ) -> None:
-        if validate and not torch.compiler.is_compiling():
+        if validate and not is_recorded():
             check_ptr("query_ptr", query_ptr, num_queries, max_queries)
             check_ptr("key_ptr", key_ptr, num_keys, max_keys)
             if query_ptr.numel() != key_ptr.numel():
@@ -433,6 +453,11 @@ def adjacency_of(graph: Data) -> Adj:
         if (adjacency := graph.get(name)) is not None:
             return adjacency
     raise ValueError(f"Expected the graph to hold 'edge_index' or 'adj_t' (got {graph})")
+
+
+def most_edges(num_rows: int, num_edges: int) -> int:
+    """Returns how many edges one row may have before kernels on a GPU share it among many threads."""
+    return max(256, 4 * num_edges // max(1, num_rows))
 
 
 def longest(ptr: Tensor) -> int:

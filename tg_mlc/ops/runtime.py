@@ -24,6 +24,7 @@ __all__ = [
     "is_functorch_wrapped_tensor",
     "is_legacy_batchedtensor",
     "is_plain",
+    "is_recorded",
     "numba_problem",
     "once_differentiable",
     "onednn_linear",
@@ -38,6 +39,13 @@ LEAST = 2**21
 def in_forward_mode() -> bool:
     """Tells whether derivatives are taken in forward mode."""
     return forward_ad._current_level >= 0
+
+
+def is_recorded() -> bool:
+    """Tells whether a compiler or a CUDA graph records the calls, so that no value can be read from the device."""
+    if torch.compiler.is_compiling():
+        return True
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()  # type: ignore[no-untyped-call]
 
 
 def in_transform() -> bool:

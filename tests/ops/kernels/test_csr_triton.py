@@ -46,8 +46,16 @@ def ragged_edges(num_queries: int = 7, num_keys: int = 6) -> Edges:
     return Edges(edge_index[:, order], num_queries, num_keys)
 
 
+def hub_edges() -> Edges:
+    """Query 0 has 300 edges, and so has key 0; a program of many warps walks along either."""
+    source, target = torch.arange(300) % 9, torch.zeros(300, dtype=torch.long)
+    far = torch.tensor([[3, 4], [70, 71]])
+    return Edges(torch.cat([torch.stack([source, target]), torch.stack([target, source]), far], dim=1), 72, 72)
+
+
 PATTERNS: dict[str, Pattern] = {
     "ragged": ragged_edges(),
+    "hub": hub_edges(),
     "shared-ragged": Shared(ragged_edges(6, 6), 2),
     "small": Shared(random_edges(3, 3, 5, seed=1), 2),
     "one-edge": Edges(torch.tensor([[0], [0]]), 1, 1),
@@ -76,19 +84,22 @@ def inputs(
     return [torch.randn(size, generator=generator).to(device, dtype) for size in sizes]
 
 
-def outputs_and_gradients(tensors: list[Tensor], pattern: Pattern, backend: str = "triton") -> list[Tensor]:
-    """Of queries, keys, values and, if it is given, an edge bias."""
+def outputs_and_gradients(
+    tensors: list[Tensor], pattern: Pattern, backend: str = "triton", rounded: torch.dtype | None = None
+) -> list[Tensor]:
+    """Of queries, keys, values and, if it is given, an edge bias; of a sum with weights that are rounded to a type."""
     leaves = [tensor.detach().requires_grad_() for tensor in tensors]
     bias = leaves[3] if len(leaves) > 3 else None
     out = graph_attention(*leaves[:3], pattern, edge_bias=bias, backend=backend)
-    weight = torch.linspace(-1, 1, out.numel(), dtype=out.dtype, device=out.device).view_as(out)
+    weight = torch.linspace(-1, 1, out.numel(), dtype=torch.float64).to(out.device, rounded or out.dtype)
+    weight = weight.to(out.dtype).view_as(out)
     gradients = torch.autograd.grad(out, leaves, weight, materialize_grads=True)
     return [out.detach(), *gradients]
 
 
 def check_against_the_oracle(tensors: list[Tensor], pattern: Pattern) -> None:
     actual = outputs_and_gradients(tensors, pattern)
-    exact = outputs_and_gradients([tensor.double() for tensor in tensors], pattern, "reference")
+    exact = outputs_and_gradients([tensor.double() for tensor in tensors], pattern, "reference", tensors[0].dtype)
     tolerance = TOLERANCE[tensors[0].dtype]
     for one, other in zip(actual, exact, strict=True):
         assert one.dtype == tensors[0].dtype
@@ -232,7 +243,8 @@ def test_dropping_everything_gives_zeros(device: str) -> None:
 
 @pytest.mark.skipif(INTERPRETED, reason="the interpreter compiles nothing")
 @pytest.mark.parametrize("name", ["attend", "query_gradient", "key_gradient"])
-def test_compiles_without_a_gpu(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("walked", ["all", "long"])
+def test_compiles_without_a_gpu(name: str, walked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     triton = pytest.importorskip("triton", minversion="3.3")  # before, constants had another name
     from triton.backends.compiler import GPUTarget
@@ -242,10 +254,15 @@ def test_compiles_without_a_gpu(name: str, tmp_path: Path, monkeypatch: pytest.M
 
     function = getattr(csr_triton, name)
     constants = {"DROPOUT": True, "C": 96, "C_V": 64, "BLOCK_C": 128, "BLOCK_V": 64, "ROWS": 2, "EDGES": 4}
+    constants |= {"rows": None} if walked == "all" else {}
     types = dict.fromkeys(function.arg_names, "*bf16")
-    types |= dict.fromkeys(["ptr", "index", "order"], "*i64") | dict.fromkeys(["lse", "delta", "grad_scores"], "*fp32")
+    types |= dict.fromkeys(["rows", "ptr", "index", "order"], "*i64") | dict.fromkeys(
+        ["lse", "delta", "grad_scores"], "*fp32"
+    )
     types |= dict.fromkeys(["scale", "dropout_p", "kept"], "fp32")
-    types |= {x: "i32" for x in types if x in ("heads", "seed") or x.startswith("num_") or x.endswith("_stride")}
+    types |= {
+        x: "i32" for x in types if x in ("heads", "seed", "longest") or x.startswith("num_") or x.endswith("_stride")
+    }
     types |= dict.fromkeys(constants, "constexpr")
     source = ASTSource(function, {x: types[x] for x in function.arg_names}, constexprs=constants)
     code = triton.compile(

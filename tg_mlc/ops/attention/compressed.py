@@ -45,6 +45,8 @@ def define(
     """Registers the operator ``tg_mlc::{name}`` for a type of device (or all) and a module of kernels, which is
     imported at the first call, and returns what runs it.
     """
+    on_gpu = device is None
+    places = ("ptr", "index", "col_ptr", "col_index", "col_order", *(("long_queries", "long_keys") if on_gpu else ()))
 
     def split(bias: Tensor | None, *rest: Any) -> tuple[Graph, Options]:
         *edges, scale, dropout_p, seed = rest
@@ -64,9 +66,8 @@ def define(
         return grads
 
     def kept_size(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any) -> int:
-        return num_kept(query, value, Graph(*rest[:5]))
+        return num_kept(query, value, Graph(*rest[: len(places)]))
 
-    places = ("ptr", "index", "col_ptr", "col_index", "col_order")
     operator = register(name, backend, places, device, forward, backward, kept_size)
 
     def run(call: AttentionCall) -> Output:
@@ -78,7 +79,8 @@ def define(
         if bias is not None:
             bias = (bias if by_query.perm is None else bias[by_query.perm]).to(dtype)
         seed = draw_seed(call.dropout_p)
-        out, _ = operator(*tensors, bias, by_query.ptr, by_query.key, *by_key, call.scale, call.dropout_p, seed)
+        edges = (by_query.ptr, by_query.key, *by_key, *(graph.long_rows() if on_gpu else ()))
+        out, _ = operator(*tensors, bias, *edges, call.scale, call.dropout_p, seed)
         return out.to(call.value.dtype), None
 
     return run

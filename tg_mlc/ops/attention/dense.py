@@ -39,8 +39,8 @@ def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
         return sample, query - pattern.query_ptr[sample], key - pattern.key_ptr[sample]
 
     # A sample without keys attends to one padded key, whose value is zero, so that it yields zeros and never NaN; and
-    # torch.export asks whether a size is 1.
-    least = (2, 2) if is_exporting() else (0, 1)
+    # compilers ask whether a size is 1: torch.export of both, that for GPUs of keys.
+    least = (2 if is_exporting() else 0, 2 if torch.compiler.is_compiling() else 1)
     most = zip((pattern.max_queries, pattern.max_keys), least, strict=True)
     max_queries, max_keys = (torch.sym_max(*each) for each in most)  # type: ignore[no-untyped-call]
     query = pad(call.query, pattern.query_ptr, max_queries)
