@@ -16,7 +16,19 @@ ROOT = Path(tg_mlc.__file__).parent
 
 #: Every room imports rooms after it only.
 ORDER = (
-    *("cli", "sklearn", "papers", "datasets", "stacking", "sequences", "training", "saving", "models", "inputs"),
+    *(
+        "cli",
+        "sklearn",
+        "explanations",
+        "papers",
+        "datasets",
+        "stacking",
+        "sequences",
+        "training",
+        "saving",
+        "models",
+        "inputs",
+    ),
     *("data", "nn", "graphs", "ops", "baselines", "losses", "metrics"),
 )
 #: What a room must not import although it stands before it.
@@ -24,6 +36,7 @@ APART = {
     "cli": {"nn", "ops"},
     "data": {"nn", "graphs", "ops", "baselines", "losses", "metrics"},
     "datasets": {"stacking", "sequences", "training", "saving", "models", "nn"},
+    "explanations": {"papers", "datasets"},
     "graphs": {"baselines", "losses"},
     "inputs": {"baselines"},
     "models": {"baselines"},

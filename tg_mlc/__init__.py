@@ -2,8 +2,8 @@
 
 At the top are :class:`LabelMessagePassing`, :class:`LabelHead` and :class:`LabelGraph` for models of your own,
 :func:`fit` to train them, :func:`auto` to fit the default to any samples, :func:`compare` to see whether a label graph
-helps, :func:`load` to predict with a saved model, and :func:`set_backend`. The rooms are imported one by one, so that
-``import tg_mlc`` stays light:
+helps, :func:`load` to predict with a saved model, :func:`explain` to see why it predicts a label, and
+:func:`set_backend`. The rooms are imported one by one, so that ``import tg_mlc`` stays light:
 
 * :mod:`tg_mlc.inputs`: kinds of inputs (words, vectors, embeddings, molecules, DNA), each in one file.
 * :mod:`tg_mlc.data`: data sets of your own, samples and splits; :mod:`tg_mlc.datasets`: published ones.
@@ -14,6 +14,7 @@ helps, :func:`load` to predict with a saved model, and :func:`set_backend`. The 
 * :mod:`tg_mlc.training`: training with Lightning.
 * :mod:`tg_mlc.stacking`: the default, of base classifiers with label message passing on top.
 * :mod:`tg_mlc.saving`: saved models that take raw inputs.
+* :mod:`tg_mlc.explanations`: why a model predicts a label.
 * :mod:`tg_mlc.sequences`: dated label sets.
 * :mod:`tg_mlc.papers`: models, recipes and weights of papers, to reproduce and to compare.
 * :mod:`tg_mlc.sklearn`: estimators for scikit-learn; :mod:`tg_mlc.cli`: the command ``tg-mlc``.
@@ -32,6 +33,7 @@ from tg_mlc._optional import imported_on_use
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from tg_mlc.explanations import explain
     from tg_mlc.graphs import LabelGraph
     from tg_mlc.nn import LabelHead, LabelMessagePassing
     from tg_mlc.ops import set_backend
@@ -49,6 +51,7 @@ __all__ = [
     "__version__",
     "auto",
     "compare",
+    "explain",
     "fit",
     "load",
     "set_backend",
@@ -62,6 +65,7 @@ __getattr__ = imported_on_use(
         "LabelMessagePassing": "tg_mlc.nn",
         "auto": "tg_mlc.stacking",
         "compare": "tg_mlc.stacking.comparison",
+        "explain": "tg_mlc.explanations",
         "fit": "tg_mlc.training",
         "load": "tg_mlc.saving",
         "set_backend": "tg_mlc.ops",

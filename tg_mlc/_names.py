@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +13,12 @@ def shorten(text: Any, size: int = 80) -> str:
     """A text that fits into a message, as it is or cut off after so many characters."""
     text = str(text)
     return text if len(text) <= size else f"{text[: size - 3]}..."
+
+
+def nearest(name: Any, names: Sequence[str]) -> str:
+    """The end of a message about an unknown name: the nearest known one, or nothing if none is near."""
+    near = get_close_matches(str(name), names, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def check_names(names: Sequence[str], number: int, argument: str, of: str = "columns") -> None:

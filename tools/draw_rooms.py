@@ -23,6 +23,7 @@ PURPOSES = {
     "cli": ("the command line",),
     "data": ("data sets, samples,", "labels, splits"),
     "datasets": ("published data sets",),
+    "explanations": ("why a label: methods,", "measured"),
     "graphs": ("label graphs",),
     "inputs": ("words, vectors,", "molecules, DNA"),
     "losses": ("losses",),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -30,7 +29,7 @@ from torch_geometric.utils import (
 )
 
 from tg_mlc._files import replace_when_done
-from tg_mlc._names import check_names
+from tg_mlc._names import check_names, nearest
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
 from tg_mlc.graphs.plot import plot_label_graph
@@ -156,9 +155,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         position = {name: index for index, name in enumerate(names)}
         for where, *ends, _ in rows:
             if lost := [end for end in ends if end not in position]:
-                near = get_close_matches(str(lost[0]), names, 1)
-                hint = f"did you mean {near[0]!r}?" if near else "add it, or name the columns in the first line"
-                raise ValueError(f"Expected {where} to hold two of 'label_names' (got {lost[0]!r}); {hint}")
+                hint = nearest(lost[0], names) or "; add it, or name the columns in the first line"
+                raise ValueError(f"Expected {where} to hold two of 'label_names' (got {lost[0]!r}){hint}")
         weights = [row[3] for row in rows if row[3] is not None]
         if weights and len(weights) < len(rows):
             raise ValueError(f"Expected all edges or none to have a weight (got {len(weights)} of {len(rows)})")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from torch import nn
 from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
@@ -100,3 +102,11 @@ class DNA(InputKind):
         """The k-mers that become components, each of four letters."""
         letters = "".join(LETTERS[code] for code in sample.x.tolist())
         return [letters[start : start + POOL] for start in range(0, len(letters), POOL)]
+
+    def masked(self, sample: Data, kept: np.ndarray) -> Data:
+        """A sample some of whose letters are not known."""
+        masked, hidden = copy(sample), torch.from_numpy(~kept).repeat_interleave(POOL)
+        masked.x = sample.x.masked_fill(
+            hidden[: sample.x.size(0)].view(-1, *[1] * (sample.x.dim() - 1)), LETTERS.index("N")
+        )
+        return masked

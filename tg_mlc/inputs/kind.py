@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypedDict, cast
 
 import numpy as np
 import scipy.sparse as sp
-from torch import Tensor, nn
+from torch import Tensor, from_numpy, nn
 from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
 
@@ -297,6 +298,19 @@ class InputKind(Preprocessor):
     @abstractmethod
     def components(self, sample: Data) -> list[str]:
         """Names the parts of a sample for people: words, columns, atoms or k-mers."""
+
+    def masked(self, sample: Data, kept: np.ndarray) -> Data:
+        """A sample without some of its :meth:`components`.
+
+        Args:
+            sample (Data): The sample, which stays as it is.
+            kept (numpy.ndarray): Which components it keeps, a mask :math:`(C)`.
+        """
+        masked, rows = copy(sample), from_numpy(kept)
+        for key in ("x", "weight"):
+            if key in sample:
+                masked[key] = sample[key][rows]
+        return masked
 
     def state_dict(self) -> dict[str, Any]:
         if not hasattr(self, "label_names"):

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.transforms import Compose
+from torch_geometric.utils import subgraph
 from typing_extensions import Self, Unpack
 
 from tg_mlc._names import shorten
@@ -41,6 +42,7 @@ from tg_mlc.inputs.smiles import (
     molecule_features,
     molecule_from_smiles,
     parse_smiles,
+    with_dummies,
 )
 from tg_mlc.inputs.tables import read_table
 
@@ -205,6 +207,18 @@ class Molecules(InputKind):
 
     def components(self, sample: Data) -> list[str]:
         return [f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in parse_smiles(sample.smiles).GetAtoms()]
+
+    def masked(self, sample: Data, kept: np.ndarray) -> Data:
+        """A sample without some of its atoms and their bonds, which are dummies in its vectors."""
+        masked, rows = copy(sample), torch.from_numpy(kept)
+        masked.x, masked.num_nodes = sample.x[rows], int(rows.sum())
+        edges = subgraph(rows, sample.edge_index, sample.edge_attr, relabel_nodes=True, num_nodes=len(kept))
+        masked.edge_index, masked.edge_attr = edges
+        if sizes := {key: sample[key].size(-1) for key in VECTORS if key in sample}:
+            masked.smiles = with_dummies(sample.smiles, ~kept)
+            masked = _vectors(sizes)(masked)
+            masked.smiles = sample.smiles
+        return masked
 
 
 def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) -> MultiLabelDataset:

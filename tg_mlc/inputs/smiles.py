@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import numpy as np
 import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform, Compose
@@ -178,6 +179,17 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
         # A huge value does not become infinite; NaN stays.
         data.descriptors = torch.tensor([values], dtype=torch.double).clamp(-limit, limit).float()
         return data
+
+
+def with_dummies(smiles: str, masked: np.ndarray) -> str:
+    """The SMILES of a molecule in which some atoms are dummies, of which descriptors and fingerprints know nothing."""
+    chem = require("rdkit.Chem", extra="molecules")
+    mol = chem.RWMol(parse_smiles(smiles))
+    for place in np.flatnonzero(masked).tolist():
+        dummy = chem.Atom(0)
+        dummy.SetIsAromatic(mol.GetAtomWithIdx(place).GetIsAromatic())
+        mol.ReplaceAtom(place, dummy)
+    return str(chem.MolToSmiles(mol))
 
 
 def molecule_features() -> Compose:

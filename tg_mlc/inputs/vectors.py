@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from copy import copy
 from functools import partial
 from typing import Any, Literal
 
@@ -107,3 +108,9 @@ class Vectors(TableKind):
     def components(self, sample: Data) -> list[str]:
         """The columns, on all of which each component of the encoder depends."""
         return self.feature_names or [f"column {number}" for number in range(self.num_inputs)]
+
+    def masked(self, sample: Data, kept: np.ndarray) -> Data:
+        """A sample some of whose columns are missing."""
+        masked = copy(sample)
+        masked.x = sample.x.masked_fill(~torch.from_numpy(kept), torch.nan)
+        return masked

@@ -1,0 +1,6 @@
+"""Why a label: methods, each with its measured faithfulness."""
+
+from tg_mlc.explanations.explaining import METHODS, explain
+from tg_mlc.explanations.explanation import Explanation, Faithfulness, SampleExplanation
+
+__all__ = ["METHODS", "Explanation", "Faithfulness", "SampleExplanation", "explain"]

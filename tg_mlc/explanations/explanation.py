@@ -1,0 +1,206 @@
+"""Explanation: why a model gave labels to samples, as plain arrays with names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+from typing_extensions import Self
+
+from tg_mlc._names import nearest
+from tg_mlc._optional import require
+from tg_mlc.inputs.preprocessor import as_tensors
+from tg_mlc.saving.folder import read_folder, write_folder
+
+KIND = "explanation"  #: of the folder
+
+
+class Faithfulness(NamedTuple):
+    """How far the order of a method's scores is that of what moves a probability.
+
+    Components are removed in the order of their scores, or added in it to none at all; each area is that under the
+    curve of the label's probability against the share of components, averaged over samples and labels.
+    """
+
+    deletion: float  #: area as components are removed; less is better
+    insertion: float  #: area as components are added; more is better
+
+    @property
+    def gain(self) -> float:
+        """The area between both curves, about 0 for a random order; more is better."""
+        return self.insertion - self.deletion
+
+
+@dataclass(kw_only=True)
+class SamplePrediction:
+    """One sample, and what a model says of the asked labels :math:`L`."""
+
+    name: str  #: what to call it
+    raw: Any  #: its raw input, as plain data: the text, the row, the SMILES, ...; :obj:`None` if it came as numbers
+    components: list[str]  #: names for people of the :math:`C` components, those of texts the words in order
+    smiles: str | None = None  #: of a molecule
+    atoms: np.ndarray | None = None  #: ``[C]``, the atom that each component of a molecule is, -1 for none
+    probability: np.ndarray  #: ``[L]``
+    decision: np.ndarray  #: ``[L]``, whether the label is predicted
+    truth: np.ndarray  #: ``[L]``, 1 or 0; NaN if unknown
+
+
+@dataclass(kw_only=True)
+class SampleExplanation(SamplePrediction):
+    """Why a model gave labels to one sample, in arrays over the asked labels :math:`L`.
+
+    An array that the model has nothing to say for is empty (no states, no attention), or NaN where a method does not
+    apply to a component or a label.
+    """
+
+    states: np.ndarray  #: ``[S, L]``, the probabilities read out of the states 1.1, 1.2, ..., T.2
+    scores: dict[str, np.ndarray]  #: by method, ``[C, L]``; signed but for attention and its rollout
+    attention: np.ndarray  #: ``[T, heads, C, L]``, what a label attends to in each step
+    label_effects: np.ndarray  #: ``[J, L]``, by how much the messages of label j raise the logit of a label
+    clamped: np.ndarray  #: ``[J, 2, L]``, by how much the logit rises if label j is given as absent, as present
+    label_attention: np.ndarray  #: ``[J, L]``, what a label attends to label j, over steps and heads
+    parts: dict[str, np.ndarray]  #: ``[L]`` each, what every part of the model adds to the logit, which is their sum
+
+
+@dataclass
+class Explanation:
+    """Why a model gave labels to samples: plain arrays and names, one entry of :attr:`samples` for each.
+
+    .. code-block:: python
+
+        explanation = tg_mlc.explain(tg_mlc.load("model"), ["CCO", "c1ccccc1"], labels=["nausea"])
+        print(explanation.method, explanation.faithfulness[explanation.method].gain)
+        print(explanation.to_frame())
+    """
+
+    labels: list[str]  #: the asked labels, over which all arrays go
+    label_names: list[str]  #: all labels, over which :obj:`j` goes
+    threshold: np.ndarray  #: ``[L]``, the probability from which a label is predicted; NaN where label sets decide
+    state_names: list[str]  #: ``["1.1", "1.2", ...]``; empty if the model passes no messages
+    method: str  #: the chosen method
+    faithfulness: dict[str, Faithfulness]  #: by method, and that of a :obj:`"random"` order; empty if not measured
+    samples: list[SampleExplanation]
+    facts: dict[str, Any] = field(default_factory=dict)  #: what is known of the model
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods that scored components."""
+        return list(self.samples[0].scores)
+
+    def label(self, name: str) -> int:
+        """The place of a label among the asked ones; a :class:`ValueError` that names the nearest if it is none."""
+        if name not in self.labels:
+            raise ValueError(f"Expected an asked label (got {name!r}){nearest(name, self.labels)}")
+        return self.labels.index(name)
+
+    def to_frame(self, method: str | None = None) -> Any:
+        """Returns a data frame with a row for each sample, label and component: its score, and what the model said of
+        the label.
+
+        Args:
+            method (str, optional): Another method than the chosen one. (default: :obj:`None`)
+
+        Raises:
+            ValueError: If no such method scored components.
+            ImportError: If pandas is not installed (extra ``train``).
+        """
+        pandas, method = require("pandas", extra="train"), self._method(method)
+        rows = [
+            {
+                "sample": sample.name,
+                "label": label,
+                "probability": sample.probability[place],
+                "decision": sample.decision[place],
+                "component": component,
+                "score": score,
+            }
+            for sample in self.samples
+            for place, label in enumerate(self.labels)
+            for component, score in zip(sample.components, sample.scores[method][:, place], strict=True)
+        ]
+        return pandas.DataFrame(rows)
+
+    def plot(
+        self, sample: int = 0, label: str | None = None, path: str | os.PathLike[str] | None = None, top: int = 12
+    ) -> Any:
+        """Draws what raised and lowered a label: the components by the chosen method, and the other labels.
+
+        Args:
+            sample (int, optional): Which sample. (default: :obj:`0`)
+            label (str, optional): Which label. (default: :obj:`None`, the most probable one)
+            path (str or PathLike, optional): Where to save the figure. (default: :obj:`None`)
+            top (int, optional): How many bars at most. (default: :obj:`12`)
+
+        Raises:
+            ValueError: If the label is none of the asked ones.
+            ImportError: If matplotlib is not installed (extra ``plot``).
+        """
+        pyplot = require("matplotlib.pyplot", extra="plot")
+        shown = self.samples[sample]
+        place = int(shown.probability.argmax()) if label is None else self.label(label)
+        bars = [(f"components ({self.method})", shown.components, shown.scores[self.method][:, place])]
+        if shown.label_effects.size:
+            bars.append(("other labels", self.label_names, shown.label_effects[:, place]))
+        figure, axes = pyplot.subplots(1, len(bars), figsize=(5 * len(bars), 4), squeeze=False)
+        for axis, (title, names, values) in zip(axes[0], bars, strict=True):
+            order = np.argsort(-np.abs(np.nan_to_num(values)))[:top][::-1]
+            signed = np.where(values[order] < 0, "tab:blue", "tab:orange")
+            axis.barh(np.arange(len(order)), np.nan_to_num(values[order]), color=signed)
+            axis.set_yticks(np.arange(len(order)), [str(names[i])[:30] for i in order])
+            axis.set_title(title)
+        figure.suptitle(f"{shown.name}: {self.labels[place]} ({shown.probability[place]:.2f})"[:80])
+        figure.tight_layout()
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Writes a folder that :meth:`load` reads; one that is there already is replaced as a whole."""
+        return write_folder(folder, {"kind": KIND, **as_tensors(asdict(self))})
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Reads what :meth:`save` wrote; nothing in it is run.
+
+        Raises:
+            ValueError: If the folder is damaged, or holds something else.
+        """
+        content = {**read_folder(folder)}
+        if content.pop("kind", None) != KIND:
+            raise ValueError(f"Expected '{folder}' to hold an explanation (got something else); load it by tg_mlc.load")
+        content = as_arrays(content)
+        content["samples"] = [SampleExplanation(**sample) for sample in content["samples"]]
+        content["faithfulness"] = {name: Faithfulness(*areas) for name, areas in content["faithfulness"].items()}
+        return cls(**content)
+
+    def _method(self, method: str | None) -> str:
+        method = self.method if method is None else method
+        if method not in self.methods:
+            raise ValueError(f"Expected 'method' to be one of {self.methods} (got {method!r})")
+        return method
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> SampleExplanation:
+        return self.samples[index]
+
+    def __iter__(self) -> Iterator[SampleExplanation]:
+        return iter(self.samples)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} samples, {len(self.labels)} labels, method={self.method!r})"
+
+
+def as_arrays(value: Any) -> Any:
+    """Plain data with arrays in place of tensors."""
+    if isinstance(value, Tensor):
+        return value.numpy()
+    if isinstance(value, Mapping):
+        return {key: as_arrays(item) for key, item in value.items()}
+    return [as_arrays(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,77 @@
+"""Masks: what happens to a probability as components are removed, one by one or in an order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import expit
+from torch_geometric.data import Data
+
+from tg_mlc.explanations.explanation import Faithfulness
+from tg_mlc.explanations.subject import Subject
+
+#: Shares of components at which curves are read, between none and all.
+SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
+RANDOM = "random"  #: the name of an order by chance
+NUM_RANDOM = 3  #: orders by chance for each sample and label
+
+
+def occlusion(subject: Subject, sample: Data, labels: Sequence[int], given: Any = None) -> np.ndarray:
+    """By how much the logits fall :math:`(C, L)` where one component is masked."""
+    number = len(subject.components(sample))
+    masks = ~np.eye(number, dtype=bool)
+    logits = _masked_logits(subject, sample, [np.ones(number, bool), *masks], given)[:, labels]
+    return np.asarray(logits[0] - logits[1:])
+
+
+def faithfulness(
+    subject: Subject,
+    samples: Sequence[Data],
+    scores: Sequence[Mapping[str, np.ndarray]],
+    labels: Sequence[int],
+    *,
+    per_sample: int = 2,
+    seed: int = 0,
+) -> dict[str, Faithfulness]:
+    """Measures how faithful the scores of each method are, and a random order.
+
+    Args:
+        subject (Subject): The model.
+        samples (Sequence[Data]): Samples of it.
+        scores (Sequence): For each sample the scores :math:`(C, L)` by method; those of components that cannot be
+            masked are left out.
+        labels (Sequence[int]): The labels that scores are of.
+        per_sample (int, optional): For how many labels of a sample, the most probable ones. (default: :obj:`2`)
+        seed (int, optional): Seed of random orders. (default: :obj:`0`)
+    """
+    rng = np.random.default_rng(seed)
+    areas: dict[str, list[tuple[float, float]]] = {}
+    for sample, by_method in zip(samples, scores, strict=True):
+        number = len(subject.components(sample))
+        whole = subject.logits([sample]).numpy()[0, labels]
+        orders: list[tuple[str, int, np.ndarray]] = []
+        for label in np.argsort(-whole, kind="stable")[:per_sample]:
+            found = {method: each[:number, label] for method, each in by_method.items()}
+            applies = {method: each for method, each in found.items() if not np.isnan(each).any()}
+            orders += [(method, label, np.argsort(-each, kind="stable")) for method, each in applies.items()]
+            orders += [(RANDOM, label, rng.permutation(number)) for _ in range(NUM_RANDOM)]
+        steps = np.unique([0, number, *(int(np.ceil(share * number)) for share in SHARES)])
+        # By order, what is removed and what is added, [orders, steps, 2, C].
+        ranks = np.stack([np.argsort(order) for _, _, order in orders])
+        added = ranks[:, None] < steps[:, None]
+        masks, place = np.unique(np.stack([~added, added], axis=2).reshape(-1, number), axis=0, return_inverse=True)
+        probability = expit(_masked_logits(subject, sample, list(masks)))[:, labels]
+        for row, (method, label, _) in enumerate(orders):
+            curves = probability[place.reshape(len(orders), -1, 2)[row], label]  # [steps, 2]
+            both = (np.diff(steps) / number) @ ((curves[1:] + curves[:-1]) / 2)
+            areas.setdefault(method, []).append((float(both[0]), float(both[1])))
+    return {method: Faithfulness(*np.mean(each, axis=0).tolist()) for method, each in areas.items()}
+
+
+def _masked_logits(subject: Subject, sample: Data, masks: Sequence[np.ndarray], given: Any = None) -> np.ndarray:
+    samples = [subject.masked(sample, mask) for mask in masks]
+    repeated = None if given is None else torch.as_tensor(given).expand(len(samples), -1)
+    return subject.logits(samples, repeated).numpy()

@@ -1,0 +1,216 @@
+"""Networks under a probe: component states are read where labels attend to them, and replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy, deepcopy
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+from torch_geometric.index import ptr2index
+
+from tg_mlc.nn import LabelHead, LabelMessagePassing
+from tg_mlc.nn._batch import to_ptr
+from tg_mlc.ops import Edges, Pattern, Shared
+
+NUM_POINTS = 32  #: of the path of integrated gradients
+LABELS = 32  #: whose gradients are computed together
+_TINY = 1e-12
+
+Change = Callable[[Tensor], Tensor]
+
+
+class Attention(NamedTuple):
+    """What labels attend to, and what is read out of their states."""
+
+    states: Tensor  #: ``[S, B, L]``, logits read out of all states but the last one
+    to_components: Tensor  #: ``[T, heads, N, L]``
+    to_labels: Tensor  #: ``[T, heads, B, L, L]``, from source to target; no step if labels pass no messages
+
+
+class NetworkProbe:
+    """A network of logits whose component states can be read and replaced: those that enter its first
+    :class:`~tg_mlc.nn.LabelMessagePassing`, or that another module puts out.
+
+    Args:
+        network (torch.nn.Module): Maps a batch to logits :math:`(B, L)`.
+        at (str, optional): The name of the module. (default: :obj:`None`, label message passing)
+        inputs (bool, optional): If set to :obj:`True`, the components are the columns of :obj:`x` :math:`(B, F)`, and
+            gradients are those of the inputs. (default: :obj:`False`)
+    """
+
+    def __init__(self, network: nn.Module, at: str | None = None, inputs: bool = False) -> None:
+        # A copy, which stays in evaluation mode, and whose weights need no gradients.
+        self.network = deepcopy(network).eval().requires_grad_(False)
+
+        def first(kind: type[nn.Module]) -> Any:
+            return next((module for module in self.network.modules() if isinstance(module, kind)), None)
+
+        self.labels: LabelMessagePassing | None = first(LabelMessagePassing)
+        self.head: LabelHead | None = first(LabelHead)
+        self.at = None if at is None else self.network.get_submodule(at)
+        self.inputs = inputs
+        self._call: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+        self.ptr = torch.empty(0, dtype=torch.long)  #: to the rows of every sample, since the last call
+
+    @property
+    def has_states(self) -> bool:
+        """Tells whether there are component states to take gradients of."""
+        return self.inputs or self.at is not None or self.labels is not None
+
+    def logits(self, batch: Batch, change: Change | None = None) -> Tensor:
+        """The logits :math:`(B, L)`, with other component states in place of those that there are."""
+        if self.inputs and change is not None:
+            batch = copy(batch)
+            batch.x = change(batch.x)
+            self.ptr = torch.arange(batch.x.size(0) + 1) * batch.x.size(1)
+            change = None
+        with self._hooked(change):
+            logits: Tensor = self.network(batch)
+        if self.at is not None:
+            self.ptr = batch.ptr
+        return logits
+
+    def gradients(self, batch: Batch, labels: list[int], factor: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
+        """The products of component states and the gradients of each asked label where all states are multiplied by a
+        factor, :math:`(N, L)`; the pointers to the rows of every sample; and the logits.
+        """
+        seen: list[Tensor] = []
+
+        def change(x: Tensor) -> Tensor:
+            seen[:] = [x.detach(), (factor * x.detach()).requires_grad_()]
+            return seen[1]
+
+        with torch.enable_grad():
+            logits = self.logits(batch, change)[:, labels]
+            sums, ones = logits.sum(dim=0), torch.eye(len(labels), dtype=logits.dtype, device=logits.device)
+            parts = range(0, len(labels), LABELS)
+            found = [
+                torch.autograd.grad(
+                    sums, seen[1], ones[start : start + LABELS], retain_graph=True, is_grads_batched=True
+                )
+                for start in parts
+            ]
+        products = (seen[0] * torch.cat([gradients for (gradients,) in found])).movedim(0, -1)
+        return products.flatten(0, 1) if self.inputs else products.sum(dim=1), self.ptr, logits.detach()
+
+    def integrated(
+        self, batch: Batch, labels: list[int], num_points: int = NUM_POINTS
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Integrated gradients along the straight path from zero states, as :meth:`gradients` returns products; and the
+        differences of logits :math:`(B, L)` between both ends, which they sum to.
+
+        The sum over points is not the integral where rectifiers bend the path: what is missing from the difference is
+        added to all components, in proportion to the sizes of their scores.
+        """
+        points, weights = np.polynomial.legendre.leggauss(num_points)
+        total, ptr = torch.zeros(()), torch.empty(0)
+        for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
+            products, ptr, _ = self.gradients(batch, labels, float(point))
+            total = total + weight * products.double()
+        with torch.no_grad():
+            difference = (self.logits(batch) - self.logits(batch, torch.zeros_like))[:, labels].double()
+        sample = ptr2index(ptr, output_size=total.size(0))
+
+        def sums(scores: Tensor) -> Tensor:
+            return scores.new_zeros(difference.shape).index_add_(0, sample, scores)[sample]
+
+        return (
+            total + total.abs() / sums(total.abs()).clamp_min(_TINY) * (difference[sample] - sums(total)),
+            ptr,
+            difference,
+        )
+
+    @torch.no_grad()
+    def attention(self, batch: Batch) -> Attention | None:
+        """Attention and states; :obj:`None` if there is no label message passing."""
+        if self.labels is None:
+            return None
+        self.logits(batch)
+        args, kwargs = self._call
+        found = self.labels(*args, **{**kwargs, "return_intermediate": True, "return_attention_weights": True})
+        num_samples, num_labels = found.states.shape[:2]
+        to_components, to_labels = [], []
+        for step in found.attention:
+            edges, weights = step.feature_to_label
+            if isinstance(edges, Pattern):
+                edges, weights = edges.to_edge_list(weights)
+            dense = weights.new_zeros(weights.size(-1), args[0].size(0), num_labels)
+            dense[:, edges[0], edges[1] % num_labels] = weights.T
+            to_components.append(dense)
+            if step.label_to_label is not None:
+                edges, weights = step.label_to_label
+                assert isinstance(edges, Shared)
+                source, target = edges.graph.edge_index
+                dense = weights.new_zeros(weights.size(-1), num_samples, num_labels, num_labels)
+                dense[:, :, source, target] = weights.view(num_samples, -1, weights.size(-1)).permute(2, 0, 1)
+                to_labels.append(dense)
+        read = [] if self.head is None else [self.head(u) for u in found.intermediate]
+        none = weights.new_zeros(0, 1, num_samples, num_labels, num_labels)
+        return Attention(
+            torch.stack(read) if read else weights.new_zeros(0, num_samples, num_labels),
+            torch.stack(to_components),
+            torch.stack(to_labels) if to_labels else none,
+        )
+
+    @property
+    def state_names(self) -> list[str]:
+        """The names 1.1, 1.2, ... of the states that logits can be read out of."""
+        if self.labels is None or self.head is None:
+            return []
+        parts = 1 + (len(self.labels.label_to_label) > 0)
+        return [f"{step + 1}.{part + 1}" for step in range(self.labels.num_steps) for part in range(parts)]
+
+    @torch.no_grad()
+    def label_effects(self, batch: Batch, labels: list[int]) -> Tensor:
+        """How much the messages of each label to others raise the asked logits, :math:`(B, J, L)`: these less those
+        after all edges from it to others were cut.
+        """
+        assert self.labels is not None
+        whole = self.logits(batch)[:, labels]
+        edges, effects = self.labels._label_edges, []
+        source, target = edges.edge_index
+        try:
+            for label in range(self.labels.num_labels):
+                cut = (source == label) & (target != label)
+                if not cut.any():
+                    effects.append(torch.zeros_like(whole))
+                    continue
+                kept = Edges(edges.edge_index[:, ~cut], edges.num_queries, edges.num_keys)
+                self.labels._label_edges = kept.prepare()
+                effects.append(whole - self.logits(batch)[:, labels])
+        finally:
+            self.labels._label_edges = edges
+        return torch.stack(effects, dim=1)
+
+    @contextmanager
+    def _hooked(self, change: Change | None) -> Iterator[None]:
+        def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            x, *rest = args or (kwargs["x"],)
+            kwargs = {name: value for name, value in kwargs.items() if name != "x"}
+            if rest:
+                kwargs["batch"] = rest[0]
+            if (pairs := kwargs.pop("components", None)) is not None:  # each sample gets copies of its own
+                row, sample = pairs[:, pairs[1].argsort(stable=True)]
+                x, kwargs["batch"] = x[row], sample
+            if self.at is None and not self.inputs:
+                x = x if change is None else change(x)
+                sizes = {name: kwargs.get(name) for name in ("batch", "ptr", "batch_size")}
+                self.ptr = to_ptr(x, **sizes)
+            self._call = (x,), kwargs
+            return self._call
+
+        handles: list[Any] = []
+        if self.labels is not None:
+            handles.append(self.labels.register_forward_pre_hook(enter, with_kwargs=True))
+        if self.at is not None and change is not None:
+            handles.append(self.at.register_forward_hook(lambda module, args, out: change(out)))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
