@@ -26,7 +26,18 @@ from scipy.stats import linregress
 from benchmarks.command_line import RETAINED_HEAP, chosen, heap_is_retained, retain_heap, run
 from benchmarks.files import check_replacement, name_of, read_file, write_results
 from benchmarks.report import speed as tables
-from benchmarks.speed.implementations import OURS, Attend, agrees, call, candidates, errors, ours, passes, reference
+from benchmarks.speed.implementations import (
+    FLEX,
+    OURS,
+    Attend,
+    agrees,
+    call,
+    candidates,
+    errors,
+    ours,
+    passes,
+    reference,
+)
 from benchmarks.speed.measure import Job, Limits, interleave, measure_limits
 from benchmarks.speed.memory import peaks_of
 from benchmarks.speed.regimes import GROUPS, SEED, Inputs, Regime, complete, draw, ragged, sparse
@@ -147,7 +158,7 @@ def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
     del attends, jobs, inputs, pattern
     gc.collect()
     for name, found in row["candidates"].items():
-        if found["state"] == "agrees" and not settings.quick:
+        if found["state"] == "agrees" and not settings.quick and name != FLEX:  # which would compile anew
             found["peak_bytes"] = peaks_of(
                 "benchmarks.speed.implementations:memory_jobs",
                 settings.device,
@@ -181,7 +192,7 @@ def _check(
         reason = candidate.refuse(inputs, pattern, memory)
         if candidate.per_edge and not regime.per_edge:
             reason = reason or "not compared here: makes tensors with a row for every edge"
-        if candidate.name == "FlexAttention" and not regime.per_edge:
+        if candidate.name == FLEX and not regime.per_edge:
             reason = reason or "not compared here: compiles anew for every density"
         if reason:
             rows[candidate.name] = {"state": "refused", "why": reason}

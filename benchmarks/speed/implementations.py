@@ -24,7 +24,7 @@ from tg_mlc.ops.attention.backend import AttentionCall
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 
-OURS, LITERAL, SDPA = "ours", "literal", "SDPA"
+OURS, LITERAL, SDPA, FLEX = "ours", "literal", "SDPA", "FlexAttention"
 #: Backends that make tensors with a row for every edge.
 PER_EDGE = ("reference", "scatter")
 #: Their memory at the peak, forward and backward, in such tensors.
@@ -76,7 +76,7 @@ class Candidate:
 
 def candidates() -> list[Candidate]:
     """Ours, each backend by name, and the rivals, some of them on a GPU alone."""
-    on_gpu = [Candidate("SDPA, jagged", sdpa_jagged), Candidate("FlexAttention", flex_attention, masked=True)]
+    on_gpu = [Candidate("SDPA, jagged", sdpa_jagged), Candidate(FLEX, flex_attention, masked=True)]
     return [
         Candidate(LITERAL, literal, per_edge=True),
         Candidate("TransformerConv", transformer_conv, per_edge=True),

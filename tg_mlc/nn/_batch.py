@@ -23,9 +23,11 @@ def to_ptr(
         ptr = torch.tensor([0, x.size(0)], device=x.device)
     elif ptr is None:
         assert batch is not None
+        size = batch_size
         if not is_recorded():
-            check_batch(batch, x.size(0), batch_size)
-        size = int(batch.max()) + 1 if batch_size is None else batch_size
+            size = check_batch(batch, x.size(0), batch_size)
+        elif size is None:
+            size = int(batch.max()) + 1
         # PyG's index2ptr would fix 'size' under torch.compile.
         ptr = torch.searchsorted(batch, torch.arange(size + 1, device=batch.device))
     elif not is_recorded():
@@ -54,8 +56,8 @@ def check_components(x: Any) -> None:
         raise ValueError(f"Expected 'x' of shape [N, channels], a row for each component (got {list(x.shape)})")
 
 
-def check_batch(batch: Any, num_rows: int, batch_size: int | None) -> None:
-    """Refuses anything but a sample for every row, in ascending order."""
+def check_batch(batch: Any, num_rows: int, batch_size: int | None) -> int:
+    """Refuses anything but a sample for every row, in ascending order, and returns the number of samples."""
     if not isinstance(batch, Tensor) or batch.dtype != torch.long:
         got = batch.dtype if isinstance(batch, Tensor) else type(batch).__name__
         raise TypeError(f"Expected 'batch' to be a tensor of torch.long (got {got})")
@@ -63,7 +65,12 @@ def check_batch(batch: Any, num_rows: int, batch_size: int | None) -> None:
         raise ValueError(f"Expected 'batch' of shape [{num_rows}], as 'x' has rows (got {list(batch.shape)})")
     if num_rows == 0 and batch_size is None:
         raise ValueError("Expected 'batch_size' beside an empty 'batch' (got None)")
-    if num_rows > 0 and (int(batch[0]) < 0 or bool((batch.diff() < 0).any())):
+    if num_rows == 0:
+        return int(batch_size or 0)
+    # Every question would wait for the device, so that all are asked at once:
+    first, last, falls = torch.stack([batch[0], batch[-1], (batch.diff() < 0).any()]).tolist()
+    if first < 0 or falls:
         raise ValueError("Expected 'batch' in ascending order from 0, as a PyG Batch has it (got another order)")
-    if num_rows > 0 and batch_size is not None and int(batch[-1]) >= batch_size:
-        raise ValueError(f"Expected 'batch' to be less than 'batch_size' (got {int(batch[-1])} and {batch_size})")
+    if batch_size is not None and last >= batch_size:
+        raise ValueError(f"Expected 'batch' to be less than 'batch_size' (got {last} and {batch_size})")
+    return int(last + 1 if batch_size is None else batch_size)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.index import index2ptr, ptr2index
@@ -314,8 +315,16 @@ class Blocks(Pattern):
     @property
     def num_edges(self) -> int:
         if self._num_edges is None:
-            self._num_edges = int((self.query_ptr.diff() * self.key_ptr.diff()).sum())
+            self._num_edges = self._count_edges()
         return self._num_edges
+
+    def _count_edges(self) -> int:
+        """Asks the device only where the answer does not follow from what is known."""
+        if self._max_queries is not None and self._max_queries * self.num_samples == self.num_queries:
+            return self._max_queries * self.num_keys  # all samples have as many queries
+        if self.query_ptr is self.key_ptr and not torch.compiler.is_compiling():
+            return segments(self.key_ptr).num_pairs
+        return int((self.query_ptr.diff() * self.key_ptr.diff()).sum())
 
     def to_edge_index(self) -> Tensor:
         """The literal list of all pairs, sample after sample."""
@@ -460,10 +469,38 @@ def most_edges(num_rows: int, num_edges: int) -> int:
     return max(256, 4 * num_edges // max(1, num_rows))
 
 
+class Segments(NamedTuple):
+    """What is asked of the segments that a pointer delimits."""
+
+    first: int
+    last: int
+    smallest: int
+    largest: int
+    num_pairs: int  #: the sum of their squared sizes
+
+
+def segments(ptr: Tensor) -> Segments:
+    """Reads everything at once that is asked of a pointer, because each question would wait for the device, and keeps
+    it for as long as the pointer is not changed.
+    """
+    version = None if ptr.is_inference() else ptr._version
+    kept = _SEGMENTS.get(ptr)  # type: ignore[no-untyped-call]
+    if kept is None or version is None or kept[0] != version:
+        sizes = ptr.diff() if ptr.numel() > 1 else ptr.new_zeros(1)
+        answers = (ptr[0], ptr[-1], sizes.min(), sizes.max(), sizes.square().sum())
+        kept = _SEGMENTS[ptr] = (version, Segments(*torch.stack(answers).tolist()))
+    found: Segments = kept[1]
+    return found
+
+
+_SEGMENTS = WeakTensorKeyDictionary()
+
+
 def longest(ptr: Tensor) -> int:
     """Returns the size of the largest segment of a pointer."""
-    # Not by int(), which torch.export would take for a constant.
-    return ptr.diff().max().item() if ptr.numel() > 1 else 0  # type: ignore[return-value]
+    if torch.compiler.is_compiling():  # not by int(), which torch.export would take for a constant
+        return ptr.diff().max().item() if ptr.numel() > 1 else 0  # type: ignore[return-value]
+    return segments(ptr).largest
 
 
 def _pointers(index: Tensor, size: int) -> Tensor:
@@ -494,9 +531,10 @@ def check_ptr(name: str, ptr: Tensor, total: int | None, max_size: int | None) -
         raise TypeError(f"Expected '{name}' to hold torch.long (got {ptr.dtype}); cast it with '.long()'")
     if ptr.dim() != 1 or ptr.numel() == 0:
         raise ValueError(f"Expected '{name}' of shape [num_samples + 1] (got {list(ptr.shape)})")
-    if int(ptr[0]) != 0 or bool((ptr.diff() < 0).any()):
+    found = segments(ptr)
+    if found.first != 0 or found.smallest < 0:
         raise ValueError(f"Expected '{name}' to start at 0 and never to decrease (got {ptr.tolist()[:8]}...)")
-    if total is not None and int(ptr[-1]) != total:
-        raise ValueError(f"Expected '{name}' to end at the number of rows, {total} (got {int(ptr[-1])})")
-    if max_size is not None and longest(ptr) > max_size:
-        raise ValueError(f"Expected no sample of '{name}' to be larger than {max_size} (got {longest(ptr)})")
+    if total is not None and found.last != total:
+        raise ValueError(f"Expected '{name}' to end at the number of rows, {total} (got {found.last})")
+    if max_size is not None and found.largest > max_size:
+        raise ValueError(f"Expected no sample of '{name}' to be larger than {max_size} (got {found.largest})")

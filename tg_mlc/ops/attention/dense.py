@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -40,9 +41,9 @@ def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
 
     # A sample without keys attends to one padded key, whose value is zero, so that it yields zeros and never NaN; and
     # compilers ask whether a size is 1: torch.export of both, that for GPUs of keys.
-    least = (2 if is_exporting() else 0, 2 if torch.compiler.is_compiling() else 1)
-    most = zip((pattern.max_queries, pattern.max_keys), least, strict=True)
-    max_queries, max_keys = (torch.sym_max(*each) for each in most)  # type: ignore[no-untyped-call]
+    larger: Any = torch.sym_max if is_exporting() else max
+    max_queries = larger(pattern.max_queries, 2) if is_exporting() else pattern.max_queries
+    max_keys = larger(pattern.max_keys, 2 if torch.compiler.is_compiling() else 1)
     query = pad(call.query, pattern.query_ptr, max_queries)
     key = pad(call.key, pattern.key_ptr, max_keys)
     value = pad(call.value, pattern.key_ptr, max_keys)
