@@ -40,7 +40,21 @@ def test_errors_show_the_usage_of_the_command(words, capsys):
 
 
 def test_what_is_missing_is_named_as_it_is_given(capsys):
-    assert "the following arguments are required: --labels, --out" in error_of(["train", "--csv", "a.csv"], capsys)
+    assert "the following arguments are required: --out" in error_of(["train", "--csv", "a.csv"], capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--csv", "a.csv"], "--labels to name"),
+        (["--labels", "x"], "--csv, or --arff"),
+        (["--csv", "a.csv", "--arff", "a.arff"], "one of --csv and --arff"),
+        (["--arff", "a.csv"], "ends in .arff"),
+    ],
+)
+def test_a_file_and_its_labels_are_needed(words, expected, tmp_path, capsys):
+    assert cli.main(["train", "--out", str(tmp_path / "m"), *words]) == 1
+    assert expected in capsys.readouterr().err
 
 
 def test_options_come_from_a_file(tmp_path, capsys):

@@ -342,7 +342,10 @@ def test_ancestors_go_all_the_way_up():
         ("[Term]\nname: a\n", "auto", "line 1 of the text.*'id:'"),
         ("[Term]\nid: a\nis_a:\n", "auto", "line 3 of the text to name a term"),
         ("format-version: 1.2\n\n", "auto", r"'\[Term\]'"),
-        ("<?xml version='1.0'?>\n<x/>\n", "auto", "a table or an OBO file"),
+        ("<?xml version='1.0'?>\n<x/>\n", "auto", "the text to hold concepts of SKOS .*OWL"),
+        ("@prefix skos: <a> .\n<b> a skos:Concept .\n", "auto", "a table or an OBO file .*Turtle to RDF/XML"),
+        ("<?xml version='1.0'?>\n<x>\n", "auto", "a thesaurus in RDF/XML"),
+        ("[Term]\nid: a\nis_a: b\n", "auto", "the parent on line 3 of the text .*'b', which is none"),
     ],
 )
 def test_wrong_lines_are_named(text, form, message):
@@ -387,3 +390,39 @@ def test_a_tree_keeps_its_parents_whatever_its_edges(options, tmp_path):
     again = type(graph).load(tmp_path / "graph.safetensors")
     assert again.parent_index.tolist() == [[1], [0]]
     assert again.is_hierarchy
+
+
+SKOS = """<?xml version="1.0"?>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:skos="http://www.w3.org/2004/02/skos/core#">
+<skos:Concept rdf:about="x/1"><skos:prefLabel xml:lang="de">Tier</skos:prefLabel>
+  <skos:prefLabel xml:lang="en">animal</skos:prefLabel><skos:narrower rdf:resource="x/2"/></skos:Concept>
+<rdf:Description rdf:about="x/2"><rdf:type rdf:resource="http://www.w3.org/2004/02/skos/core#Concept"/>
+  <skos:broader rdf:resource="x/1"/><skos:prefLabel>dog</skos:prefLabel></rdf:Description>
+<skos:Concept rdf:about="x/3"><skos:broader><skos:Concept rdf:about="x/2"/></skos:broader></skos:Concept>
+<skos:Collection rdf:about="x/4"/>
+</rdf:RDF>
+"""
+
+
+@pytest.mark.parametrize(
+    ("form", "names", "expected"),
+    [
+        ("auto", False, [("x/1", None), ("x/2", "x/1"), ("x/3", "x/2")]),
+        ("skos", True, [("animal", None), ("dog", "animal"), ("x/3", "dog")]),
+    ],
+)
+def test_a_thesaurus(form, names, expected):
+    assert sorted(read_parents(SKOS, form, names), key=str) == sorted(expected, key=str)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ('broader rdf:resource="x/1"', 'broader rdf:resource="x/9"', r"holds \(got 'x/9'\)"),
+        ('narrower rdf:resource="x/2"', 'broader rdf:resource="x/3"', "without cycles .*x/1"),
+        ("<rdf:RDF", "<!DOCTYPE r [<!ENTITY a 'b'>]>\n<rdf:RDF", "without entities"),
+    ],
+)
+def test_a_thesaurus_that_is_wrong(old, new, match):
+    with pytest.raises(ValueError, match=match):
+        tree(read_parents(SKOS.replace(old, new)))

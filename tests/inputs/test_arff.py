@@ -4,6 +4,7 @@ import time
 
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from tg_mlc import graphs
 from tg_mlc.data import from_arff, from_arrays, read_label_xml
 from tg_mlc.inputs._arff_table import meka_count
 from tg_mlc.inputs.arff import parse_label_xml
+from tg_mlc.nn import CoherentHead
 
 
 def test_own_files(write):
@@ -323,13 +325,39 @@ def test_paths_of_clus_apply_with_all_above_them(write, listed, rows, names, y):
 
 
 @pytest.mark.parametrize(
-    ("name", "num_labels", "positives"), [("cellcycle_FUN", 499, 8.8), ("cellcycle_GO", 4125, 36.0)]
+    ("name", "num_labels", "positives"), [("cellcycle_FUN", 499, 8.8), ("cellcycle_GO", 4122, 33.4)]
 )
 def test_real_hierarchies(real_file, name, num_labels, positives):
     with pytest.warns(UserWarning, match="Labels with one value"):
         dataset = from_arff(real_file(f"hmc/raw/{name}.test.arff.xz"))
     assert dataset.num_labels == num_labels
     assert dataset.y.sum(dim=1).mean().item() == pytest.approx(positives, abs=0.5)
+    assert (dataset.label_graph.kind, dataset.label_graph.label_names) == ("hierarchy", dataset.label_names)
+    scores = torch.rand(4, num_labels)
+    assert torch.equal(CoherentHead(dataset.label_graph)(dataset.y), dataset.y)
+    assert (CoherentHead(dataset.label_graph)(scores) >= scores).all()
+
+
+@pytest.mark.parametrize(
+    ("listed", "match"),
+    [
+        ("root/a,b/c", r"line 2: .*below 'root' \(got 'b' above 'c'"),
+        ("root/a,a/b,b/c,c/b", r"line 2: .*without cycles \(got (b -> c -> b|c -> b -> c)\)"),
+    ],
+)
+def test_a_hierarchy_that_is_wrong_is_named(write, listed, match):
+    text = f"@relation r\n@attribute class hierarchical {listed}\n@attribute size numeric\n@data\na,1\n"
+    with pytest.raises(ValueError, match=match):
+        from_arff(write("a.arff", text))
+
+
+def test_roots_of_an_ontology_are_no_labels(write):
+    listed = "root/GO0003674,root/GO0005575,GO0003674/a,GO0005575/b,a/c"
+    text = f"@relation r\n@attribute size numeric\n@attribute class hierarchical {listed}\n@data\n"
+    dataset = from_arff(write("a.arff", text + "1.5,c@GO0005575\n2.5,b\n3.5,a\n"))
+    assert dataset.label_names == ["a", "b", "c"]
+    assert dataset.y.tolist() == [[1, 0, 1], [0, 1, 0], [1, 0, 0]]
+    assert dataset.label_graph.parent_index.tolist() == [[0], [2]]
 
 
 def test_constant_labels_and_other_encodings(tmp_path):

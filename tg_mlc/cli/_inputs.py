@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from tg_mlc._optional import require
 from tg_mlc.cli.train import FileFlags, TrainOptions
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.inputs import InputKind
+from tg_mlc.inputs._arff_table import ROOTS, labels_of_arff
 from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import kind_of_option, kinds_by_columns
 from tg_mlc.inputs.schema import Hints, Schema, match_names
@@ -43,7 +45,7 @@ class Inputs(NamedTuple):
         if self.separator is None and self.labels == label_names:
             return table.labels(match_names(label_names, table.header, f"'{table.path}'"))
         sets = table.label_sets(self.labels[0], self.separator)
-        unknown = [(found or set()).difference(label_names) for found in sets]
+        unknown = [(found or set()).difference(label_names, ROOTS) for found in sets]
         others.update((table.where(row), found) for row, found in enumerate(unknown) if found)
         return read_labels([found and found.intersection(label_names) for found in sets], label_names)[0]
 
@@ -92,9 +94,10 @@ class Scores:
         *,
         stops: bool = False,
         given: str | None = None,
+        coherent: bool | None = None,
     ) -> None:
         self.predictor, self.inputs, self.path, self.batch_size = predictor, inputs, Path(path), batch_size
-        self.stops, self.given, self.num_refused = stops, given, 0
+        self.stops, self.given, self.coherent, self.num_refused = stops, given, coherent, 0
 
     def __iter__(self) -> Iterator[tuple[Table, np.ndarray, dict[int, str], np.ndarray | None]]:
         total = None  # of lines
@@ -108,7 +111,7 @@ class Scores:
                 if known is not None and not np.isnan(known).any():
                     scores, refused = known, dict[int, str]()  # nothing is left to predict
                 else:
-                    scores, refused = self.predictor.readable_scores(raw, known, self.batch_size)
+                    scores, refused = self.predictor.readable_scores(raw, known, self.batch_size, self.coherent)
                 for row, reason in refused.items():
                     if self.stops:
                         raise ValueError(f"Expected rows that can be read (got {table.where(row)}: {reason})")
@@ -130,6 +133,32 @@ class Scores:
 MOST_SHOWN = 20  #: rows that are named because they cannot be read; all of them are counted
 
 
+def one_file(csv: str | None, arff: str | None) -> str:
+    """The file of --csv or --arff."""
+    if csv is None and arff is None:
+        raise ValueError("Expected --csv, or --arff, with the file (got none)")
+    if csv is not None and arff is not None:
+        raise ValueError(f"Expected one of --csv and --arff (got --csv {csv}, --arff {arff})")
+    if arff is not None and ".arff" not in map(str.lower, Path(arff).suffixes):
+        raise ValueError(f"Expected a name that ends in .arff, perhaps compressed, for --arff (got '{arff}')")
+    return str(csv or arff)
+
+
+def resolve(options: TrainOptions, file: FileFlags) -> tuple[TrainOptions, FileFlags]:
+    """Options with the file and the labels that an ARFF file names itself."""
+    options = replace(options, csv=one_file(options.csv, options.arff))
+    if options.labels is None:
+        if options.arff is None:
+            raise ValueError("Expected --labels to name the columns of labels (got none)")
+        labels, are_paths = labels_of_arff(options.arff)
+        if not labels:
+            hint = "write '-C' and their number into the relation, as MEKA does, or name them: --labels"
+            raise ValueError(f"Expected '{options.arff}' to say which attributes are labels (got none); {hint}")
+        options = replace(options, labels=labels)
+        file = replace(file, label_separator="@") if are_paths else file
+    return options, file
+
+
 def make_inputs(options: TrainOptions, file: FileFlags) -> Inputs:
     """Checks the options that say where inputs and labels are."""
     options_of = kinds_by_columns()
@@ -138,7 +167,7 @@ def make_inputs(options: TrainOptions, file: FileFlags) -> Inputs:
         raise ValueError(f"Expected one of --smiles, --text, --dna and --features (got {given})")
     [option] = given or ["features"]
     kind = options_of[option]
-    columns, names = split_names(getattr(options, option) or []), split_names(options.labels)
+    columns, names = split_names(getattr(options, option) or []), split_names(options.labels or [])
     if file.label_separator is not None and (len(names) != 1 or not kind.lists_labels):
         expected = "--label_separator with one column of names in --labels, and texts or numbers"
         raise ValueError(f"Expected {expected} (got {option}, {names})")
@@ -154,7 +183,9 @@ def file_options(file: FileFlags) -> FileOptions:
     schema = None if file.schema is None else read_schema(file.schema)
     hints = Hints(left, names, ids, file.decimal, schema=schema)
     delimiter = None if file.delimiter is None else file.delimiter.replace(*_TAB)
-    return FileOptions(file.label_separator, file.label_paths, delimiter, file.encoding, file.max_lost, hints)
+    return FileOptions(
+        file.label_separator, file.label_paths, delimiter, file.encoding, file.max_lost, hints, file.hierarchy
+    )
 
 
 def read_schema(path: str) -> Schema:

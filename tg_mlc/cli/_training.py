@@ -20,7 +20,7 @@ from typing_extensions import Self
 
 from tg_mlc._files import file_sha256, sha256
 from tg_mlc._options import check_choice, check_number
-from tg_mlc.cli._inputs import check_label_names, file_options, make_inputs
+from tg_mlc.cli._inputs import check_label_names, file_options, make_inputs, resolve
 from tg_mlc.cli._output import show
 from tg_mlc.cli.train import FileFlags, TrainOptions
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
@@ -41,7 +41,8 @@ class Run:
     """
 
     def __init__(self, options: TrainOptions, file: FileFlags, *, force: bool = False, json: bool = False) -> None:
-        self.options, self.file, self.inputs = options, file, make_inputs(options, file)
+        options, file = resolve(options, file)
+        self.options, self.file, self.inputs, self.path = options, file, make_inputs(options, file), str(options.csv)
         self.out = check_folder(options.out)
         free = (self.out / name for name in ("training", "tg_mlc-training"))
         folder = next((path for path in free if not path.exists() or (path / _MARK).exists()), None)
@@ -97,22 +98,22 @@ class Run:
     def key(self) -> str:
         """Differs between files, and between options that change what is trained."""
         told = {name: value for name, value in asdict(self.options).items() if name != "out"}
-        told |= {**asdict(self.file), "csv": file_sha256(Path(self.options.csv))}
+        told |= {**asdict(self.file), "csv": file_sha256(Path(self.path))}
         return sha256(json.dumps(told).encode())[:12]
 
     @cached_property
     def dataset(self) -> MultiLabelDataset:
         """All samples of the file."""
-        how, path = file_options(self.file), Path(self.options.csv)
+        how, path = file_options(self.file), Path(self.path)
         dataset = self.inputs.input_kind.from_csv(path, self.inputs.columns, self.inputs.labels, how, self.folder)
         for line in [] if dataset.schema is None else dataset.schema.summary():
             print(line, file=sys.stderr)  # noqa: T201
         check_label_names(dataset.label_names, self.inputs.separator)
         if len(dataset) < MIN_ROWS:
             expected = f"at least {MIN_ROWS} rows to train and to test with"
-            raise ValueError(f"Expected {expected} in '{self.options.csv}' (got {len(dataset)} that can be read)")
+            raise ValueError(f"Expected {expected} in '{self.path}' (got {len(dataset)} that can be read)")
         if dataset.y.isnan().all():
-            raise ValueError(f"Expected a label that is known in '{self.options.csv}' (got none)")
+            raise ValueError(f"Expected a label that is known in '{self.path}' (got none)")
         return dataset
 
     @cached_property

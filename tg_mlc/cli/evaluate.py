@@ -11,7 +11,8 @@ from tg_mlc.cli._output import show
 def evaluate(
     model: str,
     *,
-    csv: str,
+    csv: str | None = None,
+    arff: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     batch_size: int = 256,
@@ -26,6 +27,7 @@ def evaluate(
     Args:
         model: The folder of the model.
         csv: A file with the columns of inputs and labels that the model was trained on.
+        arff: The file, if it is ARFF.
         delimiter: The mark between cells; by default, the one that occurs most in the header.
         encoding: How characters are stored; by default, what the first bytes say, else UTF-8.
         batch_size: The number of samples at a time.
@@ -35,11 +37,12 @@ def evaluate(
     import numpy as np
     import torch
 
-    from tg_mlc.cli._inputs import Scores, inputs_of
+    from tg_mlc._hierarchy import coherent
+    from tg_mlc.cli._inputs import Scores, inputs_of, one_file
     from tg_mlc.metrics import evaluate as report_of
     from tg_mlc.saving import load
 
-    predictor = load(model, device=device)
+    csv, predictor = one_file(csv, arff), load(model, device=device)
     names, inputs = predictor.label_names, inputs_of(predictor, model, delimiter, encoding)
     blocks, scores, targets = Scores(predictor, inputs, csv, batch_size), [], []
     others: dict[str, set[str]] = {}
@@ -47,6 +50,8 @@ def evaluate(
         scores.append(found)
         targets.append(inputs.targets(table, names, others))
     y, p = torch.from_numpy(np.concatenate(targets)), torch.from_numpy(np.concatenate(scores))
+    if inputs.separator is not None and (pairs := predictor.scorer.coherence(None)) is not None:
+        y = coherent(y, pairs)  # of names that are listed, those above follow
     kept = ~p.isnan().any(dim=1)
     if not kept.any():
         blocks.status("left out")

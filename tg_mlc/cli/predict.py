@@ -21,6 +21,7 @@ def predict(
     text: str | None = None,
     dna: str | None = None,
     csv: str | None = None,
+    arff: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     keep: str = "all",
@@ -30,6 +31,7 @@ def predict(
     on_error: str = "blank",
     batch_size: int = 256,
     device: str = "cpu",
+    coherent: bool | None = None,
     json: bool = False,
 ) -> int:
     """Predicts the labels of one input, or of all rows of a CSV file.
@@ -42,6 +44,7 @@ def predict(
         text: A text.
         dna: A piece of DNA.
         csv: A file with the columns of inputs that the model was trained on, of any format that training takes.
+        arff: The same, if it is ARFF.
         delimiter: The mark between cells of --csv; by default, the one that occurs most in the header.
         encoding: How characters of --csv are stored; by default, what the first bytes say, else UTF-8.
         keep: The columns of --csv to repeat beside the predictions, between commas; all, or none, with the numbers of
@@ -53,17 +56,19 @@ def predict(
         on_error: What becomes of rows that cannot be read: blank leaves them without predictions, raise stops.
         batch_size: The number of samples at a time.
         device: Where to compute.
+        coherent: true or false, whether labels agree with their hierarchy; by default, if it came with the data.
         json: Prints JSON, a line for each row of a file.
     """
-    from tg_mlc.cli._inputs import Scores, inputs_of
+    from tg_mlc.cli._inputs import Scores, inputs_of, one_file
     from tg_mlc.saving import load
 
+    csv = None if csv is None and arff is None else one_file(csv, arff)
     if out is not None and csv is None:
         raise ValueError(f"Expected --csv with --out (got --out {out} alone); one input is printed")
     if out is not None and csv is not None:
         check_output(out, csv, model)
     predictor = load(model, device=device)
-    thresholds = predictor.thresholds(metric)
+    thresholds = predictor.thresholds(metric, coherent)
     inputs = inputs_of(predictor, model, delimiter, encoding)
     found = {kind: value for kind, value in {"smiles": smiles, "text": text, "dna": dna}.items() if value is not None}
     wanted = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"
@@ -78,16 +83,16 @@ def predict(
             expected = f"an input that can be read for --{inputs.kind}"
             raise ValueError(f"Expected {expected} (got '{value:.60}': {error})") from error
         values = None if given is None else _values(given)
-        scores = predictor.scores([value], values, batch_size)
-        decisions = predictor.decide(scores, metric, values)
+        scores = predictor.scores([value], values, batch_size, coherent)
+        decisions = predictor.decide(scores, metric, values, coherent)
         _show_one(predictor.label_names, scores[0], decisions[0], thresholds, json)
         return 0
     check_choice("--on_error", on_error, ("blank", "raise"))
-    blocks = Scores(predictor, inputs, csv, batch_size, stops=on_error == "raise", given=given)
+    blocks = Scores(predictor, inputs, csv, batch_size, stops=on_error == "raise", given=given, coherent=coherent)
     with nullcontext(sys.stdout) if out is None else _replaced(out) as file:
         for index, (table, scores, refused, known) in enumerate(blocks):
             lines = require("pandas", extra="train").DataFrame(scores.round(6), columns=predictor.label_names)
-            decisions = predictor.decide(scores, metric, known)
+            decisions = predictor.decide(scores, metric, known, coherent)
             names = [(inputs.separator or ";").join(lines.columns[row]) for row in decisions]
             lines.insert(0, "predicted", names)
             lines["reason"] = [refused.get(row, "") for row in range(len(lines))]

@@ -19,6 +19,8 @@ class FileFlags:
         categorical: Columns whose numbers are names of categories, between commas.
         label_separator: The mark between names, if --labels is one column that lists the names of a row's labels.
         label_paths: The mark between the parts of names of labels that are paths, to add their ancestors.
+        hierarchy: A file of the parents of labels (OBO, SKOS in RDF/XML, or a table of child and parent), to add
+            ancestors and to make predictions coherent.
         schema: A file of "tg-mlc data check --write", in place of what is inferred.
         max_lost: The share of rows that may be left out because they cannot be read; five rows always may.
     """
@@ -31,6 +33,7 @@ class FileFlags:
     categorical: str | list[str] | None = None
     label_separator: str | None = None
     label_paths: str | None = None
+    hierarchy: str | None = None
     schema: str | None = None
     max_lost: float = 0.1
 
@@ -40,9 +43,11 @@ class TrainOptions:
     r"""Options of the commands that train.
 
     Args:
+        out: The folder of the result: a model, or the tables of a comparison.
         csv: The file, with a header: CSV or other text, Parquet, Excel or JSON.
         labels: The columns of labels, between commas; their cells are 0, 1 or blank (unknown).
-        out: The folder of the result: a model, or the tables of a comparison.
+        arff: The file, if it is ARFF, whose labels need not be named if it says which they are, as those of MEKA and,
+            with paths of a hierarchy, of Clus do.
         smiles: The column of SMILES.
         text: The column of texts.
         dna: The column of DNA.
@@ -52,9 +57,10 @@ class TrainOptions:
         seed: Seed of the split, of folds, trees and weights; equal seeds give equal models where time ends no search.
     """
 
-    csv: str
-    labels: str | list[str]
     out: str
+    csv: str | None = None
+    labels: str | list[str] | None = None
+    arff: str | None = None
     smiles: str | None = None
     text: str | None = None
     dna: str | None = None

@@ -20,6 +20,7 @@ _READERS = {
     "arrays": ("from_arrays",),
     "csv_files": ("from_csv",),
     "dna_dataset": ("DNADataset",),
+    "hierarchies": ("with_hierarchy",),
     "events": ("EventSequences", "from_events"),
     "libsvm": ("from_libsvm",),
     "molecule_dataset": ("DuplicateMolecule", "InvalidMolecule", "MoleculeDataset", "MoleculeReport"),
@@ -52,6 +53,7 @@ __all__ = [
     "scaffold_split",
     "stratified_split",
     "tokenize",
+    "with_hierarchy",
 ]
 
 

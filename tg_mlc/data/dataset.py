@@ -33,6 +33,7 @@ class MultiLabelDataset(InMemoryDataset):
     kind: str | None = None
     feature_names: list[str] | None = None  #: the words of the vocabulary, or the names of a vector's entries
     num_inputs: int | None = None  #: the size of the vocabulary, or of a vector
+    label_graph: Any = None  #: the hierarchy of the labels, if the data came with one
     schema: Any = None  #: what the columns of the table are that the samples were made of
     #: How texts became words, as of :func:`~tg_mlc.data.tokenize`; :obj:`"other"` if by a function of one's own.
     tokenizer: str = "words"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, get_args
+from xml.etree import ElementTree
 
 import torch
 
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Form = Literal["auto", "rcv1", "obo", "taxonomy", "pairs"]
+Form = Literal["auto", "rcv1", "obo", "skos", "taxonomy", "pairs"]
 Parentage = list[tuple[str, str | None]]  # pairs of a child and its parent
+_RDF, _SKOS = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}", "{http://www.w3.org/2004/02/skos/core#}"
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 # As in rcv1.topics.hier.orig: "parent: C15   child: C151   child-description: ACCOUNTS/EARNINGS".
 RCV1_LINE = re.compile(r"\s*parent:\s*(\S+)\s+child:\s*(\S+)(?:\s+child-description:.*)?\s*")
 
@@ -166,9 +169,10 @@ def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto", name
 
     A line of the form ``"rcv1"`` holds ``parent: C15  child: C151  child-description: ...``, as in RCV1's
     :obj:`rcv1.topics.hier.orig`; of ``"obo"``, a property of a term, as in the `Gene Ontology
-    <https://geneontology.org>`_'s :obj:`go-basic.obo`; of ``"taxonomy"``, the parent, then all its children, between
-    tabs; and of ``"pairs"``, a child and its parent, or a child, a relation, and its parent. ``"auto"`` goes by the
-    first line: that of an OBO file, or :obj:`parent:`, begins the first two forms; names of columns, a relation such as
+    <https://geneontology.org>`_'s :obj:`go-basic.obo`; of ``"skos"``, an element of a thesaurus in RDF/XML, whose
+    concepts have broader and narrower ones; of ``"taxonomy"``, the parent, then all its children, between tabs; and of
+    ``"pairs"``, a child and its parent, or a child, a relation, and its parent. ``"auto"`` goes by the first line: that
+    of an OBO file, of XML, or :obj:`parent:`, begins the first three forms; names of columns, a relation such as
     :obj:`is_a`, or another delimiter than a tab the last; anything else is a taxonomy. :doc:`The page on label graphs
     </label_graphs>` has a table of what is read.
 
@@ -178,8 +182,8 @@ def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto", name
         form (str, optional): The form of the lines. It has to be given where either column may hold the parents: where
             all lines are two words with a tab between, or where pairs without names of columns have fewer different
             names in the first than in the second. (default: :obj:`"auto"`)
-        names (bool, optional): If set to :obj:`True`, the terms of an OBO file go by their names, not by their
-            identifiers. (default: :obj:`False`)
+        names (bool, optional): If set to :obj:`True`, the terms of an OBO file, or the concepts of a thesaurus,
+            go by their names, not by their identifiers. (default: :obj:`False`)
 
     Returns:
         The pairs in the file's order; a parent called :obj:`None` or :obj:`NA`, or none at all, is :obj:`None`.
@@ -197,8 +201,13 @@ def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto", name
         return [_rcv1_pair(line, f"line {number} of {name}") for number, line in lines]
     if form == "obo" or (form == "auto" and (first.startswith("format-version:") or first.rstrip() == "[Term]")):
         return _read_obo(lines, name, names)
-    if first.startswith(("<?xml", "<rdf", "<!DOCTYPE", "{")):
-        hint = "convert ontologies in OWL or JSON to OBO, and others to a table with the columns child and parent"
+    if form == "skos" or (form == "auto" and first.startswith(("<?xml", "<rdf"))):
+        return _read_skos("\n".join(line for _, line in lines), name, names)
+    if first.startswith(("<", "{", "@prefix")):
+        hint = (
+            "convert ontologies in OWL or JSON to OBO, thesauri in Turtle to RDF/XML, and others to a table with the "
+        )
+        hint += "columns child and parent"
         raise ValueError(f"Expected {name} to be a table or an OBO file (got {first[:40]!r}); {hint}")
     table = read_table(name, iter(lines), "pairs of child and parent")
     roles = _find_roles(table)
@@ -236,7 +245,8 @@ def _read_obo(lines: Iterable[tuple[int, str]], name: str, by_name: bool) -> Par
         raise ValueError(f"Expected line {lost[0]} of {name}, '[Term]', to have an 'id:' after it (got none)")
     if not terms:
         raise ValueError(f"Expected {name} to hold '[Term]' and its 'id:', as an OBO file does (got none)")
-    called = {term["id"][0][1]: term.get("name", term["id"])[0][1] for term in terms} if by_name else {}
+    known = {term["id"][0][1]: term.get("name", term["id"])[0][1] for term in terms}
+    called = known if by_name else {}
     pairs: Parentage = []
     for term in terms:
         identifier = term["id"][0][1]
@@ -244,10 +254,51 @@ def _read_obo(lines: Iterable[tuple[int, str]], name: str, by_name: bool) -> Par
         above += [(number, value.split()) for number, value in term.get("relationship", [])]
         if lost := [number for number, words in above if len(words) < 2]:
             raise ValueError(f"Expected line {lost[0]} of {name} to name a term (got none)")
+        for number, words in above:
+            if words[0] == "is_a" and words[1] not in known:
+                expected = f"the parent on line {number} of {name} to be a term of the file"
+                raise ValueError(f"Expected {expected} (got {words[1]!r}, which is none, or obsolete); add it")
         found = [words[1] for _, words in above if words[0] in ("is_a", "part_of")]
         child = called.get(identifier, identifier)
         pairs += [(child, called.get(parent, parent)) for parent in found] or [(child, None)]
     return pairs
+
+
+def _read_skos(text: str, name: str, by_name: bool) -> Parentage:
+    """Reads the concepts of a thesaurus in RDF/XML and what is broader than them."""
+    if "<!ENTITY" in text:  # which may stand for gigabytes
+        raise ValueError(f"Expected {name} to be without entities (got some); write the addresses out")
+    try:
+        root = ElementTree.fromstring(text.encode())
+    except ElementTree.ParseError as error:
+        raise ValueError(f"Expected {name} to be a thesaurus in RDF/XML (got {error})") from error
+    known: dict[str, str] = {}  # the name of each concept, in English or without a language if it has such a one
+    pairs: Parentage = []
+    for concept in root.iter():
+        identifier = concept.get(f"{_RDF}about")
+        is_concept = concept.tag == f"{_SKOS}Concept" or any(
+            (kind.get(f"{_RDF}resource") or "").endswith("#Concept") for kind in concept.iter(f"{_RDF}type")
+        )
+        if identifier is None or not is_concept:
+            continue
+        labels = {each.get(_LANGUAGE, "en"): each.text or "" for each in concept.findall(f"{_SKOS}prefLabel")}
+        named = labels.get("en") or next(iter(labels.values()), known.get(identifier, identifier))
+        known[identifier] = named
+        pairs.append((identifier, None))
+        for relation in ("broader", "narrower"):
+            for each in concept.findall(f"{_SKOS}{relation}"):
+                other = each.get(f"{_RDF}resource") or next((inner.get(f"{_RDF}about") for inner in each), None)
+                ends = (identifier, str(other))
+                pairs.append(ends if relation == "broader" else ends[::-1])
+    if not known:
+        hint = "convert ontologies in OWL to OBO, and others to a table with the columns child and parent"
+        raise ValueError(f"Expected {name} to hold concepts of SKOS (got none); {hint}")
+    if lost := [end for pair in pairs for end in pair if end is not None and end not in known]:
+        raise ValueError(f"Expected broader and narrower concepts that {name} holds (got {lost[0]!r}); add it")
+    called = known if by_name else {}
+    below = {child for child, parent in pairs if parent is not None}
+    found = dict.fromkeys(pair for pair in pairs if pair[1] is not None or pair[0] not in below)
+    return [(called.get(child, child), called.get(parent or "", parent)) for child, parent in found]
 
 
 def _find_roles(table: Table) -> list[str]:

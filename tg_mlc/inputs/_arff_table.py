@@ -7,6 +7,7 @@ import logging
 import re
 import warnings
 from collections.abc import Container, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -16,6 +17,7 @@ import scipy.sparse as sp
 
 from tg_mlc._files import MAX_BYTES, read_unpacked
 from tg_mlc._numbers import NUMBER, TRUTHS, parse_number
+from tg_mlc._optional import require
 from tg_mlc.inputs.notations import Date, looks_like
 from tg_mlc.inputs.schema import MAX_VALUES, instead
 
@@ -36,6 +38,9 @@ _NUMERIC = frozenset({"numeric", "real", "integer"})
 _ONE = {"1", "1.0", "+1", "+1.0", *(one for _, one in TRUTHS)}
 _ZERO = {"0", "0.0", "-1", "-1.0", *(zero for zero, _ in TRUTHS)}
 _NO_PATH = dict.fromkeys(("", "n", "none", "root"), 0.0)
+#: The roots of hierarchies, among them the three of the Gene Ontology: they hold for all samples, and the literature
+#: evaluates none of them.
+ROOTS = frozenset({"root", "GO0003674", "GO0005575", "GO0008150", "GO:0003674", "GO:0005575", "GO:0008150"})
 _DATE = "yyyy-MM-dd'T'HH:mm:ss"  #: of attributes that name no format
 _DATE_PARTS = {"yyyy": "%Y", "yy": "%y", "MMM": "%b", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 _DATE_PARTS |= {"SSS": "%f", "''": "'"}
@@ -55,6 +60,7 @@ class Columns(NamedTuple):
 
     names: list[str]
     rows: np.ndarray  #: the columns for each number of the attribute
+    parents: Mapping[str, Sequence[str]] = MappingProxyType({})  #: of each column, if they form a hierarchy
 
 
 class Arff(NamedTuple):
@@ -160,16 +166,17 @@ class _Attribute(NamedTuple):
         values = self.values or {}
         if self.paths is None:
             return Columns([f"{self.name}={value}" for value in values], np.eye(len(values), dtype=np.float32))
-        column = {path: i for i, path in enumerate(self.paths)}
+        parents = without_roots(self.paths)
+        column = {path: i for i, path in enumerate(parents)}
         rows = np.zeros((len(values) + 1, len(column)), dtype=np.float32)
         for text, number in values.items():
             above = [] if text in _NO_PATH and text not in column else text.split("@")
             while above:
                 path = above.pop().strip()
-                if path != "root" and rows[int(number), column[path]] == 0:
+                if path in column and rows[int(number), column[path]] == 0:
                     rows[int(number), column[path]] = 1
-                    above += self.paths[path]
-        return Columns(list(column), rows)
+                    above += parents[path]
+        return Columns(list(column), rows, parents)
 
     def number(self, text: str) -> float:
         """The number that a text stands for."""
@@ -269,13 +276,54 @@ def _read_paths(text: str) -> dict[str, list[str]]:
     if any(path.startswith("root/") for path in listed):
         for parent, _, child in (path.rpartition("/") for path in listed):
             paths.setdefault(child, []).append(parent)
+        unknown = [(child, parent) for child, above in paths.items() for parent in above if parent not in paths]
+        if lost := [pair for pair in unknown if pair[1] != "root"]:
+            got = f"'{lost[0][1]}' above '{lost[0][0]}', a parent without one"
+            raise ValueError(f"Expected every name of a hierarchy to lie below 'root' (got {got}); add its parent")
+        try:
+            TopologicalSorter(paths).prepare()
+        except CycleError as error:
+            raise ValueError(f"Expected a hierarchy without cycles (got {' -> '.join(error.args[1])})") from None
     else:
         for parts in (path.split("/") for path in listed):
             for i in range(len(parts)):
                 paths.setdefault("/".join(parts[: i + 1]), ["/".join(parts[:i])] if i else [])
-    for parent in {parent for above in paths.values() for parent in above} - {"", "root"} - set(paths):
-        paths[parent] = []
     return {path: [parent for parent in above if parent] for path, above in paths.items() if path != "root"}
+
+
+def without_roots(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """A hierarchy without its roots, which hold for everything."""
+    return {name: [each for each in above if each not in ROOTS] for name, above in parents.items() if name not in ROOTS}
+
+
+def labels_of_arff(path: str | Path, max_bytes: int = MAX_BYTES) -> tuple[list[str], bool]:
+    """The attributes that are labels, if the file says so, and whether it is one that lists names of a hierarchy."""
+    relation, attributes, _, _ = _read_header(read_unpacked(path, max_bytes))
+    paths = [each.name for each in attributes if each.paths is not None]
+    labels = _find_labels([each.name for each in attributes], relation, None) or paths
+    return labels, len(labels) == 1 and labels == paths
+
+
+def read_arff_cells(path: Path, max_bytes: int = MAX_BYTES) -> tuple[Any, dict[str, dict[str, list[str]]]]:
+    """Reads the cells of an ARFF file as they are written, as a data frame of texts that are blank where unknown, and
+    the names just above each name of each hierarchical attribute.
+    """
+    content = read_unpacked(path, max_bytes)
+    try:
+        _, attributes, start, line = _read_header(content)
+        names, rows = [each.name for each in attributes], list[list[str]]()
+        first = {place: next(iter(each.values or {"0": 0.0})) for place, each in enumerate(attributes)}
+        for line, row in enumerate(content[start:].splitlines(), line):  # noqa: B020, B007 (for the error)
+            if text := "" if row.lstrip().startswith(b"%") else _decode(row):
+                is_sparse = text.startswith("{")
+                cells = (_sparse_cells if is_sparse else _dense_cells)(text, len(names))
+                rows.append([*({**first, **cells} if is_sparse else cells).values()])
+    except ValueError as error:
+        at = "" if str(error).startswith("line ") else f"line {line}: "
+        raise ValueError(f"'{path}', {at}{error}") from None
+    frame = require("pandas", extra="data").DataFrame(rows, columns=names, dtype=object).replace("?", "")
+    parents = {each.name: without_roots(each.paths) for each in attributes if each.paths is not None}
+    return frame, parents
 
 
 def _find_labels(names: list[str], relation: str, labels: Sequence[str] | int | None) -> list[str]:

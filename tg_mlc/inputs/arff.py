@@ -20,6 +20,7 @@ from tg_mlc.data.records import Records
 from tg_mlc.inputs._arff_table import Arff, read_arff
 from tg_mlc.inputs._features import read_matrix
 from tg_mlc.inputs.checks import check_samples
+from tg_mlc.inputs.hierarchies import pairs, with_hierarchy
 from tg_mlc.inputs.kinds import announce_kind
 from tg_mlc.inputs.notations import PLAIN, Truth
 from tg_mlc.inputs.schema import INPUTS, Column, Hints, Role, Schema, judge
@@ -56,8 +57,9 @@ def from_arff(
         labels (str or Path or list of str or int, optional): The attributes that are labels: Mulan's XML file, their
             names, or how many stand first (or, negative, last) among all attributes of the file. One of more than two
             values becomes a label for each of them, ``name=value``; one of Clus' type ``hierarchical`` a label for each
-            path, which applies with all paths below it. (default: :obj:`None`, the number that MEKA and mldr write
-            after ``-C`` into the relation, or the hierarchical attributes)
+            path but roots, which applies with all paths below it, and the data set has their :obj:`label_graph`.
+            (default: :obj:`None`, the number that MEKA and mldr write after ``-C`` into the relation, or the
+            hierarchical attributes)
         kind (str, optional): The kind of the other attributes: :obj:`"bag"` (words) or :obj:`"vector"`.
             (default: :obj:`None`, a bag if no value is unknown, and the rows are sparse or all values 0 and 1; the
             choice is printed)
@@ -91,7 +93,8 @@ def from_arff(
     dataset.schema = schema
     schema.announce()
     check_samples(dataset)
-    return dataset
+    parents = [pair for name in first.labels if name in first.columns for pair in pairs(first.columns[name].parents)]
+    return with_hierarchy(dataset, parents) if parents else dataset
 
 
 def arff_schema(table: Arff, hints: Hints | None = None) -> Schema:

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.inputs.arrays import from_arrays
+from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.schema import Hints, Schema, match_names
 from tg_mlc.inputs.tables import read_table
 from tg_mlc.inputs.vocabulary import tokenize
@@ -64,7 +65,8 @@ def from_csv(
         text_column (str, optional): The column of texts, instead of numbers. (default: :obj:`None`)
         label_separator (str, optional): What stands between names of labels. (default: :obj:`None`)
         label_paths (str, optional): What stands between the parts of names of labels that are paths, such as the slash
-            in ``science/physics``: a sample with it has ``science``, too; empty for other names. (default: :obj:`None`)
+            in ``science/physics``: a sample with it has ``science``, too, and the data set the :obj:`label_graph` of
+            their hierarchy; empty for other names. (default: :obj:`None`)
         kind (str, optional): What an input is. (default: inferred as :func:`from_arrays` does)
         tokenizer (callable, optional): Splits a text into words. (default: :func:`tg_mlc.inputs.vocabulary.tokenize`)
         delimiter (str, optional): What stands between cells. (default: what occurs most in the header)
@@ -117,6 +119,8 @@ def from_csv(
     dataset.schema, dataset.tokenizer = schema, "words" if tokenizer is tokenize else "other"
     if like is None:
         schema.announce()
+        if (parents := table.hierarchy(label_columns or (), dataset.label_names, label_paths)) is not None:
+            return with_hierarchy(dataset, parents, listed=True)
     return dataset
 
 

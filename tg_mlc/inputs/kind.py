@@ -18,7 +18,9 @@ from typing_extensions import Self, Unpack
 from tg_mlc._numbers import as_list, is_missing
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.records import Records, Tokens
+from tg_mlc.graphs import read_parents
 from tg_mlc.inputs.checks import check_lost, check_samples
+from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.schema import Hints, Role
 from tg_mlc.inputs.tables import read_table
@@ -79,6 +81,7 @@ class FileOptions:
     encoding: str | None = None  #: how characters are stored
     max_lost: float = 0.1  #: the share of rows that may be left out because they cannot be read
     hints: Hints = field(default_factory=Hints)  #: what a person says of columns
+    hierarchy: str | Path | None = None  #: a file of the parents of labels, as read_parents takes it
 
 
 class EncoderOptions(TypedDict, total=False):
@@ -220,7 +223,10 @@ class InputKind(Preprocessor):
         dataset = cls.samples(X, y, label_names, feature_names=names)
         dataset.schema = schema
         check_samples(dataset)
-        return dataset
+        if options.hierarchy is not None:
+            return with_hierarchy(dataset, read_parents(options.hierarchy), listed=options.label_separator is not None)
+        parents = table.hierarchy(labels, label_names, options.label_paths)
+        return dataset if parents is None else with_hierarchy(dataset, parents, listed=True)
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         self.label_names = list(dataset.label_names)

@@ -13,7 +13,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -27,6 +27,8 @@ from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded
 from tg_mlc._numbers import NUMBER, is_blank, is_missing
 from tg_mlc._optional import require
 from tg_mlc.data._label_values import DASHES, label_of, names_in, read_labels
+from tg_mlc.inputs._arff_table import ROOTS, read_arff_cells
+from tg_mlc.inputs.hierarchies import pairs
 from tg_mlc.inputs.schema import Column, Hints, Role, Schema, clean, match_names, texts_of
 
 MARKS = (",", ";", "\t", "|")  #: that usually stand between cells
@@ -68,6 +70,8 @@ class Table:
     first: int  #: the number in the file of the first of these rows
     _find_lines: Callable[[], list[int]] | None
     delimiter: str | None = None  #: the mark between cells
+    #: Of columns that list names of a hierarchy, each name with those just above it, if the file says so.
+    parents: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -175,11 +179,25 @@ class Table:
             return read_labels(self.labels(labels), labels)
         column = labels if isinstance(labels, str) else labels[0]
         sets: list[Any] = self.label_sets(column, separator)
+        if column in self.parents:  # labels above those listed follow with the hierarchy
+            names = list(self.parents[column])
+            return read_labels([found and found - ROOTS for found in sets], names)
         if paths is None:
             _judge_paths(set().union(*filter(None, sets)), f"column '{column}' of '{self.path}'")
         if paths:
             sets = [found and {path for name in found for path in ancestors(name, paths)} for found in sets]
         return read_labels(sets, None)
+
+    def hierarchy(
+        self, labels: Sequence[str] | str, names: Sequence[str], paths: str | None
+    ) -> list[tuple[str, str | None]] | None:
+        """The pairs of child and parent among the names of labels that :meth:`targets` returned, if they form a
+        hierarchy.
+        """
+        column = labels if isinstance(labels, str) else labels[0]
+        if column in self.parents:
+            return pairs(self.parents[column])
+        return [(name, [None, *ancestors(name, paths)][-2]) for name in names] if paths else None
 
     def label_sets(self, column: str, separator: str | None) -> list[set[str] | None]:
         """The names that the cells of a column list, :obj:`None` where unknown; a blank cell has no label."""
@@ -326,7 +344,11 @@ def read_blocks(
         raise FileNotFoundError(f"Expected the file '{path}' (got {found})")
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(f"Expected 'delimiter' to be one character that may stand between cells (got {delimiter!r})")
-    frame = _typed(path)
+    parents: Mapping[str, Any] = {}
+    if ".arff" in map(str.lower, path.suffixes):
+        frame, parents = read_arff_cells(path)
+    else:
+        frame = _typed(path)
     if frame is None:
         file = _TextFile(path, delimiter, encoding, header)
         if not file.is_json:
@@ -341,7 +363,7 @@ def read_blocks(
         raise ValueError(f"Expected at least one row in '{path}' (got {len(names)} columns and no row)")
     size = size or max(len(frame), 1)
     for start in range(0, max(len(frame), 1), size):
-        yield Table(path, names, frame.iloc[start : start + size].reset_index(drop=True), start, None)
+        yield Table(path, names, frame.iloc[start : start + size].reset_index(drop=True), start, None, None, parents)
 
 
 def _typed(path: Path) -> Any:

@@ -26,6 +26,8 @@ from tg_mlc.metrics.thresholds import Decider, ThresholdTuner, decide
 
 Threshold = float | Decider | ArrayLike
 
+_SHOWN = 20  # names of labels that a report leaves out or counts by convention
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -68,14 +70,19 @@ class Evaluation:
         if self.undefined:
             lines.append(
                 f"roc_auc_macro and average_precision_macro leave out {len(self.undefined)} of {self.num_labels} "
-                "labels (only one class observed): " + ", ".join(self.undefined)
+                "labels (only one class observed): " + _first(self.undefined)
             )
         if self.undefined_f1:
             lines.append(
                 f"f1_macro counts {len(self.undefined_f1)} of {self.num_labels} labels (neither positives nor "
-                f"predictions) by zero_division={self.zero_division['f1_macro']}: " + ", ".join(self.undefined_f1)
+                f"predictions) by zero_division={self.zero_division['f1_macro']}: " + _first(self.undefined_f1)
             )
         return "\n".join(lines)
+
+
+def _first(names: list[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def evaluate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import partial
 from itertools import pairwise, product
 from typing import Any, Literal, cast, get_args
@@ -13,6 +14,7 @@ from scipy.special import expit, logit
 from torch import Tensor
 from typing_extensions import Self
 
+from tg_mlc._hierarchy import coherent
 from tg_mlc._options import check_choice
 from tg_mlc.metrics._inputs import (
     ArrayLike,
@@ -196,6 +198,34 @@ class ThresholdTuner:
 
 #: What decides for a metric.
 Decider = ThresholdTuner | LabelSets
+
+
+def coherent_decider(decider: Decider, pairs: Tensor, y: ArrayLike | None = None, scores: Any = None) -> Decider:
+    """What decides, with thresholds that keep decisions of coherent scores coherent: those of labels below others are
+    at least those of the others.
+
+    Args:
+        decider (ThresholdTuner or LabelSets): What decides without a hierarchy.
+        pairs (Tensor): Ancestors and labels below them :math:`(2, C)`.
+        y, scores (optional): Targets and coherent scores, which choose whether thresholds of labels below are raised or
+            those of labels above are lowered. (default: :obj:`None`, the former)
+    """
+    if isinstance(decider, LabelSets) or decider.fitted().size == 1:
+        return decider
+    thresholds = torch.from_numpy(decider.fitted())[None]
+    ways = [coherent(thresholds, pairs.flip(0)), -coherent(-thresholds, pairs)]
+    best: ThresholdTuner | None = None
+    for each in ways if y is not None else ways[:1]:
+        tuner = copy(decider)
+        tuner.thresholds = each[0].numpy()
+        if y is not None:
+            decisions = decide(np.asarray(scores), tuner.thresholds)
+            tuner.best_value = value_of(
+                decider.metric, read_targets(y, "y"), decisions, {decider.metric: decider.zero_division}
+            )
+        if best is None or (tuner.best_value or 0.0) > (best.best_value or 0.0):
+            best = tuner
+    return best or decider
 
 
 def tune_thresholds(

@@ -15,22 +15,26 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Subset
-from torch_geometric.data import Batch, Dataset
+from torch_geometric.data import Batch, Data, Dataset
 from torch_geometric.data.data import BaseData
 from torch_geometric.loader import DataLoader
 from typing_extensions import Self
 
+from tg_mlc._hierarchy import coherent as make_coherent
+from tg_mlc._hierarchy import pairs_of, propagate
 from tg_mlc._names import find, register
 from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.inputs import Preprocessor
-from tg_mlc.metrics import LabelSets
-from tg_mlc.metrics.thresholds import Decider
+from tg_mlc.metrics import LabelSets, ThresholdTuner
+from tg_mlc.metrics.thresholds import Decider, coherent_decider
 from tg_mlc.models.builders import blueprint_of
 from tg_mlc.nn.given import given_in
 from tg_mlc.saving.checkpoint import make_entry, restore_preprocessor, restore_tuners
 from tg_mlc.saving.folder import read_folder, write_folder
-from tg_mlc.saving.model import describe_settings, model_state, restore_model, versions
+from tg_mlc.saving.model import describe_settings, label_graph_users, model_state, restore_model, versions
+
+HIERARCHY = "hierarchy"  #: the kind of label graphs that came with data
 
 
 class InferenceModel(ABC):
@@ -39,11 +43,14 @@ class InferenceModel(ABC):
     Attributes:
         label_names (list[str]): The labels.
         tuners (dict[str, ThresholdTuner or LabelSets]): What decides, by the metric that it is chosen for.
+        hierarchy (LabelGraph, optional): The hierarchy of the labels, if the model knows one; if it came with the data,
+            which its kind says, predictions are coherent unless told otherwise.
     """
 
     kind: ClassVar[str]
     label_names: list[str]
     tuners: Mapping[str, Decider]
+    hierarchy: Data | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -64,6 +71,69 @@ class InferenceModel(ABC):
     def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
         """Returns scores, and the labels :math:`(N, L)` that were known to the model (0, 1 or NaN), if any were."""
         return self.scores(raw, given, batch_size), None
+
+    def coherence(self, coherent: bool | Data | None) -> Tensor | None:
+        """Returns the pairs of ancestors and labels below them along which predictions are made coherent, if they are.
+
+        Args:
+            coherent (bool or LabelGraph, optional): Whether they are; a label graph is the hierarchy itself.
+                (default: :obj:`None`, where a hierarchy came with the training data)
+
+        Raises:
+            ValueError: If it is :obj:`True` and the model knows no hierarchy, or the hierarchy has other labels.
+        """
+        if coherent is None:
+            coherent = self.hierarchy is not None and self.hierarchy.get("kind") == HIERARCHY
+        if coherent is False:
+            return None
+        graph = self.hierarchy if coherent is True else coherent
+        if graph is None:
+            hint = "pass the label graph itself, coherent=tg_mlc.graphs.tree(parents, label_names)"
+            raise ValueError(f"Expected a model that knows the hierarchy of its labels for coherent=True; {hint}")
+        return pairs_of(graph, self.label_names, "coherent")
+
+    def predictions(
+        self, raw: Any, given: Any = None, batch_size: int = 256, coherent: bool | Data | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Returns what :meth:`scores_and_given` does, made coherent as :meth:`coherence` takes it: then, a label never
+        scores more than one above it, and given labels say what holds of those above and below them.
+        """
+        pairs = self.coherence(coherent)
+        if pairs is not None and given is not None:
+            size = raw.shape[0] if hasattr(raw, "shape") else len(raw)
+            given = propagate(given_labels(self.label_names, given, size), pairs, self.label_names, "given")
+        scores, known = self.scores_and_given(raw, given, batch_size)
+        if pairs is None:
+            return scores, known
+        if known is not None:  # perhaps by the samples themselves
+            known = propagate(known, pairs, self.label_names, "given")
+            scores = torch.where(known.isnan(), scores, known.to(scores))
+        return make_coherent(scores, pairs), known
+
+    def decider(self, metric: str = "f1_micro", coherent: bool | Data | None = None) -> Decider:
+        """Returns what decides for a metric: thresholds, 0.5 where validation samples gave none, or label sets.
+
+        Raises:
+            ValueError: If there are thresholds, but none for this metric.
+        """
+        if self.tuners and metric not in self.tuners:
+            raise ValueError(f"Expected 'metric' to be one of {list(self.tuners)} (got {metric!r})")
+        half = ThresholdTuner()
+        half.thresholds = np.array([0.5])
+        found, pairs = self.tuners.get(metric, half), self.coherence(coherent)
+        return found if pairs is None else coherent_decider(found, pairs)
+
+    def decide(
+        self, scores: Tensor, metric: str = "f1_micro", known: Tensor | None = None, coherent: bool | Data | None = None
+    ) -> Tensor:
+        """Returns decisions 0 and 1 :math:`(N, L)` of scores, those of known labels as they are; arguments are as of
+        :meth:`predictions` and :meth:`decider`.
+        """
+        decisions, pairs = self.decider(metric, coherent).predict(scores), self.coherence(coherent)
+        if known is not None:
+            known = known if pairs is None else propagate(known, pairs, self.label_names, "given")
+            decisions = torch.where(known.isnan(), decisions, known.long())
+        return decisions if pairs is None else make_coherent(decisions, pairs)  # label sets have no thresholds
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
@@ -141,6 +211,8 @@ class ModuleInference(InferenceModel):
         self.tuners = module.tuners
         self.hparams: dict[str, Any] = dict(module.hparams)
         self.settings: dict[str, dict[str, str]] = module.settings
+        graphs = (layer.label_graph for layer in label_graph_users(self.model))
+        self.hierarchy = next((graph for graph in graphs if "parent_index" in graph), None)
 
     def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
         """Returns scores :math:`(N, L)`; known labels have 0 or 1, as they were given."""

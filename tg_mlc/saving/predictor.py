@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from tg_mlc._frames import in_order
 from tg_mlc._names import shorten
@@ -22,9 +23,8 @@ from tg_mlc._optional import require
 from tg_mlc._options import check_choice, check_count
 from tg_mlc.data import given_labels
 from tg_mlc.inputs.kind import num_rows
-from tg_mlc.metrics import Evaluation, LabelSets, ThresholdTuner, evaluate, tune_thresholds
+from tg_mlc.metrics import Evaluation, LabelSets, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import read_matrix
-from tg_mlc.metrics.thresholds import Decider
 from tg_mlc.saving.folder import CONTENT, WEIGHTS, read_folder
 from tg_mlc.saving.inference import InferenceModel, ModuleInference, batches_of
 
@@ -81,21 +81,28 @@ class Predictor:
         """The labels, in the order of columns."""
         return self.scorer.label_names
 
-    def thresholds(self, metric: str = "f1_micro") -> np.ndarray:
+    def thresholds(self, metric: str = "f1_micro", coherent: bool | Data | None = None) -> np.ndarray:
         """The probability from which each label is predicted, :math:`(L)`: 0.5 where validation samples gave none, NaN
         where :class:`~tg_mlc.metrics.LabelSets` decide, because they have no threshold.
 
         Args:
             metric (str, optional): The metric that they were chosen for. (default: :obj:`"f1_micro"`)
+            coherent (bool or LabelGraph, optional): As in :meth:`predict`. (default: :obj:`None`)
 
         Raises:
             ValueError: If there are thresholds, but none for this metric.
         """
-        decider = self._decider(metric)
+        decider = self.scorer.decider(metric, coherent)
         found = np.array([np.nan]) if isinstance(decider, LabelSets) else decider.fitted()
         return np.broadcast_to(found, len(self.label_names))
 
-    def decide(self, scores: np.ndarray, metric: str = "f1_micro", given: Any = None) -> np.ndarray:
+    def decide(
+        self,
+        scores: np.ndarray,
+        metric: str = "f1_micro",
+        given: Any = None,
+        coherent: bool | Data | None = None,
+    ) -> np.ndarray:
         """Returns which labels apply :math:`(N, L)`, given probabilities; none where these are NaN.
 
         Args:
@@ -103,45 +110,43 @@ class Predictor:
             metric (str, optional): The metric that thresholds or label sets were chosen for.
                 (default: :obj:`"f1_micro"`)
             given (Any, optional): Labels that were known, whose decisions are what they are. (default: :obj:`None`)
+            coherent (bool or LabelGraph, optional): As in :meth:`predict`. (default: :obj:`None`)
 
         Raises:
             ValueError: If there are thresholds, but none for this metric.
         """
-        decider, decided, known = self._decider(metric), np.zeros(scores.shape, bool), ~np.isnan(scores).any(axis=1)
-        if known.any():
-            decided[known] = decider.predict(scores[known]) == 1
-        if given is not None:
-            values = given_labels(self.label_names, given, len(scores)).numpy()
-            decided = np.where(np.isnan(values) | ~known[:, None], decided, values == 1)
+        decided, readable = np.zeros(scores.shape, bool), ~np.isnan(scores).any(axis=1)
+        known = None if given is None else given_labels(self.label_names, given, len(scores))[readable]
+        if readable.any():
+            chosen = self.scorer.decide(torch.from_numpy(scores[readable]), metric, known, coherent)
+            decided[readable] = chosen.numpy() == 1
+        else:
+            self.scorer.decider(metric, coherent)
         return decided
 
-    def _decider(self, metric: str) -> Decider:
-        tuners = self.scorer.tuners
-        if tuners and metric not in tuners:
-            raise ValueError(f"Expected 'metric' to be one of {list(tuners)} (got {metric!r})")
-        half = ThresholdTuner()
-        half.thresholds = np.array([0.5])
-        return tuners[metric] if tuners else half
-
-    def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> np.ndarray:
+    def scores(
+        self, raw: Any, given: Any = None, batch_size: int = 256, coherent: bool | Data | None = None
+    ) -> np.ndarray:
         """Returns probabilities :math:`(N, L)`; arguments are as in :meth:`predict`."""
         check_count("batch_size", batch_size)
-        scores = self._scores(raw, given, batch_size)
+        scores = self._scores(raw, given, batch_size, coherent)
         if wrong := _infinite(scores):
             raise ValueError(f"{next(iter(wrong.values()))} in row {next(iter(wrong))}")
         return scores
 
-    def readable_scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[np.ndarray, dict[int, str]]:
+    def readable_scores(
+        self, raw: Any, given: Any = None, batch_size: int = 256, coherent: bool | Data | None = None
+    ) -> tuple[np.ndarray, dict[int, str]]:
         """Returns probabilities :math:`(N, L)`, NaN for inputs that cannot be read or computed with, and the reasons of
         these by rows.
 
         Args:
-            raw, given, batch_size: As in :meth:`predict`.
+            raw, given, batch_size, coherent: As in :meth:`predict`.
         """
         check_count("batch_size", batch_size)
         is_listed = isinstance(raw, (list, tuple)) or hasattr(raw, "iloc")
         try:
-            scores = self._scores(raw, given, batch_size)
+            scores = self._scores(raw, given, batch_size, coherent)
             refused = _infinite(scores)
             scores[[*refused]] = np.nan
             return scores, refused
@@ -155,15 +160,15 @@ class Predictor:
         if kept:
             good = raw.iloc[kept] if hasattr(raw, "iloc") else [raw[row] for row in kept]
             known = None if given is None else given_labels(self.label_names, given, len(raw))[kept]
-            scores[kept] = self._scores(good, known, batch_size)
+            scores[kept] = self._scores(good, known, batch_size, coherent)
         refused = {**_infinite(scores), **refused}
         scores[[*refused]] = np.nan
         return scores, dict(sorted(refused.items()))
 
-    def _scores(self, raw: Any, given: Any, batch_size: int) -> np.ndarray:
+    def _scores(self, raw: Any, given: Any, batch_size: int, coherent: bool | Data | None) -> np.ndarray:
         if (isinstance(raw, (list, tuple)) or hasattr(raw, "shape")) and num_rows(raw) == 0:
             return np.empty((0, len(self.label_names)))
-        return self.scorer.scores(raw, given, batch_size).numpy()
+        return self.scorer.predictions(raw, given, batch_size, coherent)[0].numpy()
 
     def predict(
         self,
@@ -173,6 +178,7 @@ class Predictor:
         metric: str = "f1_micro",
         batch_size: int = 256,
         on_error: Literal["blank", "raise"] = "blank",
+        coherent: bool | Data | None = None,
     ) -> Any:
         """Returns a data frame with three columns for each label: its ``"probability"``, the ``"decision"`` (whether it
         applies), and the ``"threshold"`` that the probability reaches then, which is missing where label sets decide.
@@ -188,6 +194,11 @@ class Predictor:
             on_error (str, optional): :obj:`"blank"` warns of inputs that cannot be read, whose probabilities and
                 decisions are then missing, and keeps the reasons by rows in ``frame.attrs["unreadable"]``;
                 :obj:`"raise"` refuses them. (default: :obj:`"blank"`)
+            coherent (bool or LabelGraph, optional): If set to :obj:`True`, predictions respect the hierarchy that the
+                model knows: no label has a larger probability than one above it, none is predicted without those above
+                it, and labels that are given say what holds of those above and below them. A label graph with parents
+                (:func:`~tg_mlc.graphs.tree`) is the hierarchy of a model that knows none. (default: :obj:`None`, where
+                a hierarchy came with the training data)
 
         Raises:
             ValueError: If an input is none that the model takes.
@@ -195,18 +206,18 @@ class Predictor:
         """
         check_choice("on_error", on_error, ("blank", "raise"))
         pandas = require("pandas", extra="train")
-        threshold = self.thresholds(metric)
+        threshold = self.thresholds(metric, coherent)
         refused: dict[int, str] = {}
         if on_error == "raise":
-            probability = self.scores(raw, given, batch_size)
+            probability = self.scores(raw, given, batch_size, coherent)
         else:
-            probability, refused = self.readable_scores(raw, given, batch_size)
+            probability, refused = self.readable_scores(raw, given, batch_size, coherent)
         if refused:
             first = "; ".join(f"row {row}: {reason}" for row, reason in islice(refused.items(), 3))
             told = "1 input" if len(refused) == 1 else f"{len(refused)} inputs"
             warnings.warn(f"{told} cannot be read, the first of them {first}", stacklevel=2)
         index = raw.index if hasattr(raw, "iloc") else None
-        decision = pandas.DataFrame(self.decide(probability, metric, given), index, self.label_names)
+        decision = pandas.DataFrame(self.decide(probability, metric, given, coherent), index, self.label_names)
         if refused:
             decision = decision.astype("boolean").mask(np.isnan(probability))
         frames = {
@@ -257,14 +268,22 @@ class Predictor:
         self.scorer.tuners = tune_thresholds(read_matrix(y, "y"), self.scores(raw, batch_size=batch_size))
         return self
 
-    def evaluate(self, raw: Any, y: Any = None, *, given: Any = None, batch_size: int = 256) -> Evaluation:
+    def evaluate(
+        self,
+        raw: Any,
+        y: Any = None,
+        *,
+        given: Any = None,
+        batch_size: int = 256,
+        coherent: bool | Data | None = None,
+    ) -> Evaluation:
         """Returns all metrics, at the thresholds of the model, of the labels that it has to predict.
 
         Labels that are given, by :obj:`given` or by the samples' attribute of this name, count as unknown targets:
         their scores are what was given.
 
         Args:
-            raw, given, batch_size: As in :meth:`predict`.
+            raw, given, batch_size, coherent: As in :meth:`predict`.
             y (Tensor, numpy.ndarray or DataFrame, optional): Targets :math:`(N, L)`: 0, 1, or NaN for unknown; the
                 columns of a data frame are matched by name. (default: :obj:`None`, those of the samples)
 
@@ -273,11 +292,12 @@ class Predictor:
         """
         check_count("batch_size", batch_size)
         y = _targets(raw) if y is None else in_order(y, self.label_names, "y", old="the model's labels")
-        scores, found = self.scorer.scores_and_given(raw, given, batch_size)
+        scores, found = self.scorer.predictions(raw, given, batch_size, coherent)
         y = read_matrix(y, "y")
         if found is not None and found.shape == y.shape:  # of other shapes, the metrics say so
             y = np.where(found.isnan(), y, np.nan)
-        return evaluate(y, scores, self.scorer.tuners or self.thresholds(), self.label_names)
+        tuners = {metric: self.scorer.decider(metric, coherent) for metric in self.scorer.tuners}
+        return evaluate(y, scores, tuners or self.thresholds(), self.label_names)
 
     def to(self, device: torch.device | str) -> Predictor:
         """Moves the model to a device."""

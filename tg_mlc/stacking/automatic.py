@@ -12,18 +12,20 @@ import numpy as np
 import torch
 from scipy.special import expit
 from torch import Tensor, nn
+from torch_geometric.data import Data
 from typing_extensions import Self
 
+from tg_mlc._hierarchy import coherent as make_coherent
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.baselines.baseline import read_array
 from tg_mlc.data import MultiLabelDataset, Split, given_labels
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.inputs.preprocessor import as_tensors, from_state, to_state
 from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
-from tg_mlc.metrics.thresholds import Decider
+from tg_mlc.metrics.thresholds import Decider, coherent_decider
 from tg_mlc.saving.checkpoint import restore_tuners
 from tg_mlc.saving.inference import InferenceModel, batches_of, logits_of
-from tg_mlc.saving.model import data_hash, model_state, restore_model
+from tg_mlc.saving.model import data_hash, model_state, packed, restore_model, unpacked
 from tg_mlc.stacking.classifiers import ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
 from tg_mlc.stacking.features import ResumableParts, StackingFeatures
@@ -176,7 +178,12 @@ class AutoModel(InferenceModel):
         logits = inputs if folds is None else np.concatenate([inputs, folds.held_out[..., None]], axis=-1)
         y = train.y.numpy()
         self.combination, values = best_combination(logits, y, [*features.classifiers, "lamp"])
-        self.tuners = tune_thresholds(y, self.combination.predict_proba(logits), "cross_fitted", seed=self.seed)
+        self.hierarchy, scores = dataset.label_graph, torch.from_numpy(self.combination.predict_proba(logits))
+        if (pairs := self.coherence(None)) is not None:
+            scores = make_coherent(scores, pairs)
+        self.tuners = tune_thresholds(y, scores, "cross_fitted", seed=self.seed)
+        if pairs is not None:
+            self.tuners = {name: coherent_decider(each, pairs, y, scores) for name, each in self.tuners.items()}
         self.held_out = self.combination.decision_function(logits)
         self.given = None
         if y.shape[1] > 1 and len(y) > 1:
@@ -200,7 +207,9 @@ class AutoModel(InferenceModel):
         }
         return self
 
-    def predict_proba(self, raw: Any, batch_size: int = 256, *, given: Any = None) -> np.ndarray:
+    def predict_proba(
+        self, raw: Any, batch_size: int = 256, *, given: Any = None, coherent: bool | Data | None = None
+    ) -> np.ndarray:
         """Returns probabilities :math:`(N, L)`; given labels have 0 or 1, as they were given.
 
         Args:
@@ -208,14 +217,18 @@ class AutoModel(InferenceModel):
             batch_size (int, optional): The number of samples that LaMP takes at a time. (default: :obj:`256`)
             given (Any, optional): Labels that are known already, in any form that :func:`~tg_mlc.data.given_labels`
                 takes. (default: :obj:`None`, those that samples have as attribute :obj:`given`)
+            coherent (bool or LabelGraph, optional): As of :meth:`tg_mlc.saving.Predictor.predict`.
+                (default: :obj:`None`, where a hierarchy came with the training data)
 
         Raises:
             ValueError: If a given label is unknown, all labels are given, or the model cannot take any.
         """
-        return self.scores(raw, given, batch_size).numpy()
+        return self.predictions(raw, given, batch_size, coherent)[0].numpy()
 
     def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
-        """Returns probabilities :math:`(N, L)`; arguments are as of :meth:`predict_proba`."""
+        """Returns probabilities :math:`(N, L)` as they are without a hierarchy; arguments are as of
+        :meth:`predict_proba`.
+        """
         return self.scores_and_given(raw, given, batch_size)[0]
 
     def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
@@ -260,22 +273,22 @@ class AutoModel(InferenceModel):
             logits = np.concatenate([logits, np.mean(of_models, axis=0)[..., None]], axis=-1)
         return self.combination.decision_function(logits)
 
-    def predict(self, raw: Any, metric: str = "f1_micro", *, given: Any = None) -> np.ndarray:
+    def predict(
+        self, raw: Any, metric: str = "f1_micro", *, given: Any = None, coherent: bool | Data | None = None
+    ) -> np.ndarray:
         """Returns decisions 0 and 1 :math:`(N, L)`, with the thresholds or label sets that are best for a metric.
 
         Args:
             raw (Any): As of :meth:`predict_proba`.
             metric (str, optional): One of :obj:`tg_mlc.metrics.DECISION_METRICS`. (default: :obj:`"f1_micro"`)
-            given (Any, optional): As of :meth:`predict_proba`. (default: :obj:`None`)
+            given, coherent (Any, optional): As of :meth:`predict_proba`. (default: :obj:`None`)
 
         Raises:
             ValueError: If the metric is not known.
         """
-        if metric not in self.tuners:
-            raise ValueError(f"Expected 'metric' to be one of {list(self.tuners)} (got {metric!r})")
-        scores, known = self.scores_and_given(raw, given)
-        decisions = self.tuners[metric].predict(scores)
-        return np.asarray(decisions if known is None else torch.where(known.isnan(), decisions, known.long()))
+        self.decider(metric)
+        scores, known = self.predictions(raw, given, coherent=coherent)
+        return self.decide(scores, metric, known, coherent).numpy()
 
     def evaluate(self, dataset: MultiLabelDataset) -> Evaluation:
         """Evaluates probabilities and decisions on samples with known labels, which are matched by name.
@@ -286,7 +299,7 @@ class AutoModel(InferenceModel):
         if others := sorted({*dataset.label_names} ^ {*self.label_names}):
             raise ValueError(f"Expected samples with the labels of the model (got others, or too few: {others[:5]})")
         y = dataset.y[:, [dataset.label_names.index(name) for name in self.label_names]]
-        scores, known = self.scores_and_given(dataset)
+        scores, known = self.predictions(dataset)
         y = y if known is None else y.masked_fill(~known.isnan(), torch.nan)
         return evaluate(y, scores, self.tuners, self.label_names)
 
@@ -319,6 +332,7 @@ class AutoModel(InferenceModel):
             {
                 "label_names": self.label_names,
                 "preprocessor": to_state(self.preprocessor),
+                "hierarchy": None if self.hierarchy is None else packed(self.hierarchy),
                 "models": [model_state(model) for model in self.models],
                 "combination": self.combination.state_dict(),
                 "given": None if self.given is None else self.given.state_dict(),
@@ -338,7 +352,8 @@ class AutoModel(InferenceModel):
         restored = [restore_model(each, model.label_names) for each in state["models"]]
         model.models = [each.eval().requires_grad_(False) for each in restored]
         model.combination = LogitStacking().load_state_dict(state["combination"])
-        given = state.get("given")  # which earlier versions did not write
+        given, hierarchy = state.get("given"), state.get("hierarchy")  # which earlier versions did not write
+        model.hierarchy = None if hierarchy is None else unpacked(hierarchy)
         model.given = None if given is None else GivenLabelStacking.from_state(given)
         model.tuners = restore_tuners(state["tuners"])
         parts = len(model.stacking.classifiers) + bool(model.models)

@@ -1,0 +1,74 @@
+"""Hierarchies on the command line, from files as people have them to coherent predictions."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+import tg_mlc
+from tg_mlc import cli
+
+CLASSES = ["a/b", "a/b@c/d", "a@c/d/e", "c"]
+CLUS = "@relation r\n@attribute height numeric\n@attribute width numeric\n@attribute hue {red,green}\n"
+
+
+@pytest.fixture(scope="module")
+def clus(tmp_path_factory):
+    """A file of Clus, and a model of it."""
+    folder = tmp_path_factory.mktemp("clus")
+    rows = [f"{i % 4 + 0.25 * (i % 3)},{'?' if i % 9 == 0 else i % 2},{('red', 'green')[i % 2]}" for i in range(60)]
+    listed = "@attribute class hierarchical a,a/b,c,c/d,c/d/e\n@data\n"
+    (folder / "genes.arff").write_text(
+        CLUS + listed + "".join(f"{row},{CLASSES[(i + i // 7) % 4]}\n" for i, row in enumerate(rows))
+    )
+    command = ["train", "--arff", str(folder / "genes.arff"), "--out", str(folder / "model"), "--seconds", "1"]
+    assert cli.main(command) == 0
+    return folder
+
+
+def test_predictions_are_coherent(clus, capsys):
+    model, file = str(clus / "model"), str(clus / "genes.arff")
+    assert cli.main(["evaluate", model, "--arff", file, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["average_precision_micro"] > 0.3
+    assert cli.main(["predict", model, "--arff", file, "--out", str(clus / "p.csv")]) == 0
+    frame = pd.read_csv(clus / "p.csv")
+    for below, above in (("a/b", "a"), ("c/d", "c"), ("c/d/e", "c/d")):
+        assert (frame[below] <= frame[above]).all()
+        named = frame["predicted"].fillna("").str.split("@")
+        assert all(above in names for names in named if below in names)
+
+
+def test_given_labels_say_what_holds_of_others(clus):
+    predictor = tg_mlc.load(clus / "model")
+    rows = pd.DataFrame({"height": [1.0, 2], "width": [0.0, 1], "hue": ["red", "green"]})
+    found = predictor.predict(rows, given=[{"c/d/e": 1}, {"c": 0}])
+    assert found["probability"][["c", "c/d", "c/d/e"]].to_numpy().tolist() == [[1, 1, 1], [0, 0, 0]]
+    assert found["decision"][["c", "c/d", "c/d/e"]].to_numpy().tolist() == [[True] * 3, [False] * 3]
+    with pytest.raises(ValueError, match=r"'given' to agree .*row 0, in which 'c/d' applies and 'c' above it"):
+        predictor.predict(rows, given={"c/d": 1, "c": 0})
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "expected"),
+    [
+        ("root/a,b/c", "a", "below 'root' (got 'b' above 'c'"),
+        ("root/a,a/b,b/a", "a", "without cycles"),
+        ("a,a/b", "a/x", "'a/x' in row"),
+    ],
+)
+def test_what_is_wrong_is_named(header, row, expected, tmp_path, capsys):
+    text = f"{CLUS}@attribute class hierarchical {header}\n@data\n" + f"1,2,red,{row}\n" * 20
+    (tmp_path / "a.arff").write_text(text)
+    assert cli.main(["train", "--arff", str(tmp_path / "a.arff"), "--out", str(tmp_path / "m")]) == 1
+    assert expected in capsys.readouterr().err
+
+
+def test_labels_that_contradict_their_ancestors(tmp_path, capsys):
+    rows = "".join(f"{i},{int(i % 3 > 0)},{int(i % 3 == 0)}\n" for i in range(20))
+    (tmp_path / "a.csv").write_text(f"size,animal,dog\n{rows}")
+    (tmp_path / "p.csv").write_text("child,parent\ndog,animal\n")
+    files = ["--csv", str(tmp_path / "a.csv"), "--hierarchy", str(tmp_path / "p.csv")]
+    assert cli.main(["train", *files, "--labels", "animal,dog", "--out", str(tmp_path / "m")]) == 1
+    assert "row 0, in which 'dog' applies and 'animal' above it does not" in capsys.readouterr().err

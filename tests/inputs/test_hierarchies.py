@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+import torch
+
+from tg_mlc.data import from_arrays, from_csv, with_hierarchy
+from tg_mlc.graphs import tree
+from tg_mlc.inputs.kind import FileOptions
+from tg_mlc.inputs.tables import read_table
+from tg_mlc.inputs.vectors import Vectors
+
+NAN = float("nan")
+PAIRS = [("poodle", "dog"), ("dog", "animal"), ("cat", "animal")]
+NAMES = ["animal", "dog", "poodle", "cat"]
+
+
+def samples(rows):
+    return from_arrays(np.arange(2.0 * len(rows)).reshape(-1, 2) + 0.5, np.array(rows), NAMES)
+
+
+@pytest.mark.parametrize("parents", [PAIRS, tree(PAIRS, NAMES), tree(PAIRS, NAMES[::-1], undirected=False)])
+def test_labels_above_apply_and_those_below_do_not(parents):
+    dataset = with_hierarchy(samples([[NAN, NAN, 1, 0], [0, NAN, NAN, 0], [1, 1, 0, 1]]), parents)
+    assert dataset.y.tolist() == [[1, 1, 1, 0], [0, 0, 0, 0], [1, 1, 0, 1]]
+    assert dataset.label_graph.kind == "hierarchy"
+    assert dataset[1:].label_graph is dataset.label_graph
+
+
+def test_listed_labels_leave_out_those_above():
+    dataset = with_hierarchy(samples([[0, 0, 1, 0], [NAN, NAN, NAN, NAN], [0, 0, 0, 1]]), PAIRS, listed=True)
+    assert dataset.y[[0, 2]].tolist() == [[1, 1, 1, 0], [1, 0, 0, 1]]
+    assert dataset.y[1].isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("parents", "match"),
+    [
+        ([*PAIRS, ("animal", "poodle")], "without cycles .*animal"),
+        ([("a", "b"), ("c", "b")], "'parents' to join labels .*'animal'"),
+        (PAIRS, "'labels' to agree .*row 1, in which 'dog' applies and 'animal' above it does not"),
+    ],
+)
+def test_what_is_wrong_is_named(parents, match):
+    with pytest.raises(ValueError, match=match):
+        with_hierarchy(samples([[1, 1, 1, 0], [0, 1, 0, 0]]), parents)
+
+
+TABLE = "size,kind\n1.5,animal/dog/poodle\n2.5,animal/cat;plant\n3.5,\n4.5,animal/dog\n"
+
+
+def test_paths_in_a_table(tmp_path):
+    (tmp_path / "a.csv").write_text(TABLE)
+    dataset = from_csv(tmp_path / "a.csv", "kind", label_separator=";", label_paths="/")
+    names = ["animal", "animal/cat", "animal/dog", "animal/dog/poodle", "plant"]
+    assert dataset.label_names == names
+    assert dataset.label_graph.parent_index.t().tolist() == [[0, 1], [0, 2], [2, 3]]
+
+
+def test_cells_of_an_arff_file_are_a_table(tmp_path):
+    path = tmp_path / "a.arff"
+    listed = "root/GO0003674,GO0003674/dog,dog/poodle,GO0003674/cat"
+    text = (
+        f"% a\n@relation r\n@attribute size numeric\n@attribute hue {{red,'a b'}}\n@attribute c hierarchical {listed}\n"
+    )
+    path.write_text(f"{text}@data\n1.5,'a b',poodle@cat\n% no row\n?,red,GO0003674\n2,red,?\n")
+    table = read_table(path)
+    assert table.header == ["size", "hue", "c"]
+    assert table.texts("size") == ["1.5", "", "2"]
+    assert table.texts("hue") == ["a b", "red", "red"]
+    dataset = Vectors.from_csv(path, [], ["c"], FileOptions(label_separator="@"))
+    assert dataset.label_names == ["dog", "poodle", "cat"]
+    assert dataset.y[:2].tolist() == [[1, 1, 1], [0, 0, 0]]
+    assert dataset.label_graph.label_names == dataset.label_names
+    path.write_text(f"{text}@data\n{{0 1.5,2 cat}}\n{{1 'a b',2 pig}}\n")
+    with pytest.raises(ValueError, match=r"'pig' in row 1"):
+        Vectors.from_csv(path, [], ["c"], FileOptions(label_separator="@"))
+
+
+def test_a_file_of_parents(tmp_path):
+    (tmp_path / "a.csv").write_text("size,animal,dog,poodle\n1.5,,,1\n2.5,0,,\n3.5,1,0,\n")
+    (tmp_path / "p.obo").write_text(
+        "[Term]\nid: animal\n\n[Term]\nid: dog\nis_a: animal\n[Term]\nid: poodle\nis_a: dog\n"
+    )
+    options = FileOptions(hierarchy=tmp_path / "p.obo")
+    dataset = Vectors.from_csv(tmp_path / "a.csv", ["size"], ["animal", "dog", "poodle"], options)
+    assert torch.equal(dataset.y, torch.tensor([[1.0, 1, 1], [0, 0, 0], [1, 0, 0]]))
