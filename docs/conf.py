@@ -34,7 +34,7 @@ myst_heading_anchors = 3
 # Tutorials run at each build, offline and in a folder of their own, unless they and the package are unchanged.
 nb_execution_mode = "cache"
 nb_execution_in_temp = True
-nb_execution_timeout = 120
+nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_output_stderr = "remove"
 nb_merge_streams = True

@@ -7,8 +7,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_CELL = re.compile(r"^```\{code-cell\}\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def python_blocks(page: str) -> list[str]:
     """All Python blocks of a page, in order."""
     return _BLOCK.findall((ROOT / page).read_text())
+
+
+def cells(page: str) -> str:
+    """All cells of a tutorial, one below the other."""
+    return "\n".join(_CELL.findall((ROOT / page).read_text()))

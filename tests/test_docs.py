@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from tests.papers.convert.released import Config, random_state
-from tests.snippets import ROOT, python_blocks
+from tests.snippets import ROOT, cells, python_blocks
 from tg_mlc.stacking import folds
 
+TUTORIALS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "tutorials").glob("*.md"))
 PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md"))
 
 
@@ -32,6 +33,18 @@ def test_every_block_runs(block: str) -> None:
     namespace: dict[str, object] = {}
     exec(block, namespace)
     assert namespace.keys() - {"__builtins__"}
+
+
+@pytest.mark.parametrize("page", TUTORIALS)
+@pytest.mark.usefixtures("_readers_own")
+@pytest.mark.filterwarnings("ignore:.*non-interactive:UserWarning")
+def test_every_tutorial_runs_and_ends_in_a_picture(page: str) -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    exec(cells(page), {})
+    assert "plt." in cells(page).splitlines()[-1]
+    assert plt.get_fignums()
+    plt.close("all")
 
 
 def test_the_reference_documents_every_public_module_once() -> None:
