@@ -72,6 +72,7 @@ def table(name: str) -> list[str]:
         NODES: lambda: blogcatalog.section(read(NODES)),
         "planted": lambda: comparisons.planted_table(comparisons.planted_numbers()),
         "papers-speed": speed.family,
+        "gpu": lambda: speed.ratios(read("models-cuda")),
         "papers-ranks": lambda: ranks.section(ranks.numbers(cells()), "papers-ranks.svg"),
         "papers-steps": lambda: papers.steps_table(papers.steps(cells()), "papers-steps.svg"),
         "messages": lambda: messages.section(cells()),

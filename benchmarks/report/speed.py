@@ -91,6 +91,23 @@ def models(result: Result) -> list[str]:
     return [*table(heads, lines), "", *listed([*notes, _machine(result)])]
 
 
+def ratios(result: Result) -> list[str]:
+    """One line for each model: ours, and how many times as long the others take and as much memory they need."""
+    lines = []
+    for row in result["models"]:
+        found = {name: each for name, each in row["layouts"].items() if each["state"] == "agrees"}
+        line = [str(row["sizes"]["num_labels"]), row["sizes"]["graph"]]
+        for mode in ("inference", "training"):
+            others = (found[name].get(mode) if name in found else None for name in ("released layout", "literal path"))
+            line += [f"{found['ours'][mode]['samples_per_second']:,.0f}"]
+            line += ["-" if each is None else f"{each['ours_is_faster']:.2f}" for each in others]
+        peaks = [found[name]["peak_bytes"]["training"] for name in ("ours", "released layout")]
+        lines.append([*line, f"{1e-6 * peaks[0]:.0f}", f"{peaks[1] / peaks[0]:.2f}"])
+    heads = ("inference: ours", "released", "literal", "training: ours", "released", "literal", "MB: ours", "released")
+    notes = [f"Precision: {result['settings']['precision']}.", _machine(result)]
+    return [*table(("labels", "graph", *heads), lines), "", *listed(notes)]
+
+
 def family(results: Sequence[Result] | None = None) -> list[str]:
     """Minutes per epoch of models of the family, beside those of Table 4 of LaMP and Table 2 of MPED; all tracked ones
     unless given.

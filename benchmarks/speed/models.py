@@ -13,7 +13,9 @@ same setting of PyTorch; these products alone, at their own sizes, stand beside 
 
 from __future__ import annotations
 
+import math
 import sys
+import time
 from dataclasses import asdict
 from typing import Any, Literal, cast
 
@@ -64,6 +66,7 @@ def main(
     replace: bool = False,
     quick: bool = False,
     machine: str = "",
+    seconds: float = math.inf,
 ) -> int:
     """Compares the layouts, prints a table for each size and returns 1 if two of them disagree.
 
@@ -80,7 +83,9 @@ def main(
         replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
         quick: Whether to take tiny sizes, one round, and no measurements of memory.
         machine: What to call this machine in the names of its files, if they are to stand beside another's.
+        seconds: After this time no further size begins; those that are left out are listed.
     """
+    end, left_out = time.monotonic() + seconds, []
     check_replacement(replace, quick=quick)
     torch.set_num_threads(threads)
     torch.set_float32_matmul_precision(matmul_precision)
@@ -101,11 +106,14 @@ def main(
     rows = []
     for graph in cast(list[GraphName], chosen("graphs", graphs, ("complete", "prior"))):
         for sizes in [Sizes.tiny(12, graph)] if quick else _sizes(graph, labels, channels):
+            if time.monotonic() > end:
+                left_out.append(asdict(sizes))
+                continue
             rows.append(compare(sizes, settings, limits, checkpoint=checkpoint))
             print(rows[-1]["sizes"], {name: found["state"] for name, found in rows[-1]["layouts"].items()}, flush=True)
     special = (precision if precision != "fp32" else "", matmul_precision if matmul_precision != "highest" else "")
     name = name_of("models", device, *special, "" if channels == "512" else "narrow", machine)
-    content = {"settings": settings, "limits": asdict(limits), "models": rows}
+    content = {"settings": settings, "limits": asdict(limits), "models": rows, "left_out": left_out}
     path = write_results(name, content, replace=replace)
     print("\n".join(["", *tables.models(read_file(path)), "", f"Wrote {path}"]))
     return int(any(found["state"] == "disagrees" for row in rows for found in row["layouts"].values()))

@@ -54,7 +54,9 @@ def in_transform() -> bool:
 
 
 def is_exporting() -> bool:
-    """Tells whether :func:`torch.export.export` runs; PyTorch 2.6 does not say."""
+    """Tells whether :func:`torch.export.export` runs. PyTorch 2.6 does not say; 2.11 says so of torch.compile, too."""
+    if torch.compiler.is_dynamo_compiling():
+        return False
     return hasattr(torch.compiler, "is_exporting") and torch.compiler.is_exporting()
 
 

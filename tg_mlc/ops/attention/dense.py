@@ -42,7 +42,7 @@ def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
     # A sample without keys attends to one padded key, whose value is zero, so that it yields zeros and never NaN; and
     # compilers ask whether a size is 1: torch.export of both, that for GPUs of keys.
     larger: Any = torch.sym_max if is_exporting() else max
-    max_queries = larger(pattern.max_queries, 2) if is_exporting() else pattern.max_queries
+    max_queries = larger(pattern.max_queries, 2 if torch.compiler.is_compiling() else 0)
     max_keys = larger(pattern.max_keys, 2 if torch.compiler.is_compiling() else 1)
     query = pad(call.query, pattern.query_ptr, max_queries)
     key = pad(call.key, pattern.key_ptr, max_keys)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import files, gpu
+
+
+@pytest.fixture
+def own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(files, "RUNS", tmp_path)
+    return tmp_path
+
+
+def test_every_part_is_given_its_time_and_what_becomes_of_it_is_kept(
+    own_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[tuple[list[str], float]] = []
+
+    def record(command: list[str], seconds: float) -> dict[str, object]:
+        commands.append((command, seconds))
+        return {"state": "done" if len(commands) < 3 else "failed with status 1", "seconds": 1.0}
+
+    monkeypatch.setattr(gpu, "_run", record)
+    assert gpu.main(minutes=5.0, device="cpu", root=Path("there")) == 1
+    rows = json.loads((own_runs / "gpu-cpu.json").read_text())["parts"]
+    assert [row["part"] for row in rows] == list(gpu.PARTS)
+    assert [row["state"] for row in rows[:3]] == ["done", "done", "failed with status 1"]
+    assert all(0 < seconds <= 300 for _, seconds in commands)
+    papers = next(command for command, _ in commands if "benchmarks.speed.family" in command)
+    assert papers[papers.index("--root") + 1] == "there"
+
+
+def test_a_part_runs_as_a_user_would_run_it(own_runs: Path) -> None:
+    assert gpu.main("models-bf16,attention", minutes=0.0, device="cpu", quick=True) == 1
+    assert gpu.main("correctness", device="cpu", quick=True) == 0
+    assert json.loads((own_runs / "gpu-cpu.json").read_text())["parts"][0]["state"] == "done"
+
+
+def test_a_part_that_takes_too_long_is_cut_short(own_runs: Path) -> None:
+    assert gpu.main("attention-bf16", minutes=0.01, device="cpu", quick=True) == 1
+    assert json.loads((own_runs / "gpu-cpu.json").read_text())["parts"][0]["state"] == "cut short after 1 s"
