@@ -160,23 +160,6 @@ def full(comparison: Comparison) -> list[str]:
     return [*out, "", "## Settings and sources", "", *listed(dict.fromkeys(notes))]
 
 
-def label_graphs() -> list[str]:
-    """Every label graph of every comparison, beside the baselines, and how well learned attention finds it."""
-    columns = {name: title for name, title in COLUMNS.items() if name != "hamming_accuracy"}
-    lines = []
-    for name in compared():
-        rows = Comparison.load(name).rows
-        for row, runs in rows.items():
-            # The average precision of attention along all pairs for those of a graph, and the share of these.
-            complete = rows.get(Row(row.model, row.node_messages, "complete", row.settings))
-            found = {} if complete is None else recovered(complete).get(f"{LEARNED}, {row.graph}", {})
-            precision = found.get("average precision")
-            text = "" if precision is None else f"{precision:.2f} of {found['share of pairs joined']:.2f}"
-            cells = map(cell, spreads(runs, columns=list(columns)).values())
-            lines.append([name, *_identity(row, runs), *cells, text])
-    return table(["data", *HEADS[:3], *columns.values(), "found by learned attention"], lines)
-
-
 def _line(row: Row, runs: pd.DataFrame, best: Mapping[str, str]) -> list[str]:
     cells = (cell(value, best.get(name)) for name, value in spreads(runs).items())
     return [*_identity(row, runs), *cells, f"{runs['seconds'].mean():.0f}"]

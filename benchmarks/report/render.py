@@ -4,7 +4,7 @@
     python -m benchmarks.report.render --check  # fails if anything is
 
 A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``. NAME is a comparison, such as
-``bibtex-official``, ``ablation-bibtex``, ``planted`` or ``label-graphs`` (those of all comparisons); a learning curve;
+``bibtex-official``, ``ablation-bibtex``, ``planted`` or ``label-graph-gains`` (those of all); a learning curve;
 a table of the papers, such as ``papers-lamp-1`` or ``papers-ranks``, or ``messages``, of the same cells;
 ``blogcatalog``; or a file in benchmarks/results: of speeds (``NAME growth`` for the exponents that it holds), of
 settings, or of LANET's tables.
@@ -33,6 +33,7 @@ from benchmarks.report import (
     comparisons,
     default,
     given_labels,
+    label_graphs,
     lanet,
     learning_curves,
     messages,
@@ -68,7 +69,7 @@ def table(name: str) -> list[str]:
     """The table of a mark."""
     cells = partial(stored, tracked=True)
     made: dict[str, Callable[[], list[str]]] = {
-        "label-graphs": comparisons.label_graphs,
+        "label-graph-gains": lambda: label_graphs.section(label_graphs.gains(cells()), "label-graph-gains.svg"),
         NODES: lambda: blogcatalog.section(read(NODES)),
         "planted": lambda: comparisons.planted_table(comparisons.planted_numbers()),
         "papers-speed": speed.family,
@@ -131,6 +132,7 @@ def _drawings(folder: Path, cells: pd.DataFrame) -> Iterator[Picture]:
     yield Picture(folder / "planted.svg", comparisons.planted_numbers(), comparisons.draw_planted)
     for name, result in given_labels.results().items():
         yield Picture(folder / f"given-labels-{name}.svg", given_labels.numbers(result), given_labels.draw)
+    yield Picture(DOCS / "concepts" / "label-graph-gains.svg", label_graphs.gains(cells), label_graphs.draw)
     if of_ranks := ranks.numbers(cells):
         yield Picture(folder / "papers-ranks.svg", of_ranks, ranks.draw)
     if of_steps := papers.steps(cells):

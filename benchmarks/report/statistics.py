@@ -40,6 +40,8 @@ class PairedTest(NamedTuple):
     sd: float
     name: str
     p: float | None
+    low: float  #: of the interval at a level of 95 %
+    high: float
 
 
 def paired_tests(runs: pd.DataFrame) -> list[PairedTest]:
@@ -81,10 +83,10 @@ def compare_rows(runs: pd.DataFrame, row: Row, against: Row, metrics: Sequence[s
         difference = a - b
         if np.isnan(difference).any():
             continue
-        p = corrected_p_value(difference) if resampled else corrected_p_value(difference, test_share=0.0)
+        mean, low, high, p = corrected_difference(difference, test_share=0.1 if resampled else 0.0)
         name = "corrected paired t-test" if resampled else "paired t-test"
-        mean, sd = float(difference.mean()), float(difference.std(ddof=1))
-        tests.append(PairedTest(row, against, metric, len(seeds), mean, sd, name, p))
+        sd = float(difference.std(ddof=1))
+        tests.append(PairedTest(row, against, metric, len(seeds), mean, sd, name, p, low, high))
     return tests
 
 

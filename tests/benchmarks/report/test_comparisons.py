@@ -19,7 +19,6 @@ from benchmarks.report.comparisons import (
     compared,
     full,
     in_words,
-    label_graphs,
     short,
 )
 from benchmarks.report.writing import Picture
@@ -126,17 +125,6 @@ def test_a_full_page_holds_all_that_was_measured(results: Path) -> None:
     assert "- linear SVM, tuned: subset accuracy 0.25/0.25" in text
     assert "left out of its ROC-AUC: rare" in text
     assert "Other best settings" not in text
-
-
-def test_label_graphs_of_all_comparisons_stand_in_one_table(results: Path) -> None:
-    found = {"learned attention, prior": {"average precision": 0.75, "share of pairs joined": 0.125}}
-    prior = replace(COMPLETE, graph="prior")
-    write(results, "one-official", {SVM: 0.5, prior: 0.5, COMPLETE: 0.5}, 1, **{"LaMP complete": {"recovery": found}})
-    assert label_graphs()[2:] == [
-        "| one-official | linear SVM, tuned |  |  |" + " 0.500 |" * 5 + "  |",
-        "| one-official | LaMP | no | prior (0.25) |" + " 0.500 |" * 5 + " 0.75 of 0.12 |",
-        "| one-official | LaMP | no | complete (0.25) |" + " 0.500 |" * 5 + "  |",
-    ]
 
 
 def test_settings_that_a_recipe_has_changed_since_are_named(results: Path) -> None:
