@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GINEConv
 
 import tg_mlc
 from tests.models.samples import molecules
 from tg_mlc.explanations import METHODS
-from tg_mlc.graphs import fully_connected
+from tg_mlc.graphs import LabelGraph, fully_connected
 from tg_mlc.nn import LabelHead, LabelMessagePassing
 
 NAMES = ["a", "b", "c"]
@@ -54,10 +54,29 @@ def test_a_batch_equals_its_samples(network, samples):
 
 def test_integrated_gradients_sum_to_the_difference_of_logits(network, samples):
     explanation = tg_mlc.explain(network, samples, ["b"], "integrated gradients")
-    handle = network.labels.register_forward_pre_hook(lambda module, args: (torch.zeros_like(args[0]), *args[1:]))
+    zeros = network.labels.register_forward_pre_hook(lambda module, args: (torch.zeros_like(args[0]), *args[1:]))
+    without = torch.logit(torch.tensor(tg_mlc.explain(network, samples, ["b"], "occlusion")[0].probability))
+    zeros.remove()
     for sample in explanation:
         assert sample.scores["integrated gradients"].shape == (len(sample.components), 1)
-    handle.remove()
+        difference = torch.logit(torch.tensor(sample.probability)) - without
+        torch.testing.assert_close(
+            torch.tensor(sample.scores["integrated gradients"].sum(axis=0)), difference, rtol=0.01, atol=1e-5
+        )
+
+
+def test_effects_of_labels_are_what_cut_edges_change(network, samples):
+    [sample] = tg_mlc.explain(network, samples[:1], method="attention")
+    graph = network.labels.label_graph
+    source, target = graph.edge_index
+    batch = Batch.from_data_list(samples[:1])
+    with torch.no_grad():
+        whole = network.eval()(batch)
+        network.labels.label_graph = LabelGraph(graph.edge_index[:, (source != 1) | (target == 1)], label_names=NAMES)
+        cut = network(batch)
+        network.labels.label_graph = graph
+    np.testing.assert_allclose(sample.label_effects[1], (whole - cut)[0], atol=1e-5)
+    assert np.abs(sample.label_effects[1, [0, 2]]).min() > 0
 
 
 def test_it_can_be_saved(network, samples, tmp_path):

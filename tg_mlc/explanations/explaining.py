@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from scipy.special import expit
 from torch import Tensor
 from torch_geometric.data import Data
 
-from tg_mlc._names import nearest, shorten
+from tg_mlc._names import nearest
 from tg_mlc._options import check_choice
 from tg_mlc.explanations.explanation import Explanation, Faithfulness, SampleExplanation
 from tg_mlc.explanations.faithfulness import NUM_RANDOM, SHARES, faithfulness, occlusion
@@ -21,8 +21,8 @@ from tg_mlc.explanations.subject import Subject
 Method = Literal["attention", "rollout", "gradient", "integrated gradients", "occlusion"]
 METHODS: tuple[str, ...] = get_args(Method)
 MAX_LABELS = 300  #: that are asked at once
-MAX_MASKED = 2000  #: masked samples by which faithfulness is measured
 CHUNK = 16  #: samples under a probe at a time
+PER_SAMPLE = 2  #: labels of a sample by which faithfulness is measured
 
 
 def explain(
@@ -86,42 +86,32 @@ def explain(
     asked = subject.label_names if labels is None else [labels] if isinstance(labels, str) else list(labels)
     for label in asked:
         if label not in subject.label_names:
-            near = nearest(label, subject.label_names)
-            raise ValueError(f"Expected 'labels' of the model (got {label!r}){near}")
+            raise ValueError(f"Expected 'labels' of the model (got {label!r}){nearest(label, subject.label_names)}")
     _check_size(subject, len(asked), max_labels)
     places = [subject.label_names.index(label) for label in asked]
     wanted = METHODS if method == "auto" else (method,)
-    samples = [
-        sample
-        for start in range(0, len(subject.samples), CHUNK)
-        for sample in _explained(subject, slice(start, start + CHUNK), places, wanted)
-    ]
-    probability = expit(subject.logits(subject.samples, subject.given).numpy())
-    decision = subject.predictor.decide(probability, metric, None if subject.given is None else subject.given.numpy())
-    truth = _truth(subject, y)
-    for row, sample in enumerate(samples):
-        sample.probability, sample.decision = probability[row, places], decision[row, places]
-        sample.truth = truth[row, places]
-        sample.name = sample.name if names is None else str(names[row])
-    if validation is None:
-        of, scored = subject, [sample.scores for sample in samples]
-    else:
-        of = Subject(model, validation, label_names, None, at)
-        parts = (slice(start, start + CHUNK) for start in range(0, len(of.samples), CHUNK))
-        scored = [sample.scores for part in parts for sample in _explained(of, part, places, wanted)]
+    samples = _explained(subject, places, wanted)
     if not samples[0].scores:
         raise ValueError(f"Expected a 'method' that applies to the model (got {method!r}); 'occlusion' applies to all")
-    measured = _measured(of, scored, places)
-    chosen = max(samples[0].scores, key=lambda each: measured[each].gain if each in measured else -np.inf)
+    logits, truth = subject.logits(subject.samples, subject.given).numpy(), subject.truth(y)
+    known = None if subject.given is None else subject.given.numpy()
+    decision = subject.predictor.decide(expit(logits), metric, known)
+    for row, sample in enumerate(samples):
+        sample.probability, sample.decision = expit(logits[row, places]), decision[row, places]
+        sample.truth, sample.name = truth[row, places], sample.name if names is None else str(names[row])
+    measured_by = subject if validation is None else Subject(model, validation, label_names, None, at)
+    scored = samples if validation is None else _explained(measured_by, places, wanted)
+    measured = _measured(measured_by, scored, places)
+    methods = list(samples[0].scores)
     return Explanation(
         labels=asked,
         label_names=list(subject.label_names),
         threshold=np.array(subject.predictor.thresholds(metric))[places],
-        state_names=subject.probes[0].state_names if subject.probes and samples[0].states.size else [],
-        method=chosen,
+        state_names=subject.probes[0].state_names if samples[0].states.size else [],
+        method=max(methods, key=lambda each: measured[each].gain if each in measured else -np.inf),
         faithfulness=measured,
         samples=samples,
-        facts={"model": type(subject.predictor.scorer).__name__, "metric": metric},
+        facts={"model": type(subject.predictor.scorer).__name__, "kind": subject.noun, "metric": metric},
     )
 
 
@@ -136,132 +126,122 @@ def _check_size(subject: Subject, num_asked: int, max_labels: int) -> None:
     )
 
 
-def _truth(subject: Subject, y: Any) -> np.ndarray:
-    if y is None:
-        found = [sample.get("y") for sample in subject.samples]
-        nothing = torch.full((1, len(subject.label_names)), torch.nan)
-        return torch.cat([nothing if each is None else each.view(1, -1) for each in found]).double().numpy()
-    truth = np.asarray(y, dtype=float)
-    if truth.shape != (len(subject.samples), len(subject.label_names)):
-        raise ValueError(
-            f"Expected 'y' of shape {[len(subject.samples), len(subject.label_names)]} (got {list(truth.shape)})"
-        )
-    return truth
+def _measured(subject: Subject, scored: Sequence[SampleExplanation], places: list[int]) -> dict[str, Faithfulness]:
+    """The faithfulness of all methods, by a few samples."""
+    per_sample = min(PER_SAMPLE, len(places))
+    number = max(1, subject.max_masked // (2 * len(SHARES) * per_sample * (len(scored[0].scores) + NUM_RANDOM)))
+    scores = [sample.scores for sample in scored[:number]]
+    return faithfulness(subject, subject.samples[:number], scores, places, per_sample=per_sample)
 
 
-def _measured(subject: Subject, scored: Sequence[Any], places: list[int]) -> dict[str, Faithfulness]:
-    """The faithfulness of all methods, by as many samples as :obj:`MAX_MASKED` masks are enough for."""
-    per_sample = min(2, len(places))
-    cost = 2 * len(SHARES) * per_sample * (len(scored[0]) + NUM_RANDOM)
-    number = max(1, MAX_MASKED // cost)
-    return faithfulness(subject, subject.samples[:number], scored[:number], places, per_sample=per_sample)
-
-
-def _explained(subject: Subject, part: slice, places: list[int], wanted: Sequence[str]) -> list[SampleExplanation]:
-    """Some samples, without probabilities."""
-    samples = subject.samples[part]
-    given = None if subject.given is None else subject.given[part]
-    components = [subject.components(sample) for sample in samples]
-    for row, names in enumerate(components):
-        if not names:
-            raise ValueError(f"Expected samples with components to explain (got none in sample {part.start + row})")
-    empty = np.empty((0, len(places)))
-    of_networks = [_of_network(subject, probe, samples, given, places, wanted) for probe in subject.probes]
-    parts, clamped = subject.parts(samples), _clamped(subject, samples, given, places)
-    found = []
-    for row, sample in enumerate(samples):
-        each = [one[row] for one in of_networks]
-        smiles = sample.get("smiles")
-        scores = {
-            name: np.mean([one["scores"][name] for one in each], axis=0) for name in (each[0]["scores"] if each else ())
-        }
-        names = components[row] + (each[0]["beside"] if each else [])
-        weight = subject.weight[places]
-        if subject.automatic is not None:
-            scores = {f"{name} of LaMP": weight * values for name, values in scores.items()}
-        if "occlusion" in wanted:
-            values = occlusion(subject, sample, places, None if given is None else given[row])
-            scores["occlusion"] = np.full((len(names), len(places)), np.nan)
-            scores["occlusion"][: len(values)] = values
-        atoms = np.where(np.arange(len(names)) < len(components[row]), np.arange(len(names)), -1)
-        mean = (
-            {
-                key: np.mean([one[key] for one in each], axis=0)
-                for key in ("states", "attention", "label_attention", "effects")
-            }
-            if each
-            else {}
-        )
-        found.append(
-            SampleExplanation(
-                name=shorten(
-                    smiles or " ".join(components[row]) if subject.kind is not None else f"sample {part.start + row}"
-                ),
-                raw=smiles,
-                components=names,
-                probability=empty,
-                decision=empty,
-                truth=empty,
-                states=mean.get("states", empty),
-                scores=scores,
-                attention=mean.get("attention", np.empty((0, 0, len(names), len(places)))),
-                label_effects=weight * mean["effects"] if each else empty,
-                clamped=clamped[row],
-                label_attention=mean.get("label_attention", empty),
-                parts={name: values[row, places] for name, values in parts.items()},
-                smiles=smiles,
-                atoms=None if smiles is None else atoms,
+def _explained(subject: Subject, places: list[int], wanted: Sequence[str]) -> list[SampleExplanation]:
+    """All samples of a model, without probabilities."""
+    found: list[SampleExplanation] = []
+    for start in range(0, len(subject.samples), CHUNK):
+        rows = range(start, min(start + CHUNK, len(subject.samples)))
+        samples = [subject.samples[row] for row in rows]
+        given = None if subject.given is None else subject.given[list(rows)]
+        if empty := [row for row, sample in zip(rows, samples, strict=True) if not subject.components(sample)]:
+            raise ValueError(f"Expected samples with components to explain (got none in sample {empty[0]})")
+        views = [_views(subject, probe, samples, given, places, wanted) for probe in subject.probes]
+        parts, clamped = subject.parts(samples), subject.clamped(samples, given, places)
+        for place, row in enumerate(rows):
+            view = _mean([each[place] for each in views], len(places))
+            names = [*subject.names(row), *view.beside]
+            scores, is_own = view.scores, np.arange(len(names)) < len(names) - len(view.beside)
+            if subject.automatic is not None:  # of a part, in the units of the whole
+                scores = {f"{name} of LaMP": each * subject.weight[places] for name, each in scores.items()}
+            if "occlusion" in wanted:
+                scores["occlusion"] = np.full((len(names), len(places)), np.nan)
+                known = None if given is None else given[place]
+                scores["occlusion"][is_own] = occlusion(subject, samples[place], places, known)
+            smiles = samples[place].get("smiles")
+            nothing = np.empty(0)  # until all samples are predicted together
+            found.append(
+                SampleExplanation(
+                    name=subject.name(row),
+                    raw=subject.raw(row),
+                    components=names,
+                    smiles=smiles,
+                    atoms=None if smiles is None else np.where(is_own, np.arange(len(names)), -1),
+                    probability=nothing,
+                    decision=nothing,
+                    truth=nothing,
+                    states=view.states,
+                    scores=scores,
+                    attention=view.attention,
+                    label_effects=view.label_effects * subject.weight[places],
+                    clamped=clamped[place],
+                    label_attention=view.label_attention,
+                    parts={name: values[place, places] for name, values in parts.items()},
+                )
             )
-        )
     return found
 
 
-def _of_network(
+class View(NamedTuple):
+    """What one network, or the mean of several, says of a sample, as of :class:`SampleExplanation`."""
+
+    beside: list[str]  #: components beside those of the sample
+    scores: dict[str, np.ndarray]
+    states: np.ndarray
+    attention: np.ndarray
+    label_effects: np.ndarray
+    label_attention: np.ndarray
+
+
+def _mean(views: Sequence[View], num_asked: int) -> View:
+    if not views:
+        none = np.empty((0, num_asked))
+        return View([], {}, none, np.empty((0, 0, 0, num_asked)), none, none)
+    scores = {name: np.mean([view.scores[name] for view in views], axis=0) for name in views[0].scores}
+    arrays = [np.mean(each, axis=0) for each in list(zip(*views, strict=True))[2:]]
+    return View(views[0].beside, scores, *arrays)
+
+
+def _views(
     subject: Subject,
     probe: NetworkProbe,
     samples: list[Data],
     given: Tensor | None,
     places: list[int],
     wanted: Sequence[str],
-) -> list[dict[str, Any]]:
-    """The scores, states and messages of one network, for each sample."""
+) -> list[View]:
+    """What a network says of each sample."""
     batch = subject.batch(samples, given)
     attention = probe.attention(batch)
-    effects = probe.label_effects(batch, places).cpu().numpy() if probe.labels is not None else None
-    rows: dict[str, list[np.ndarray]] = {}
-    ptr = probe.ptr
-    if attention is not None and not probe.inputs and probe.at is None:
-        if "attention" in wanted:
-            rows["attention"] = _split(attention.to_components.mean(dim=(0, 1))[:, places], ptr)
-        if "rollout" in wanted:
-            rows["rollout"] = _split(_rollout(attention, ptr)[:, places], ptr)
-    if "gradient" in wanted and probe.has_states:
-        products, ptr, _ = probe.gradients(batch, places)
-        rows["gradient"] = _split(products, ptr)
-    if "integrated gradients" in wanted and probe.has_states:
-        scores, ptr, _ = probe.integrated(batch, places)
-        rows["integrated gradients"] = _split(scores, ptr)
-    found = []
+    none = np.zeros((len(samples), 0, len(places)))
+    of_rows: dict[str, list[np.ndarray]] = {}
+    states = label_effects = label_attention = none
+    to_components = [np.zeros((0, 0, 0, len(places)))] * len(samples)  # [rows, T, heads, L]
+    if attention is not None:
+        to_components = _split(attention.to_components[..., places].movedim(2, 0), attention.ptr)
+        states = torch.cat([attention.states, probe.logits(batch)[None]]).sigmoid()[..., places].cpu().numpy()
+        states = states.swapaxes(0, 1) if probe.state_names else none
+        label_attention = attention.to_labels.mean(dim=(0, 1))[..., places].cpu().numpy()
+        label_effects = probe.label_effects(batch, places).cpu().numpy()
+        if probe.reads_components:
+            rolled = {"attention": attention.to_components.mean(dim=(0, 1)), "rollout": _rollout(attention)}
+            of_rows = {name: _split(each[:, places], attention.ptr) for name, each in rolled.items() if name in wanted}
+    ways = {"gradient": probe.gradients, "integrated gradients": probe.integrated} if probe.has_states else {}
+    for name in [name for name in ways if name in wanted]:
+        of_rows[name] = _split(*ways[name](batch, places)[:2])
+    views = []
     for row, sample in enumerate(samples):
-        number = len(next(iter(rows.values()))[row]) if rows else len(subject.components(sample))
+        number = len(next(iter(of_rows.values()))[row]) if of_rows else len(subject.components(sample))
         shares, beside = subject.rows_of(sample, probe.network, number)
-        one: dict[str, Any] = {"beside": beside}
-        one["scores"] = {name: shares @ values[row] for name, values in rows.items()}
-        if attention is not None:
-            of_rows = attention.to_components[..., places].cpu().double().numpy()
-            own = of_rows[:, :, int(probe.ptr[row]) : int(probe.ptr[row + 1])]
-            one["attention"] = shares @ own if own.shape[2] == shares.shape[1] else own[:, :, :0]
-            one["label_attention"] = attention.to_labels[:, :, row].mean(dim=(0, 1))[:, places].cpu().double().numpy()
-            states = torch.cat([attention.states[:, row], probe.logits(batch).detach()[None, row]])
-            one["states"] = states.sigmoid()[:, places].cpu().double().numpy()
-        one["effects"] = effects[row] if effects is not None else np.empty((0, len(places)))
-        found.append(one)
-    return found
+        scores = {name: shares @ each[row] for name, each in of_rows.items()}
+        own = np.moveaxis(to_components[row], 0, 2)
+        own = shares @ own if own.shape[2] == shares.shape[1] and probe.reads_components else own[:, :, :0]
+        views.append(View(beside, scores, states[row], own, label_effects[row], label_attention[row]))
+    return views
 
 
-def _rollout(attention: Attention, ptr: Tensor) -> Tensor:
+def _rollout(attention: Attention) -> Tensor:
     """Attention through all steps and labels :math:`(N, L)`, with half a weight on what a label has already."""
-    sample = torch.arange(ptr.numel() - 1, device=ptr.device).repeat_interleave(ptr.diff())
+    sample = torch.arange(attention.ptr.numel() - 1, device=attention.ptr.device).repeat_interleave(
+        attention.ptr.diff()
+    )
     found = torch.zeros_like(attention.to_components[0, 0])
     for step, to_components in enumerate(attention.to_components.mean(dim=1)):
         found = (found + to_components) / 2
@@ -274,21 +254,3 @@ def _rollout(attention: Attention, ptr: Tensor) -> Tensor:
 def _split(values: Tensor, ptr: Tensor) -> list[np.ndarray]:
     """The rows of every sample."""
     return np.split(values.detach().double().cpu().numpy(), ptr[1:-1].tolist())
-
-
-def _clamped(subject: Subject, samples: list[Data], given: Tensor | None, places: list[int]) -> np.ndarray:
-    """By how much logits rise if a label is given as absent or present, :math:`(N, J, 2, L)`."""
-    num_labels = len(subject.label_names)
-    if not subject.takes_given or num_labels < 2:
-        return np.empty((len(samples), 0, 2, len(places)))
-    start = torch.full((len(samples), num_labels), torch.nan) if given is None else given
-    before = subject.logits(samples, start)[:, places]
-    found = torch.full((len(samples), num_labels, 2, len(places)), torch.nan, dtype=torch.double)
-    for label in range(num_labels):
-        for value in (0, 1):
-            clamped = start.clone()
-            clamped[:, label] = value
-            found[:, label, value] = subject.logits(samples, clamped)[:, places] - before
-    for column, label in enumerate(places):
-        found[:, label, :, column] = torch.nan
-    return found.numpy()

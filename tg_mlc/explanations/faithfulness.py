@@ -14,9 +14,9 @@ from tg_mlc.explanations.explanation import Faithfulness
 from tg_mlc.explanations.subject import Subject
 
 #: Shares of components at which curves are read, between none and all.
-SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
+SHARES = (0.1, 0.2, 0.3, 0.5, 0.75)
 RANDOM = "random"  #: the name of an order by chance
-NUM_RANDOM = 3  #: orders by chance for each sample and label
+NUM_RANDOM = 2  #: orders by chance for each sample and label
 
 
 def occlusion(subject: Subject, sample: Data, labels: Sequence[int], given: Any = None) -> np.ndarray:

@@ -30,6 +30,7 @@ class Attention(NamedTuple):
     states: Tensor  #: ``[S, B, L]``, logits read out of all states but the last one
     to_components: Tensor  #: ``[T, heads, N, L]``
     to_labels: Tensor  #: ``[T, heads, B, L, L]``, from source to target; no step if labels pass no messages
+    ptr: Tensor  #: to the components of every sample
 
 
 class NetworkProbe:
@@ -56,11 +57,17 @@ class NetworkProbe:
         self.inputs = inputs
         self._call: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
         self.ptr = torch.empty(0, dtype=torch.long)  #: to the rows of every sample, since the last call
+        self._ptr_of_labels = self.ptr
+
+    @property
+    def reads_components(self) -> bool:
+        """Tells whether labels attend to the components themselves."""
+        return self.labels is not None and self.at is None and not self.inputs
 
     @property
     def has_states(self) -> bool:
         """Tells whether there are component states to take gradients of."""
-        return self.inputs or self.at is not None or self.labels is not None
+        return self.inputs or self.at is not None or self.reads_components
 
     def logits(self, batch: Batch, change: Change | None = None) -> Tensor:
         """The logits :math:`(B, L)`, with other component states in place of those that there are."""
@@ -155,6 +162,7 @@ class NetworkProbe:
             torch.stack(read) if read else weights.new_zeros(0, num_samples, num_labels),
             torch.stack(to_components),
             torch.stack(to_labels) if to_labels else none,
+            self._ptr_of_labels,
         )
 
     @property
@@ -197,10 +205,9 @@ class NetworkProbe:
             if (pairs := kwargs.pop("components", None)) is not None:  # each sample gets copies of its own
                 row, sample = pairs[:, pairs[1].argsort(stable=True)]
                 x, kwargs["batch"] = x[row], sample
-            if self.at is None and not self.inputs:
-                x = x if change is None else change(x)
-                sizes = {name: kwargs.get(name) for name in ("batch", "ptr", "batch_size")}
-                self.ptr = to_ptr(x, **sizes)
+            self._ptr_of_labels = to_ptr(x, kwargs.get("batch"), kwargs.get("ptr"), kwargs.get("batch_size"))
+            if self.reads_components:
+                x, self.ptr = x if change is None else change(x), self._ptr_of_labels
             self._call = (x,), kwargs
             return self._call
 

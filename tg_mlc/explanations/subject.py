@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
@@ -12,12 +13,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import BaseData
 
-from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split, given_labels
+from tg_mlc._names import shorten
+from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split, given_labels, tokenize
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.samples import Samples
 from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.inputs import Chain, InputKind, Preprocessor, kind_of
+from tg_mlc.inputs import Chain, InputKind, Preprocessor, QuantileScaler, Scale, Words, kind_of
 from tg_mlc.inputs.molecules import VECTORS
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.nn import LabelMessagePassing
@@ -49,7 +51,7 @@ class Subject:
         if isinstance(raw, BaseData) and not isinstance(raw, MultiLabelDataset):
             raw = raw.to_data_list() if isinstance(raw, Batch) else [raw]
         if isinstance(model, nn.Module) and not hasattr(model, "objective"):
-            names = label_names or getattr(raw, "label_names", None) or _names_in(model)
+            names = label_names or getattr(raw, "label_names", None) or names_in(model)
             self.predictor = Predictor(model, label_names=names)
         else:
             self.predictor = model if isinstance(model, Predictor) else Predictor(model)
@@ -68,6 +70,7 @@ class Subject:
             rows = torch.arange(len(read))
             self.kind = kind_of(read)().fit(read, Split(rows, rows[:0], rows[:0], "all samples"))
         self._like: MultiLabelDataset = read
+        self._raw = None if read is raw or preprocessor is None else raw
         self.samples: list[Data] = list(read)
         self.given = None if given is None else given_labels(self.label_names, given, len(self.samples))
         self.probes = [NetworkProbe(network, at, isinstance(self.kind, Vectors)) for network in networks]
@@ -93,24 +96,55 @@ class Subject:
         device = next((weight.device for weight in model.parameters()), torch.device("cpu"))
         return in_type_of(model, batch.to(device))
 
-    @torch.no_grad()
     def logits(self, samples: Sequence[Data], given: Tensor | None = None) -> Tensor:
         """The logits :math:`(N, L)` of the whole model."""
         parts = [slice(start, start + BATCH_SIZE) for start in range(0, len(samples), BATCH_SIZE)]
-        return torch.cat([self._logits(samples[part], None if given is None else given[part]) for part in parts])
+        known = [None if given is None else given[part] for part in parts]
+        return torch.cat([self._ask(samples[part])(each) for part, each in zip(parts, known, strict=True)])
 
-    def _logits(self, samples: Sequence[Data], given: Tensor | None) -> Tensor:
-        if self.automatic is None:
-            batch = self.batch(samples, given)
-            model, objective = self.probes[0].network, cast(Any, self.predictor.scorer).objective
-            given_in(model, batch)
+    def clamped(self, samples: Sequence[Data], given: Tensor | None, places: Sequence[int]) -> np.ndarray:
+        """By how much asked logits rise if each label is given as absent and as present, :math:`(N, J, 2, L)`; of no
+        label :math:`j` if the model takes no given labels.
+        """
+        num_labels = len(self.label_names) if self.takes_given else 0
+        found = torch.full((len(samples), num_labels, 2, len(places)), torch.nan, dtype=torch.double)
+        if num_labels > 1:
+            ask = self._ask(samples)
+            start = torch.full((len(samples), num_labels), torch.nan) if given is None else given
+            before = ask(start)
+            for label, value in product(range(num_labels), (0, 1)):
+                clamped = start.clone()
+                clamped[:, label] = value
+                found[:, label, value] = (ask(clamped) - before)[:, places]
+            found[:, places, :, range(len(places))] = torch.nan
+        return found.numpy()
+
+    def _ask(self, samples: Sequence[Data]) -> Callable[[Tensor | None], Tensor]:
+        """Logits :math:`(N, L)` of samples that are prepared once, by what is known of their labels."""
+        if self.automatic is not None:
+            logits, messages = self.automatic._combined(self.finish(samples), BATCH_SIZE), self.automatic.given
+
+            def by_stacking(given: Tensor | None) -> Tensor:
+                if given is None or messages is None or given.isnan().all():
+                    return torch.from_numpy(logits)
+                return torch.from_numpy(messages.decision_function(logits, given.numpy()))
+
+            return by_stacking
+        # Networks that count samples by their components miss those at the end that have none.
+        batch, network = self.batch([*samples, self.samples[0]]), self.probes[0].network
+        objective = cast(Any, self.predictor.scorer).objective
+
+        @torch.no_grad()
+        def by_network(given: Tensor | None) -> Tensor:
+            asked = copy(batch)
+            if given is not None:
+                asked.given = torch.cat([given, given[-1:]]).to(asked.y)
+                given_in(network, asked)
             if type(objective).__name__ == "BinaryObjective":
-                return cast(Tensor, model(batch)).double().cpu()
-            return torch.logit(objective.scores(model, batch).double().cpu(), eps=1e-7)
-        logits = self.automatic._combined(self.finish(samples), BATCH_SIZE)
-        if given is not None and self.automatic.given is not None:
-            logits = self.automatic.given.decision_function(logits, given.numpy())
-        return torch.from_numpy(logits)
+                return cast(Tensor, network(asked)).double().cpu()[:-1]
+            return torch.logit(objective.scores(network, asked).double().cpu(), eps=1e-7)[:-1]
+
+        return by_network
 
     @torch.no_grad()
     def parts(self, samples: Sequence[Data]) -> dict[str, np.ndarray]:
@@ -133,12 +167,50 @@ class Subject:
             "bias": np.broadcast_to(np.asarray(combination.bias), weighted[0].shape),
         }
 
+    def truth(self, y: Any = None) -> np.ndarray:
+        """True labels :math:`(N, L)`, NaN where unknown: the given ones, or those of samples."""
+        found = torch.cat([sample.y.view(1, -1) for sample in self.samples]) if y is None else torch.as_tensor(y)
+        if found.shape != (len(self.samples), len(self.label_names)):
+            expected = [len(self.samples), len(self.label_names)]
+            raise ValueError(f"Expected 'y' of shape {expected} (got {list(found.shape)})")
+        return found.double().numpy()
+
+    def raw(self, row: int) -> Any:
+        """The raw input of a sample as plain data, its SMILES if it came as a molecule, else :obj:`None`."""
+        if self._raw is None:
+            return self.samples[row].get("smiles")
+        each = self._raw.iloc[row].to_dict() if hasattr(self._raw, "iloc") else self._raw[row]
+        return as_plain(each)
+
+    def name(self, row: int) -> str:
+        """A short text that tells which sample it is."""
+        raw = self.raw(row)
+        return shorten(raw) if isinstance(raw, str) else f"sample {row}"
+
+    @property
+    def max_masked(self) -> int:
+        """By how many masked samples faithfulness is measured, fewer where descriptors of each are computed anew."""
+        return 500 if any(key in self.samples[0] for key in VECTORS) else 3000
+
+    @property
+    def noun(self) -> str:
+        """What an input is: :obj:`"molecules"`, :obj:`"text"`, ..., by the option of the command line; else a graph."""
+        return "graph" if self.kind is None else self.kind.option
+
     @property
     def weight(self) -> np.ndarray:
         """The weight :math:`(L)` of the networks in the logits."""
         if self.automatic is None:
             return np.ones(len(self.label_names))
         return np.asarray(self.automatic.combination.weight)[:, -1]
+
+    def names(self, row: int) -> list[str]:
+        """Names for the components of a sample; those of a text are its words, whether the model knows them or not."""
+        found, raw = self.components(self.samples[row]), self.raw(row)
+        if isinstance(self.kind, Words) and isinstance(raw, (str, list)):
+            words = tokenize(raw, self.kind.tokenizer) if isinstance(raw, str) else list(map(str, raw))
+            return words if len(words) == len(found) else found
+        return found
 
     def components(self, sample: Data) -> list[str]:
         """Names for the parts of a sample that can be masked."""
@@ -147,11 +219,14 @@ class Subject:
         return [f"node {node}" for node in range(sample.num_nodes or 0)]
 
     def masked(self, sample: Data, kept: np.ndarray) -> Data:
-        """A sample without some of its components."""
-        if self.kind is not None:
-            return self.kind.masked(sample, kept)
-        found = sample.subgraph(torch.from_numpy(kept))
+        """A sample without some of its components; a column has its mean instead, or 0 where the model knows none."""
+        found = sample.subgraph(torch.from_numpy(kept)) if self.kind is None else self.kind.masked(sample, kept)
         found.y = sample.y
+        if isinstance(self.kind, Vectors) and self.automatic is None:
+            scalers = [step.scaler for step in self.steps if isinstance(step, Scale)]
+            if not any(isinstance(scaler, QuantileScaler) for scaler in scalers):  # which takes missing entries
+                mean = next((cast(Tensor, scaler.mean) for scaler in scalers), torch.zeros_like(sample.x))
+                found.x = torch.where(torch.from_numpy(kept), sample.x, mean)
         return found
 
     def others(self, network: nn.Module) -> list[tuple[str, int]]:
@@ -192,7 +267,7 @@ class Subject:
         return shares, [name for name, _ in beside]
 
 
-def _names_in(model: nn.Module) -> list[str]:
+def names_in(model: nn.Module) -> list[str]:
     """The labels of a network's label graph."""
     labels = next((module for module in model.modules() if isinstance(module, LabelMessagePassing)), None)
     if labels is None:
@@ -210,6 +285,11 @@ def _with_target(data: Data, label_names: Sequence[str]) -> Data:
     return data
 
 
-def has_vectors(sample: Data) -> bool:
-    """Tells whether a sample has vectors that describe a molecule as a whole."""
-    return any(key in sample for key in VECTORS)
+def as_plain(value: Any) -> Any:
+    """A raw input of numbers and strings, in lists and dictionaries."""
+    if isinstance(value, (dict, list, tuple)):
+        items = {str(key): as_plain(each) for key, each in value.items()} if isinstance(value, dict) else None
+        return [as_plain(each) for each in value] if items is None else items
+    if hasattr(value, "tolist"):
+        return value.toarray().tolist() if hasattr(value, "toarray") else value.tolist()
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)

@@ -1,0 +1,67 @@
+"""One label of a network, for PyG's explainers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+
+from tg_mlc._names import nearest
+from tg_mlc.explanations.subject import names_in
+
+
+class OneLabel(nn.Module):
+    """The logit of one label of a network, which PyG's :class:`~torch_geometric.explain.Explainer` takes as a
+    regression of one number for each graph.
+
+    .. code-block:: python
+
+        explainer = Explainer(
+            OneLabel(network, "nausea"),
+            CaptumExplainer("IntegratedGradients"),
+            explanation_type="model",
+            node_mask_type="attributes",
+            edge_mask_type="object",
+            model_config={"mode": "regression", "task_level": "graph", "return_type": "raw"},
+        )
+        explanation = explainer(batch.x, batch.edge_index, edge_attr=batch.edge_attr, batch=batch.batch)
+
+    Args:
+        network (torch.nn.Module): Maps a batch, or what PyG's explainers hand over, to logits :math:`(B, L)`.
+        label (str or int): The label, by name or place.
+        label_names (Sequence[str], optional): The labels. (default: :obj:`None`, those of the label graph)
+
+    Shapes:
+        - **input:** node features :math:`(N, F)`, edges :math:`(2, E)`, and attributes of a batch by name
+        - **output:** logits :math:`(B, 1)`
+
+    Raises:
+        ValueError: If there is no such label.
+    """
+
+    def __init__(self, network: nn.Module, label: str | int, label_names: Sequence[str] | None = None) -> None:
+        super().__init__()
+        self.network = network
+        names = list(label_names or names_in(network))
+        if isinstance(label, str) and label not in names:
+            raise ValueError(f"Expected 'label' to be one of the network (got {label!r}){nearest(label, names)}")
+        self.place = names.index(label) if isinstance(label, str) else range(len(names))[label]
+        parameters = inspect.signature(network.forward).parameters.values()
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self.takes_batch = sum(each.kind in kinds for each in parameters) == 1
+
+    def forward(self, x: Tensor, edge_index: Tensor, **attributes: Any) -> Tensor:
+        """Returns the logits of the label."""
+        if not self.takes_batch:
+            logits: Tensor = self.network(x, edge_index, **attributes)
+            return logits[:, [self.place]]
+        data = Data(x=x, edge_index=edge_index, **attributes)
+        if "batch" not in attributes:
+            data = Batch.from_data_list([data])
+        elif "ptr" not in attributes:
+            data.ptr = nn.functional.pad(attributes["batch"].bincount().cumsum(0), (1, 0))
+        logits = self.network(data)
+        return logits[:, [self.place]]
