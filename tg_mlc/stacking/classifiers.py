@@ -42,7 +42,7 @@ MAX_KERNEL_ROWS = 12_000  # for memory: two matrices of 1.2 GB
 NETWORK_STEPS, NETWORK_EPOCHS = 1500, (40, 70)  # of networks, where there is time
 _FOLDS = (3, 5)  # of linear classifiers while they are tuned, and afterwards
 # Logits beyond this, or probabilities this close to 0 and 1, say no more: forests and regressions overstep both.
-_LARGEST, _CLOSEST = 8.0, 0.01
+LARGEST, CLOSEST = 8.0, 0.01
 #: Brings logits to where the steps of a ScoreEncoder lie.
 SCORE_SCALE = 1 / 3
 
@@ -219,13 +219,13 @@ def read_decisions(reading: Reading, decisions: FloatArray, frequency: FloatArra
     if reading == "raw":
         return decisions
     if reading in ("margin", "logit"):  # as LinearBaseline.predict_proba reads them
-        return np.clip(decisions * (2.0 if reading == "margin" else 1.0), -_LARGEST, _LARGEST)
+        return np.clip(decisions * (2.0 if reading == "margin" else 1.0), -LARGEST, LARGEST)
     p = (decisions + 1) / 2
     if frequency is not None:
         spread = np.sqrt(frequency * (1 - frequency))
         return np.where(spread > 0, (p - frequency) / np.where(spread > 0, spread, 1), 0)
     # The logit goes on as a rising function below 0 and above 1.
-    return np.asarray(np.arcsinh(p / (2 * _CLOSEST)) - np.arcsinh((1 - p) / (2 * _CLOSEST)))
+    return np.asarray(np.arcsinh(p / (2 * CLOSEST)) - np.arcsinh((1 - p) / (2 * CLOSEST)))
 
 
 def ranks_and_decides(y: FloatArray, scores: FloatArray) -> float:
