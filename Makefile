@@ -9,6 +9,7 @@ VENV ?= .venv
 # Passed on to the example and to pytest.
 ARGS ?=
 PYTEST_ARGS ?= -n 2
+BROWSERS := chromium chromium-browser google-chrome
 SPARSE_TESTS := tests/ops tests/nn tests/benchmarks/speed/test_attention.py
 
 BIN := $(VENV)/bin
@@ -20,7 +21,7 @@ PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --constra
 # Recipes read it as $$TORCH: the shell then splits it into words but takes no "<" in it for a redirection.
 export TORCH
 
-.PHONY: help sider test test-sparse lint format docs clean FORCE
+.PHONY: help sider test test-browser test-sparse lint format docs clean FORCE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -40,6 +41,9 @@ test: $(STAMPS)/dev ## Run the tests
 
 test-sparse: $(STAMPS)/sparse ## Compile torch-scatter and torch-sparse, once, and run the tests of what uses them
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest $(PYTEST_ARGS) $(SPARSE_TESTS)
+
+test-browser: $(STAMPS)/browser ## Run the tests of the HTML report in a browser, which is installed if there is none
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest tests/browser
 
 lint: $(STAMPS)/dev ## Check style, formatting and types
 	$(BIN)/ruff check .
@@ -76,7 +80,7 @@ $(STAMPS)/torch: $(STAMPS)/torch.txt
 	@touch $@
 
 $(STAMPS)/app: $(STAMPS)/torch pyproject.toml
-	$(PIP_INSTALL) --editable '.[data,molecules,plot,train]'
+	$(PIP_INSTALL) --editable '.[data,explain,molecules,plot,train]'
 	@touch $@
 
 $(STAMPS)/dev: $(STAMPS)/app
@@ -85,6 +89,11 @@ $(STAMPS)/dev: $(STAMPS)/app
 
 $(STAMPS)/docs: $(STAMPS)/app
 	$(PIP_INSTALL) --editable '.[docs]'
+	@touch $@
+
+$(STAMPS)/browser: $(STAMPS)/dev
+	$(PIP_INSTALL) playwright axe-playwright-python
+	@command -v $(BROWSERS) >/dev/null || $(BIN)/python -m playwright install chromium
 	@touch $@
 
 $(STAMPS)/sparse: $(STAMPS)/dev tools/install_sparse.py

@@ -19,7 +19,6 @@ ORDER = (
     *(
         "cli",
         "sklearn",
-        "exporting",
         "explanations",
         "papers",
         "datasets",
@@ -38,7 +37,6 @@ APART = {
     "data": {"nn", "graphs", "ops", "baselines", "losses", "metrics"},
     "datasets": {"stacking", "sequences", "training", "saving", "models", "nn"},
     "explanations": {"papers", "datasets"},
-    "exporting": {"explanations", "papers", "datasets"},
     "graphs": {"baselines", "losses"},
     "inputs": {"baselines"},
     "models": {"baselines"},

@@ -215,6 +215,26 @@ def inputs_of(predictor: Predictor, model: str, delimiter: str | None, encoding:
     return inputs._replace(delimiter=None if delimiter is None else delimiter.replace(*_TAB), encoding=encoding)
 
 
+def one_input(inputs: Inputs, csv: str | None, **options: str | None) -> str | None:
+    """The one input among the options named by kinds, :obj:`None` if there is a file instead; refuses what the model
+    does not take.
+    """
+    found = {kind: value for kind, value in options.items() if value is not None}
+    wanted = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"
+    if len(found) + (csv is not None) != 1 or not found.keys() <= {inputs.kind}:
+        got = ", ".join(f"--{name}" for name in [*found, *(["csv"] if csv is not None else [])]) or "none"
+        raise ValueError(f"Expected --{wanted} for a model of {inputs.kind} (got {got})")
+    if csv is not None:
+        return None
+    [value] = found.values()
+    try:
+        inputs.input_kind.check(value)
+    except ValueError as error:
+        expected = f"an input that can be read for --{inputs.kind}"
+        raise ValueError(f"Expected {expected} (got '{value:.60}': {error})") from error
+    return value
+
+
 def split_names(names: str | list[str]) -> list[str]:
     """Names between commas."""
     return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)

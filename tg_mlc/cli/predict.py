@@ -59,7 +59,7 @@ def predict(
         coherent: true or false, whether labels agree with their hierarchy; by default, if it came with the data.
         json: Prints JSON, a line for each row of a file.
     """
-    from tg_mlc.cli._inputs import Scores, inputs_of, one_file
+    from tg_mlc.cli._inputs import Scores, inputs_of, one_file, one_input
     from tg_mlc.saving import load
 
     csv = None if csv is None and arff is None else one_file(csv, arff)
@@ -70,18 +70,8 @@ def predict(
     predictor = load(model, device=device)
     thresholds = predictor.thresholds(metric, coherent)
     inputs = inputs_of(predictor, model, delimiter, encoding)
-    found = {kind: value for kind, value in {"smiles": smiles, "text": text, "dna": dna}.items() if value is not None}
-    wanted = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"
-    if len(found) + (csv is not None) != 1 or not found.keys() <= {inputs.kind}:
-        got = ", ".join(f"--{name}" for name in [*found, *(["csv"] if csv is not None else [])]) or "none"
-        raise ValueError(f"Expected --{wanted} for a model of {inputs.kind} (got {got})")
+    value = one_input(inputs, csv, smiles=smiles, text=text, dna=dna)
     if csv is None:
-        [value] = found.values()
-        try:
-            inputs.input_kind.check(value)
-        except ValueError as error:
-            expected = f"an input that can be read for --{inputs.kind}"
-            raise ValueError(f"Expected {expected} (got '{value:.60}': {error})") from error
         values = None if given is None else _values(given)
         scores = predictor.scores([value], values, batch_size, coherent)
         decisions = predictor.decide(scores, metric, values, coherent)

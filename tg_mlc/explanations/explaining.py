@@ -111,7 +111,7 @@ def explain(
         method=max(methods, key=lambda each: measured[each].gain if each in measured else -np.inf),
         faithfulness=measured,
         samples=samples,
-        facts={"model": type(subject.predictor.scorer).__name__, "kind": subject.noun, "metric": metric},
+        facts=subject.facts | {"metric": metric},
     )
 
 
@@ -193,7 +193,7 @@ class View(NamedTuple):
 def _mean(views: Sequence[View], num_asked: int) -> View:
     if not views:
         none = np.empty((0, num_asked))
-        return View([], {}, none, np.empty((0, 0, 0, num_asked)), none, none)
+        return View([], {}, none, np.empty((0, 0, 0, num_asked)), none, np.empty((0, 0, 0, num_asked)))
     scores = {name: np.mean([view.scores[name] for view in views], axis=0) for name in views[0].scores}
     arrays = [np.mean(each, axis=0) for each in list(zip(*views, strict=True))[2:]]
     return View(views[0].beside, scores, *arrays)
@@ -212,13 +212,14 @@ def _views(
     attention = probe.attention(batch)
     none = np.zeros((len(samples), 0, len(places)))
     of_rows: dict[str, list[np.ndarray]] = {}
-    states = label_effects = label_attention = none
+    states = label_effects = none
+    label_attention = np.zeros((len(samples), 0, 0, 0, len(places)))
     to_components = [np.zeros((0, 0, 0, len(places)))] * len(samples)  # [rows, T, heads, L]
     if attention is not None:
         to_components = _split(attention.to_components[..., places].movedim(2, 0), attention.ptr)
         states = torch.cat([attention.states, probe.logits(batch)[None]]).sigmoid()[..., places].cpu().numpy()
         states = states.swapaxes(0, 1) if probe.state_names else none
-        label_attention = attention.to_labels.mean(dim=(0, 1))[..., places].cpu().numpy()
+        label_attention = attention.to_labels[..., places].movedim(2, 0).cpu().numpy()
         label_effects = probe.label_effects(batch, places).cpu().numpy()
         if probe.reads_components:
             rolled = {"attention": attention.to_components.mean(dim=(0, 1)), "rollout": _rollout(attention)}

@@ -12,6 +12,7 @@ import numpy as np
 from torch import Tensor
 from typing_extensions import Self
 
+from tg_mlc._files import replace_when_done
 from tg_mlc._names import nearest
 from tg_mlc._optional import require
 from tg_mlc.inputs.preprocessor import as_tensors
@@ -63,7 +64,7 @@ class SampleExplanation(SamplePrediction):
     attention: np.ndarray  #: ``[T, heads, C, L]``, what a label attends to in each step
     label_effects: np.ndarray  #: ``[J, L]``, by how much the messages of label j raise the logit of a label
     clamped: np.ndarray  #: ``[J, 2, L]``, by how much the logit rises if label j is given as absent, as present
-    label_attention: np.ndarray  #: ``[J, L]``, what a label attends to label j, over steps and heads
+    label_attention: np.ndarray  #: ``[T, heads, J, L]``, what a label attends to label j in each step
     parts: dict[str, np.ndarray]  #: ``[L]`` each, what every part of the model adds to the logit, which is their sum
 
 
@@ -85,7 +86,9 @@ class Explanation:
     method: str  #: the chosen method
     faithfulness: dict[str, Faithfulness]  #: by method, and that of a :obj:`"random"` order; empty if not measured
     samples: list[SampleExplanation]
-    facts: dict[str, Any] = field(default_factory=dict)  #: what is known of the model
+    #: What is known of the model, its :obj:`"label_graph"` ``[2, E]`` among it; a report also shows metrics of asked
+    #: labels, as :obj:`"per_label"` by their names.
+    facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def methods(self) -> list[str]:
@@ -158,6 +161,26 @@ class Explanation:
         if path is not None:
             figure.savefig(path)
         return figure
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, title: str | None = None) -> str:
+        """Returns a page that shows all of it to people, and loads nothing: the samples shaded for the label that they
+        choose, its probability after every state, and the labels that raised or lowered it.
+
+        Args:
+            path (str or PathLike, optional): Where to save the page. (default: :obj:`None`)
+            title (str, optional): Its headline. (default: :obj:`None`)
+
+        Raises:
+            ValueError: If there is no sample.
+            ImportError: If jinja2 is not installed (extra ``explain``), or, for molecules, RDKit (extra ``molecules``).
+        """
+        from tg_mlc.explanations.report import report
+
+        page = report(self, title)
+        if path is not None:
+            with replace_when_done(path) as unfinished:
+                unfinished.write_text(page, encoding="utf-8")
+        return page
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Writes a folder that :meth:`load` reads; one that is there already is replaced as a whole."""

@@ -25,6 +25,7 @@ from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.nn.encoders import JointEncoder, VectorEncoder
 from tg_mlc.nn.given import given_in, takes_given_labels
+from tg_mlc.ops.patterns import adjacency_of, to_list
 from tg_mlc.saving import Predictor
 from tg_mlc.saving.inference import batches_of, in_type_of
 from tg_mlc.stacking import AutoModel
@@ -196,6 +197,16 @@ class Subject:
     def noun(self) -> str:
         """What an input is: :obj:`"molecules"`, :obj:`"text"`, ..., by the option of the command line; else a graph."""
         return "graph" if self.kind is None else self.kind.option
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is known of the model."""
+        found = {"model": type(self.predictor.scorer).__name__, "kind": self.noun, **self.predictor.facts}
+        if self.automatic is not None:
+            found["data"] = self.automatic.report["data"]
+        if self.probes and self.probes[0].labels is not None:
+            found["label_graph"] = to_list(adjacency_of(self.probes[0].labels.label_graph)).tolist()
+        return found
 
     @property
     def weight(self) -> np.ndarray:

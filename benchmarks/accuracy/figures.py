@@ -1,0 +1,63 @@
+"""The papers' pictures of attention and of intermediate predictions, from models trained on their data sets.
+
+    python -m benchmarks.accuracy.figures
+
+Writes Figures 2 and 3 of LaMP (Bibtex) and Figures 3 and 4 of MPED (Reuters) to docs/results/. The sample is the first
+test sample of four labels or more whose predicted labels are the true ones.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.command_line import run
+from tg_mlc import explain
+from tg_mlc.explanations import Explanation
+from tg_mlc.explanations.figures import plot_lines, plot_states
+from tg_mlc.papers.recipes.family import FAMILY
+from tg_mlc.papers.recipes.tables import TABLES
+
+FOLDER = Path(__file__).parents[2] / "docs" / "results"
+
+
+def main(root: Path = Path("data"), folder: Path = FOLDER, max_epochs: int | None = None) -> None:
+    """Trains both models and writes the pictures.
+
+    Args:
+        root: Folder that keeps the data.
+        folder: Folder for the pictures.
+        max_epochs: Number of epochs, if not that of the recipe.
+    """
+    lamp = explained("bibtex", "lamp", "complete", root, max_epochs)
+    for step in (1, 2):
+        plot_states(lamp, step=step, path=folder / f"figures-lamp-{step + 1}.svg")
+    mped = explained("reuters", "mped", "complete", root, max_epochs)
+    plot_lines(mped, of="labels", step=2, path=folder / "figures-mped-3.svg")
+    plot_lines(mped, of="components", step=1, path=folder / "figures-mped-4.svg")
+
+
+def explained(dataset: str, model: str, graph: str, root: Path, max_epochs: int | None) -> Explanation:
+    """The explanation of one test sample, by attention, which is what the figures show."""
+    recipe = TABLES[dataset].as_member(FAMILY[model])
+    raw = recipe.load_dataset(root)
+    split = recipe.split(raw, recipe.splits[0], 0)
+    samples = recipe.prepare(raw, split, root / dataset)
+    options = {} if max_epochs is None else {"max_epochs": max_epochs}
+    label_graph = recipe.label_graph(graph, samples, split)
+    with tempfile.TemporaryDirectory() as runs:
+        result, data = recipe.train(samples, split, label_graph, runs, **options)
+        scores = result.predict(data.test_dataloader()).numpy()
+    y = samples[split.test].y.numpy()
+    right = (result.predictor.decide(scores, "subset_accuracy") == (y == 1)).all(axis=1) & (y.sum(axis=1) >= 4)
+    if not right.any():
+        raise SystemExit(f"Expected a test sample of four labels that are all predicted (got none on {dataset})")
+    chosen = split.test[[int(np.argmax(right))]]
+    return explain(result.predictor, samples[chosen], method="attention", metric="subset_accuracy")
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

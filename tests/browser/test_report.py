@@ -1,0 +1,207 @@
+"""The report of an explanation in a browser, which CONTRIBUTING.md tells how to get."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.explanations.made import BAD_NAME, LABELS, explanation
+
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: make test-browser")
+pytest.importorskip("jinja2")
+pytest.importorskip("rdkit")
+
+FLAGS = (
+    "no-sandbox",
+    "disable-gpu",
+    "disable-background-networking",
+    "disable-component-update",
+    "disable-sync",
+    "no-first-run",
+)
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as found:
+        path = next(filter(None, map(shutil.which, BROWSERS)), found.chromium.executable_path)
+        if not Path(path).exists():
+            pytest.skip(f"none of the browsers {BROWSERS} is installed: make test-browser")
+        chromium = found.chromium.launch(executable_path=path, args=[f"--{flag}" for flag in FLAGS])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The addresses of reports of all kinds of samples, and of a model without messages."""
+    folder = tmp_path_factory.mktemp("reports")
+    explanation().to_html(folder / "all.html")
+    explanation("row", messages=False).to_html(folder / "alone.html")
+    return {path.stem: path.as_uri() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def open_page(browser: Any, reports: dict[str, str]) -> Iterator[Any]:
+    """Opens a report; at the end, it has raised no error and loaded nothing but itself."""
+    pages, wrong = [], []
+
+    def opened(name: str = "all", size: dict[str, int] = DESK, **options: Any) -> Any:
+        page = browser.new_page(viewport=size, **options)
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda request: request.url in reports.values() or wrong.append(request.url))
+        page.goto(reports[name])
+        pages.append(page)
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert not wrong
+
+
+def label_button(page: Any, name: str) -> Any:
+    return page.locator(f'[data-label="{LABELS.index(name)}"]')
+
+
+def shades(page: Any) -> list[tuple[str, str]]:
+    """How strong and of which sign the parts of the visible drawing are shaded."""
+    parts = "es => es.map(e => [e.style.getPropertyValue('--w'), e.style.getPropertyValue('--hue')])"
+    return [tuple(each) for each in page.locator(".drawing:not([hidden]) [data-component]").evaluate_all(parts)]
+
+
+@pytest.mark.parametrize("kind", range(5), ids=("molecule", "text", "dna", "row", "parts"))
+def test_a_click_on_a_label_shades_its_components(open_page: Any, kind: int) -> None:
+    page = open_page()
+    page.locator(f'[data-sample="{kind}"]').click()
+    label_button(page, "skin").click()
+    skin = shades(page)
+    assert max(float(strength) for strength, _ in skin) == 1.0
+    label_button(page, "heart").click()
+    assert shades(page) != skin
+    assert page.locator("#label-title").inner_text() == "heart"
+    assert page.locator('[data-label][aria-pressed="true"]').count() == 1
+
+
+def test_shades_are_those_of_the_method(open_page: Any) -> None:
+    page = open_page()
+    label_button(page, "skin").click()
+    before, page_scores = shades(page), "#components tbody tr:first-child"
+    first = page.locator(page_scores).text_content()
+    page.get_by_role("radio", name="attention of LaMP").check()
+    assert shades(page) != before
+    assert {hue for _, hue in shades(page)} == {"var(--raise)"}
+    assert page.locator(page_scores).text_content() != first
+
+
+def test_the_slider_shows_readouts_of_states(open_page: Any) -> None:
+    page, made = open_page(), explanation()
+    page.locator('[data-sample="0"]').click()
+    numbers = page.locator("[data-probability]")
+    order = (-made[0].probability).argsort()
+    for step, values in enumerate([*made[0].states, made[0].probability]):
+        page.locator("#step").fill(str(step))
+        assert [float(each) for each in numbers.all_inner_texts()] == pytest.approx(values[order], abs=0.0051)
+    assert page.locator("#step-name").inner_text() == "final"
+
+
+def test_search_keeps_the_labels_that_match(open_page: Any) -> None:
+    page = open_page()
+    page.keyboard.press("/")
+    page.keyboard.type("SK")
+    assert page.locator("[data-label]:visible").all_inner_texts()[0].startswith("skin")
+    assert page.locator("[data-label]:visible").count() == 1
+
+
+def test_keys_move_among_labels_and_samples(open_page: Any) -> None:
+    page = open_page()
+    chosen = page.locator('[data-label][aria-pressed="true"]')
+    first = chosen.get_attribute("data-label")
+    page.keyboard.press("ArrowDown")
+    assert chosen.get_attribute("data-label") != first
+    page.keyboard.press("ArrowUp")
+    assert chosen.get_attribute("data-label") == first
+    page.keyboard.press("]")
+    assert page.locator("#sample-title").inner_text() == "the <em>text</em>"
+    page.keyboard.press("[")
+    assert page.locator('[aria-current="true"]').get_attribute("data-sample") == "0"
+
+
+@pytest.mark.parametrize("measure", ["by its messages", "if it is known to apply", "if it is known not to"])
+def test_labels_that_moved_one_lead_to_themselves(open_page: Any, measure: str) -> None:
+    page, sample = open_page(), explanation()[0]
+    label_button(page, "skin").click()
+    page.get_by_role("radio", name=measure, exact=True).check()
+    effects = {
+        "by its messages": sample.label_effects[:, 2],
+        "if it is known to apply": sample.clamped[:, 1, 2],
+        "if it is known not to": sample.clamped[:, 0, 2],
+    }[measure]
+    largest = max((0, 1, 3), key=lambda j: abs(effects[j]))
+    first = page.locator(f"{'#raised' if effects[largest] > 0 else '#lowered'} button").first
+    assert first.inner_text().split("\n")[-1] == f"{effects[largest]:+.2f}".replace("-", "−")
+    assert page.locator("#around .tip").count() == 3
+    first.click()
+    assert page.locator("#label-title").inner_text() == LABELS[largest]
+
+
+def test_a_name_with_markup_is_text(open_page: Any) -> None:
+    page = open_page()
+    label_button(page, BAD_NAME).click()
+    assert page.locator("#label-title").inner_text() == BAD_NAME
+    assert page.title() == "Why these labels"
+    assert page.locator("script").count() == 2
+
+
+def test_a_model_without_messages_says_so(open_page: Any) -> None:
+    page = open_page("alone")
+    assert page.locator("#no-effects").is_visible()
+    for part in ("#effects", "#settle", "#settling", "#parts", ".samples"):
+        assert page.locator(part).is_hidden(), part
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("name", ["all", "alone"])
+def test_axe_finds_no_violation(open_page: Any, name: str, size: dict[str, int], scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed: make test-browser")
+    page = open_page(name, size, color_scheme=scheme, reduced_motion="reduce")
+    everything = """() => {
+        document.querySelectorAll('details').forEach(each => { each.open = true });
+        document.querySelectorAll('[data-drawing]').forEach(each => { each.hidden = false });
+    }"""
+    page.evaluate(everything)
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    found = axe.Axe().run(page)
+    assert not found.response["violations"], found.generate_report()
+
+
+def test_opens_within_two_seconds(browser: Any, tmp_path: Path) -> None:
+    explanation(*["molecule"] * 20).to_html(tmp_path / "twenty.html")
+    page = browser.new_page()
+    page.goto((tmp_path / "twenty.html").as_uri())
+    assert page.evaluate("performance.getEntriesByType('navigation')[0].duration") < 2000
+
+
+def test_the_theme_can_be_turned(open_page: Any) -> None:
+    page = open_page(color_scheme="dark")
+    color = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(color)
+    page.get_by_role("button", name="Light", exact=True).click()
+    assert page.evaluate(color) != dark
+
+
+@pytest.mark.skipif("TG_MLC_PICTURES" not in os.environ, reason="TG_MLC_PICTURES names no folder for pictures")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_pictures(open_page: Any, size: dict[str, int], scheme: str) -> None:
+    page = open_page(size=size, color_scheme=scheme)
+    page.screenshot(path=Path(os.environ["TG_MLC_PICTURES"]) / f"{size['width']}-{scheme}.png", full_page=True)

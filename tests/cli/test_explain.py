@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from tg_mlc import cli
+
+pytest.importorskip("jinja2")
+
+
+def explain(folder: Path, *options: str) -> tuple[int, Path]:
+    report = folder / "report.html"
+    report.unlink(missing_ok=True)
+    return cli.main(["explain", str(folder / "model"), "--out", str(report), *options]), report
+
+
+@pytest.fixture(scope="module")
+def text(rows: Path) -> str:
+    """The report of three rows of the table that a model was trained on."""
+    status, report = explain(rows, "--csv", str(rows / "rows.csv"), "--rows", "3", "--title", "Tall & broad")
+    assert status == 0
+    return report.read_text(encoding="utf-8")
+
+
+def data_of(text: str) -> dict:
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text)[1])
+
+
+def test_rows_of_a_file_are_explained(text: str):
+    assert "<h1>Tall &amp; broad</h1>" in text
+    data = data_of(text)
+    assert data["labels"] == ["tall", "broad"]
+    assert len(data["samples"]) == 3
+    for row, sample in enumerate(data["samples"]):
+        assert f"row {row}" in sample["name"]
+        truth = dict(zip(sample["labels"], sample["truth"], strict=True))
+        assert truth == {0: int(row % 10 > 5), 1: int(row % 7 > 3)}
+    assert any(each["chosen"] and each["faithfulness"] is not None for each in data["methods"])
+
+
+def test_metrics_are_those_of_all_rows(text: str):
+    [table] = re.findall(r"<th scope=\"col\">share</th>.*?</table>", text, re.DOTALL)
+    cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", table)
+    assert cells[cells.index("tall") + 2] == "0.4"
+    assert "80 rows" in unescape(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--text", "a word"], r"--csv for a model of rows \(got --text\)"),
+        (["--csv", "rows.csv", "--rows", "0"], r"--rows .*\(got 0\)"),
+        (["--csv", "rows.csv", "--labels", "tal"], r"'tal'.*'tall'"),
+        (["--csv", "rows.csv", "--names", "height_"], r"height_"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused(
+    rows: Path, options: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(rows)
+    status, report = explain(rows, *options)
+    assert status == 1
+    assert re.search(message, capsys.readouterr().err)
+    assert not report.exists()

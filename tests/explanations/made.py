@@ -1,0 +1,64 @@
+"""Explanations of small samples, made up, of every kind that a report draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tg_mlc.explanations import Explanation, Faithfulness, SampleExplanation
+
+BAD_NAME = "<script>document.title = 'changed'</script>"
+LABELS = ["liver & bile", BAD_NAME, "skin", "heart"]
+#: By kind: raw input, components, the atoms of these.
+SAMPLES: dict[str, tuple[Any, list[str], list[int] | None]] = {
+    "molecule": ("CC(=O)Oc1ccccc1", [*(f"C{i}" for i in range(10)), "morgan"], [*range(10), -1]),
+    "text": ("A <b>bold</b> word, a bold claim.", ["a", "b", "bold", "word", "claim", "absent"], None),
+    "dna": ("ACGTACGTAC", ["ACGT", "ACGT", "AC"], None),
+    "row": ({"height": 1.5, "colour": "<i>red</i>"}, ["height", "colour"], None),
+    "parts": (None, ["bread -2", "milk -1"], None),
+}
+METHODS = {"integrated gradients of LaMP": 0.4, "attention of LaMP": 0.1, "occlusion": 0.3}
+
+
+def explanation(*kinds: str, messages: bool = True, labels: list[str] = LABELS, seed: int = 0) -> Explanation:
+    """An explanation of a sample of each kind; without messages, as of classifiers alone."""
+    rng, size = np.random.default_rng(seed), len(labels)
+    samples = []
+    for kind in kinds or tuple(SAMPLES):
+        raw, components, atoms = SAMPLES[kind]
+        number, logits = len(components), rng.normal(size=size)
+        scores = {method: rng.normal(size=(number, size)) for method in METHODS}
+        scores["attention of LaMP"] = np.abs(scores["attention of LaMP"])
+        among = (size, size) if messages else (0, size)
+        samples.append(
+            SampleExplanation(
+                name=f"the <em>{kind}</em>",
+                raw=raw,
+                components=components,
+                probability=1 / (1 + np.exp(-logits)),
+                decision=logits > 0,
+                truth=np.resize([1.0, 0.0, np.nan], size),
+                states=rng.random((4, size)) if messages else np.empty((0, size)),
+                scores=scores,
+                attention=rng.random((2, 3, number, size)) if messages else np.empty((0, 0, number, size)),
+                label_effects=rng.normal(size=among),
+                clamped=rng.normal(size=(among[0], 2, size)),
+                label_attention=rng.random((2, 3, *among)) if messages else np.empty((0, 0, *among)),
+                parts={"random forest": 0.25 * logits, "LaMP": 0.75 * logits} if messages else {},
+                smiles=raw if kind == "molecule" else None,
+                atoms=None if atoms is None else np.array(atoms),
+            )
+        )
+    areas = {method: Faithfulness(0.5 - gain / 2, 0.5 + gain / 2) for method, gain in METHODS.items()}
+    return Explanation(
+        labels=labels,
+        label_names=labels,
+        threshold=np.full(size, 0.5),
+        state_names=["1.1", "1.2", "2.1", "2.2"] if messages else [],
+        method="integrated gradients of LaMP",
+        faithfulness={**areas, "random": Faithfulness(0.5, 0.52)},
+        samples=samples,
+        facts={"weights": {"random forest": 0.3, "LaMP": 0.7}, "data": "0123456789abcdef"}
+        | ({"label_graph": [[0, 1, 2], [1, 2, 0]]} if messages else {}),
+    )

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from tests.explanations.made import BAD_NAME, LABELS, SAMPLES, explanation
+
+pytest.importorskip("jinja2")
+pytest.importorskip("rdkit")
+
+
+class Page(HTMLParser):
+    """The elements of a page, and the text of those that hold code."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.code: dict[str, str] = {}
+        self.inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self.inside = dict(attrs).get("id") or tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+    def handle_data(self, data: str) -> None:
+        self.code[self.inside] = self.code.get(self.inside, "") + data
+
+    @property
+    def data(self):
+        return json.loads(self.code["data"])
+
+    def components(self, sample: int) -> set[int]:
+        """The components that have an element in the drawing of a sample."""
+        drawn, inside = set(), None
+        for tag, attributes in self.elements:
+            inside = attributes.get("data-drawing", None if tag in ("fieldset", "section") else inside)
+            if inside == str(sample) and "data-component" in attributes:
+                drawn.add(int(attributes["data-component"]))
+        return drawn
+
+
+def test_nothing_is_loaded_from_anywhere():
+    text = explanation().to_html()
+    page = Page(text)
+    assert "http:" not in text
+    assert "https:" not in text
+    assert not {"a", "link", "img", "iframe", "object", "embed", "base", "form", "use", "image"} & {
+        tag for tag, _ in page.elements
+    }
+    assert not [
+        attributes for _, attributes in page.elements if {"src", "href", "xlink:href", "action"} & attributes.keys()
+    ]
+    assert not re.search(r"url\((?!#)|@import|fetch\(|XMLHttpRequest|WebSocket|import\(", text)
+    [policy] = [each["content"] for _, each in page.elements if each.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; ")
+
+
+def test_names_and_texts_of_samples_are_escaped():
+    text = explanation().to_html()
+    page = Page(text)
+    assert sum(tag == "script" for tag, _ in page.elements) == 2
+    assert page.data["labels"] == LABELS
+    assert not {"b", "em"} & {tag for tag, attributes in page.elements if not attributes}
+    assert BAD_NAME in unescape(text)
+    assert BAD_NAME not in text
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_every_component_has_an_element(kind: str):
+    page = Page(explanation(kind).to_html())
+    [sample] = page.data["samples"]
+    assert page.components(0) == set(range(len(sample["components"])))
+    assert ("circle" in {tag for tag, each in page.elements if "data-component" in each}) == (kind == "molecule")
+
+
+def test_a_text_is_shaded_where_its_words_stand():
+    text = explanation("text").to_html()
+    drawn = re.search(r'<div class="drawing"[^>]*>(.*?)</div>', text, re.DOTALL)[1]
+    words = re.findall(r'<span data-component="(\d)">(\w+)</span>', drawn)
+    assert words == [
+        ("0", "A"),
+        ("1", "b"),
+        ("2", "bold"),
+        ("1", "b"),
+        ("3", "word"),
+        ("0", "a"),
+        ("2", "bold"),
+        ("4", "claim"),
+    ]
+
+
+def test_repeated_words_in_order_are_shaded_one_by_one():
+    made = explanation("text")
+    sample = replace(made[0], raw="no, no and no", components=["no", "no", "and", "no", "x", "y"])
+    text = replace(made, samples=[sample]).to_html()
+    assert re.findall(r'data-component="(\d)">no<', text) == ["0", "1", "3"]
+
+
+def test_numbers_of_the_page_are_those_of_the_explanation():
+    made = explanation("molecule")
+    made[0].scores["occlusion"][3] = np.nan
+    data, sample = Page(made.to_html()).data, made[0]
+    [shown] = data["samples"]
+    order = np.argsort(-sample.probability)
+    assert shown["labels"] == order.tolist()
+    np.testing.assert_allclose(shown["probability"], sample.probability[order], atol=1e-4)
+    np.testing.assert_allclose(shown["states"], sample.states[:, order], atol=1e-4)
+    assert shown["truth"] == [None if np.isnan(each) else each for each in sample.truth[order]]
+    for method, found in shown["scores"].items():
+        values = np.array(found["values"], float) / 99 * np.array(found["scales"])[:, None]
+        np.testing.assert_allclose(values, sample.scores[method][:, order].T, atol=0.02)
+    for label, effects in zip(order, shown["effects"], strict=True):
+        assert {each[0] for each in effects} == {0, 1, 2, 3} - {label}
+        for j, effect, attention, absent, present in effects:
+            found = [sample.label_effects[j, label], sample.label_attention[..., j, label].mean()]
+            np.testing.assert_allclose([effect, attention], found, rtol=0.006)
+            np.testing.assert_allclose([absent, present], sample.clamped[j, :, label], rtol=0.006)
+    np.testing.assert_allclose(
+        sum(map(np.array, shown["parts"].values())), np.log(1 / (1 / sample.probability[order] - 1)), atol=1e-3
+    )
+    assert data["graph"] == [[0, 1, 1], [1, 2, 1], [2, 0, 1]]
+    assert [each["signed"] for each in data["methods"]] == [True, False, True]
+
+
+def test_a_model_without_messages_has_neither_states_nor_effects():
+    page = Page(explanation("row", messages=False).to_html())
+    data = page.data
+    assert (data["states"], data["effects"], data["samples"][0]["effects"]) == ([], False, [])
+    assert "canvas" not in {tag for tag, _ in page.elements}
+
+
+def test_labels_that_do_not_fit_are_left_out_but_those_that_apply(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tg_mlc.explanations.report.MAX_NUMBERS", 6 * (3 * 2 + 10 * 27 + 2 * 4 + 10))
+    names = [f"label {number}" for number in range(60)]
+    made = explanation("row", labels=names)
+    [sample] = Page(made.to_html()).data["samples"]
+    order, size = np.argsort(-made[0].probability), len(sample["labels"])
+    assert 20 < size < 60
+    applies = [place for place in order if made[0].truth[place] == 1]
+    assert set(sample["labels"]) == {*applies, *order[:6]}
+
+
+def test_a_subset_of_labels_keeps_the_effects_of_all():
+    made = explanation("molecule")
+    sample = made[0]
+    for name in ("probability", "decision", "truth"):
+        setattr(sample, name, getattr(sample, name)[2:])
+    for name in ("states", "label_effects", "clamped", "label_attention", "attention"):
+        setattr(sample, name, getattr(sample, name)[..., 2:])
+    sample.scores = {method: values[:, 2:] for method, values in sample.scores.items()}
+    sample.parts = {name: values[2:] for name, values in sample.parts.items()}
+    made = replace(made, labels=LABELS[2:], threshold=made.threshold[2:])
+    [shown] = Page(made.to_html()).data["samples"]
+    assert set(shown["labels"]) == {2, 3}
+    assert {each[0] for each in shown["effects"][0]} == {0, 1, 2, 3} - {shown["labels"][0]}
+
+
+def test_twenty_molecules_of_27_labels_fit_into_two_megabytes():
+    made = explanation("molecule", labels=[f"label of some length {number}" for number in range(27)])
+    atoms = 60
+    sample = replace(made[0], smiles="C" * atoms, components=[f"C{i}" for i in range(atoms)], atoms=np.arange(atoms))
+    sample.scores = {f"method {number}": np.random.default_rng(0).normal(size=(atoms, 27)) for number in range(5)}
+    assert len(replace(made, samples=[sample] * 20).to_html().encode()) < 2e6
+
+
+def test_writes_a_file(tmp_path):
+    made = explanation("dna")
+    text = made.to_html(tmp_path / "report.html", title="A & B")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == text
+    assert "<h1>A &amp; B</h1>" in text
+
+
+def test_no_sample_is_refused():
+    with pytest.raises(ValueError, match=r"at least one sample \(got none\)"):
+        replace(explanation("dna"), samples=[]).to_html()

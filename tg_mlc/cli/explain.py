@@ -1,0 +1,124 @@
+"""The command ``tg-mlc explain``: a report of why labels were predicted, in one HTML file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tg_mlc.cli._output import check_output
+
+if TYPE_CHECKING:
+    import numpy as np
+
+VALIDATION_ROWS = 8  #: of a file, by which faithfulness is measured
+
+
+def explain(
+    model: str,
+    *,
+    out: str,
+    smiles: str | None = None,
+    text: str | None = None,
+    dna: str | None = None,
+    csv: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    rows: int = 5,
+    names: str | None = None,
+    labels: str | list[str] | None = None,
+    method: str = "auto",
+    metric: str = "f1_micro",
+    title: str | None = None,
+    device: str = "cpu",
+) -> int:
+    """Writes a report of why labels were predicted, or not, of one input or the first rows of a CSV file.
+
+    It is one HTML file that works without a network. Where --csv has the columns of labels, it shows which apply, and
+    metrics per label of all rows; its other rows measure how faithful each method is.
+
+    Args:
+        model: The folder of the model.
+        out: The HTML file.
+        smiles: A molecule.
+        text: A text.
+        dna: A piece of DNA.
+        csv: A file with the columns of inputs that the model was trained on, of any format that training takes.
+        delimiter: The mark between cells of --csv; by default, the one that occurs most in the header.
+        encoding: How characters of --csv are stored; by default, what the first bytes say, else UTF-8.
+        rows: The number of rows of --csv to explain.
+        names: The column of --csv that names the rows.
+        labels: The labels to explain, between commas; by default, all.
+        method: What scores parts of the input: attention, rollout, gradient, integrated gradients or occlusion; auto
+            tries all and chooses the most faithful.
+        metric: What thresholds are best for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
+        title: The headline of the report.
+        device: Where to compute.
+    """
+    from tg_mlc.cli._inputs import inputs_of, one_input, split_names
+    from tg_mlc.explanations import explain as explanation_of
+    from tg_mlc.inputs.schema import match_names
+    from tg_mlc.inputs.tables import read_blocks
+    from tg_mlc.saving import load
+
+    check_output(out, csv or "", model)
+    predictor = load(model, device=device)
+    inputs = inputs_of(predictor, model, delimiter, encoding)
+    value = one_input(inputs, csv, smiles=smiles, text=text, dna=dna)
+    options: dict[str, Any] = {"labels": None if labels is None else split_names(labels), "metric": metric}
+    raw: Any = [value]
+    per_label: dict[str, Any] = {}
+    if csv is not None:
+        if rows < 1:
+            raise ValueError(f"Expected --rows to be at least 1 (got {rows})")
+        table = next(iter(read_blocks(csv, inputs.delimiter, inputs.encoding)))
+        raw = inputs.raw(table)
+        scores, refused = predictor.readable_scores(raw)
+        kept = [row for row in range(len(table)) if row not in refused]
+        if not kept:
+            raise ValueError(f"Expected at least one row that can be read in '{csv}' (got none)")
+        if inputs.input_kind.reads_columns:
+            options["names"] = [table.where(row) for row in kept[:rows]]
+        if names is not None:
+            found = table.texts(match_names([names], table.header, f"'{csv}'")[0])
+            options["names"] = [found[row] for row in kept[:rows]]
+        if {*inputs.labels} <= {*table.header}:
+            y = inputs.targets(table, predictor.label_names, {})
+            options["y"] = y[kept[:rows]]
+            per_label = _per_label(y[kept], scores[kept], predictor.decide(scores[kept], metric))
+        options["validation"] = _taken(raw, kept[rows : rows + VALIDATION_ROWS] or kept)
+        raw = _taken(raw, kept[:rows])
+    explanation = explanation_of(predictor, raw, method=method, **options)
+    places = [predictor.label_names.index(name) for name in explanation.labels]
+    if per_label:
+        explanation.facts["per_label"] = {name: values[places].tolist() for name, values in per_label.items()}
+        explanation.facts["per_label_of"] = f"Of {len(kept)} rows of the file; calibrated if shares and means agree."
+    explanation.to_html(out, title)
+    areas = explanation.faithfulness.get(explanation.method)
+    how = "" if areas is None else f", whose faithfulness is {areas.gain:.2f}"
+    print(f"The report is in '{out}': {len(explanation)} samples, by {explanation.method}{how}.")  # noqa: T201
+    return 0
+
+
+def _taken(raw: Any, rows: list[int]) -> Any:
+    return raw.iloc[rows] if hasattr(raw, "iloc") else [raw[row] for row in rows]
+
+
+def _per_label(y: np.ndarray, scores: np.ndarray, decided: np.ndarray) -> dict[str, np.ndarray]:
+    """Metrics of every label, and how well it is calibrated: its share and its mean probability are then equal."""
+    import numpy as np
+
+    from tg_mlc.metrics._inputs import read_targets
+    from tg_mlc.metrics.decisions import LABELS, count, f1_per_item
+    from tg_mlc.metrics.ranking import average_precision_per_label, roc_auc_per_label
+
+    if np.isnan(y).all():
+        return {}
+    targets = read_targets(y)
+    known = targets.observed.sum(axis=0)
+    counts = count(targets, decided, LABELS)
+    return {
+        "share": np.divide(counts.positive, known, out=np.full(len(known), np.nan), where=known > 0),
+        "mean probability": scores.mean(axis=0),
+        "ROC-AUC": roc_auc_per_label(y, scores),
+        "average precision": average_precision_per_label(y, scores),
+        "F1": f1_per_item(counts, 0),
+    }
