@@ -19,6 +19,7 @@ ORDER = (
     *(
         "cli",
         "sklearn",
+        "exporting",
         "explanations",
         "papers",
         "datasets",
@@ -37,6 +38,7 @@ APART = {
     "data": {"nn", "graphs", "ops", "baselines", "losses", "metrics"},
     "datasets": {"stacking", "sequences", "training", "saving", "models", "nn"},
     "explanations": {"papers", "datasets"},
+    "exporting": {"explanations", "papers", "datasets"},
     "graphs": {"baselines", "losses"},
     "inputs": {"baselines"},
     "models": {"baselines"},

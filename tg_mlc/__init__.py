@@ -2,8 +2,8 @@
 
 At the top are :class:`LabelMessagePassing`, :class:`LabelHead` and :class:`LabelGraph` for models of your own,
 :func:`fit` to train them, :func:`auto` to fit the default to any samples, :func:`compare` to see whether a label graph
-helps, :func:`load` to predict with a saved model, :func:`explain` to see why it predicts a label, and
-:func:`set_backend`. The rooms are imported one by one, so that ``import tg_mlc`` stays light:
+helps, :func:`load` to predict with a saved model, :func:`explain` to see why it predicts a label, :func:`export` to run
+it elsewhere, and :func:`set_backend`. The rooms are imported one by one, so that ``import tg_mlc`` stays light:
 
 * :mod:`tg_mlc.inputs`: kinds of inputs (words, vectors, embeddings, molecules, DNA), each in one file.
 * :mod:`tg_mlc.data`: data sets of your own, samples and splits; :mod:`tg_mlc.datasets`: published ones.
@@ -13,7 +13,7 @@ helps, :func:`load` to predict with a saved model, :func:`explain` to see why it
 * :mod:`tg_mlc.losses`, :mod:`tg_mlc.metrics` and :mod:`tg_mlc.baselines`: losses; metrics and thresholds; classifiers.
 * :mod:`tg_mlc.training`: training with Lightning.
 * :mod:`tg_mlc.stacking`: the default, of base classifiers with label message passing on top.
-* :mod:`tg_mlc.saving`: saved models that take raw inputs.
+* :mod:`tg_mlc.saving`: saved models that take raw inputs; :mod:`tg_mlc.exporting`: models as programs for other tools.
 * :mod:`tg_mlc.explanations`: why a model predicts a label.
 * :mod:`tg_mlc.sequences`: dated label sets.
 * :mod:`tg_mlc.papers`: models, recipes and weights of papers, to reproduce and to compare.
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from tg_mlc.explanations import explain
+    from tg_mlc.exporting import export
     from tg_mlc.graphs import LabelGraph
     from tg_mlc.nn import LabelHead, LabelMessagePassing
     from tg_mlc.ops import set_backend
@@ -52,6 +53,7 @@ __all__ = [
     "auto",
     "compare",
     "explain",
+    "export",
     "fit",
     "load",
     "set_backend",
@@ -66,6 +68,7 @@ __getattr__ = imported_on_use(
         "auto": "tg_mlc.stacking",
         "compare": "tg_mlc.stacking.comparison",
         "explain": "tg_mlc.explanations",
+        "export": "tg_mlc.exporting",
         "fit": "tg_mlc.training",
         "load": "tg_mlc.saving",
         "set_backend": "tg_mlc.ops",

@@ -24,6 +24,7 @@ PURPOSES = {
     "data": ("data sets, samples,", "labels, splits"),
     "datasets": ("published data sets",),
     "explanations": ("why a label: methods,", "measured"),
+    "exporting": ("models as programs", "for other tools"),
     "graphs": ("label graphs",),
     "inputs": ("words, vectors,", "molecules, DNA"),
     "losses": ("losses",),

@@ -62,3 +62,29 @@ def test_scores_out_of_bag_of_what_no_tree_has_left_out():
     frequency = LabelFrequency().fit(X, Y).decision_function(X[:1])
     seen = (gini(1).held_out_scores(X, Y) == frequency).all(axis=1)
     assert 0.5 < seen.mean() < 0.75  # a tree is grown with 63% of all samples
+
+
+@pytest.mark.parametrize("extra_trees", [False, True])
+def test_trees_of_random_combinations_hold_all_labels(extra_trees):
+    y = Y.copy()
+    y[0, 1] = NAN
+    forest = ForestBaseline(40, max_outputs=2, extra_trees=extra_trees, min_samples_leaf=2)
+    held_out = forest.held_out_scores(X, y)
+    assert macro_roc_auc(y, held_out) > 0.8
+    scores = forest.predict_proba(X)
+    assert scores.min() >= 0
+    assert scores.max() <= 1
+    np.testing.assert_allclose(scores.mean(axis=0), np.nanmean(y, axis=0), atol=0.1)
+    restored = ForestBaseline().load_state_dict(forest.state_dict())
+    np.testing.assert_array_equal(restored.predict_proba(X), scores)
+    state = forest.state_dict()
+    state["forests"][0]["columns"] = state["forests"][0]["columns"] + 99
+    with pytest.raises(ValueError, match="ind"):
+        ForestBaseline().load_state_dict(state)
+
+
+def test_enough_outputs_change_nothing():
+    usual = ForestBaseline(5).fit(X, Y)
+    np.testing.assert_array_equal(
+        ForestBaseline(5, max_outputs=Y.shape[1]).fit(X, Y).predict_proba(X), usual.predict_proba(X)
+    )

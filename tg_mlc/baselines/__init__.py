@@ -6,6 +6,7 @@ from tg_mlc.baselines.kernel_ridge import KernelRidgeBaseline
 from tg_mlc.baselines.label_tree import LabelTrees
 from tg_mlc.baselines.linear import ChainEnsemble, ClassifierChain, LinearBaseline
 from tg_mlc.baselines.ml_knn import MLkNN
+from tg_mlc.baselines.network import NetworkBaseline
 
 __all__ = [
     "Baseline",
@@ -17,4 +18,5 @@ __all__ = [
     "LabelTrees",
     "LinearBaseline",
     "MLkNN",
+    "NetworkBaseline",
 ]

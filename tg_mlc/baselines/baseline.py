@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
 from typing_extensions import Self
 
+from tg_mlc._hierarchy import coherent as make_coherent
+from tg_mlc._hierarchy import pairs_of
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets, read_targets
 
@@ -62,9 +66,18 @@ class Baseline(ABC):
         """
         return 2 * self.predict_proba(x) - 1
 
-    def predict(self, x: Features) -> Any:
-        """Returns decisions 0 and 1 :math:`(N, L)`, those of the :meth:`decision_function`."""
-        return (self.decision_function(x) >= 0).astype(np.int64)
+    def predict(self, x: Features, *, coherent: Data | None = None) -> Any:
+        """Returns decisions 0 and 1 :math:`(N, L)`, those of the :meth:`decision_function`.
+
+        Args:
+            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
+            coherent (LabelGraph, optional): A hierarchy, by whose parents no label applies without those above it.
+                (default: :obj:`None`)
+        """
+        scores = self.decision_function(x)
+        if coherent is not None:
+            scores = make_coherent(torch.from_numpy(scores), pairs_of(coherent, name="coherent")).numpy()
+        return (scores >= 0).astype(np.int64)
 
     def held_out_scores(
         self, x: Features, y: ArrayLike, *, cv: int | Iterable[tuple[Any, Any]] = 5, refit: bool = True
@@ -86,14 +99,9 @@ class Baseline(ABC):
             ValueError: If there are fewer than two parts, or more than samples; and as in :meth:`fit`.
         """
         positive, observed = read_targets(y, "y")
-        targets, num_samples = np.where(observed, positive, np.nan), len(observed)
-        if isinstance(cv, int):
-            if not 2 <= cv <= num_samples:
-                raise ValueError(f"Expected 'cv' between 2 and the {num_samples} samples (got {cv})")
-            part = np.random.default_rng(0).permutation(num_samples) % cv
-            cv = [(np.flatnonzero(part != each), np.flatnonzero(part == each)) for each in range(cv)]
+        targets = np.where(observed, positive, np.nan)
         scores = np.full(targets.shape, np.nan)
-        for rest, rows in cv:
+        for rest, rows in self._parts(len(targets), cv):
             scores[rows] = type(self)(**self.get_params()).fit(x[rest], targets[rest]).decision_function(x[rows])
         if refit:
             self.fit(x, y)
@@ -130,6 +138,16 @@ class Baseline(ABC):
             raise ValueError(f"Expected one row of 'y' per row of 'x', {x.shape[0]} (got {len(targets.observed)})")
         self.classes_, self.n_features_in_ = np.arange(targets.observed.shape[1]), x.shape[1]
         return x, targets
+
+    @staticmethod
+    def _parts(num_samples: int, cv: int | Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
+        """Rows to fit to and those to score, of each part of the samples."""
+        if not isinstance(cv, int):
+            return cv
+        if not 2 <= cv <= num_samples:
+            raise ValueError(f"Expected 'cv' between 2 and the {num_samples} samples (got {cv})")
+        part = np.random.default_rng(0).permutation(num_samples) % cv
+        return [(np.flatnonzero(part != each), np.flatnonzero(part == each)) for each in range(cv)]
 
     def _check_fitted(self, method: str) -> None:
         if "classes_" not in vars(self):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets
 #: Values that :meth:`ForestBaseline.tuned` tries; larger shares of features are for labels with few telling parts.
 DEFAULT_GRID: Mapping[str, Sequence[Any]] = {"min_samples_leaf": (1, 2, 5), "max_features": ("sqrt", "log2", 0.1)}
 
+#: Trees of more outputs take gigabytes.
+MAX_OUTPUTS = 1000
 _CHUNK = 2**24  # entries of a dense matrix at a time, for memory
 _SETTINGS = ("n_estimators", "criterion", "min_samples_leaf", "max_features", "random_state")
 
@@ -47,6 +50,11 @@ class ForestBaseline(TunableBaseline):
         max_features (str, int or float, optional): As in scikit-learn. (default: :obj:`"sqrt"`)
         random_state (int, optional): Seed of the forest. (default: :obj:`0`)
         n_jobs (int, optional): Number of threads, -1 for all cores; it does not change the result. (default: :obj:`1`)
+        extra_trees (bool, optional): If set to :obj:`True`, nodes choose among random thresholds (Geurts et al. 2006,
+            doi:10.1007/s10994-006-6226-1), which needs :obj:`"squared_error"`. (default: :obj:`False`)
+        max_outputs (int, optional): With more labels than this, trees regress to as many random combinations of them,
+            which take a fraction of the time and memory (Joly et al. 2014, doi:10.1007/978-3-662-44848-9_39); leaves
+            hold all labels. (default: :obj:`1000`)
 
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
@@ -60,6 +68,8 @@ class ForestBaseline(TunableBaseline):
     max_features: str | int | float = "sqrt"
     random_state: int | None = 0
     n_jobs: int | None = 1
+    extra_trees: bool = False
+    max_outputs: int = MAX_OUTPUTS
 
     @classmethod
     def _settings(cls, grid: Any, **options: Any) -> Settings:
@@ -78,6 +88,8 @@ class ForestBaseline(TunableBaseline):
         2001, doi:10.1023/A:1010933404324); for the arguments see :meth:`Baseline.held_out_scores`.
         """
         x, targets, fitted = self._fit(x, y, oob_score=True)
+        if self._projected is not None:
+            return self._out_of_bag(x, *self._projected)
         if self.criterion == "squared_error":
             return np.asarray(2 * fitted[0][1].oob_prediction_.reshape(targets.observed.shape) - 1)
         scores = self.predict_proba(x)
@@ -95,10 +107,7 @@ class ForestBaseline(TunableBaseline):
         for trees in self._forests:
             step = max(1, _CHUNK // max(x.shape[1], len(trees.roots)))
             for start in range(0, x.shape[0], step):
-                part = x[start : start + step]
-                # Single precision, as scikit-learn compares with thresholds.
-                dense = (part.toarray() if sp.issparse(part) else np.asarray(part)).astype(np.float32)
-                scores[start : start + step, trees.labels] = trees.predict(dense)
+                scores[start : start + step, trees.labels] = trees.predict(_dense(x[start : start + step]))
         return scores
 
     def state_dict(self) -> dict[str, Any]:
@@ -109,7 +118,7 @@ class ForestBaseline(TunableBaseline):
             "search": [list(row) for row in self.search],
             "num_features": self.n_features_in_,
             "frequency": self._frequency,
-            "forests": [trees._asdict() for trees in self._forests],
+            "forests": [trees.state_dict() for trees in self._forests],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
@@ -132,7 +141,7 @@ class ForestBaseline(TunableBaseline):
         ensemble = require("sklearn.ensemble", extra="data")
         x, targets = self._read(x, y)
         positive, observed = targets
-        self._frequency = label_frequency(targets)
+        self._frequency, self._projected = label_frequency(targets), None
         names = ("n_estimators", "min_samples_leaf", "max_features", "random_state", "n_jobs")
         options: dict[str, Any] = {name: getattr(self, name) for name in names}
         labels = np.arange(observed.shape[1])
@@ -140,7 +149,17 @@ class ForestBaseline(TunableBaseline):
             mean = positive.sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
             # A score in place of R^2, which warns of labels of one class.
             make, options["oob_score"] = ensemble.RandomForestRegressor, oob_score and (lambda *_: 0.0)
+            if self.extra_trees:
+                make = partial(ensemble.ExtraTreesRegressor, bootstrap=True)
             values: npt.NDArray[Any] = np.where(observed, positive, mean)
+            if len(labels) > self.max_outputs:
+                random = np.random.default_rng(self.random_state).normal(size=(len(labels), self.max_outputs))
+                options["oob_score"] = False
+                forest = make(**options).fit(x, (values - mean) @ random)
+                bags = [np.bincount(rows, minlength=len(values)) for rows in forest.estimators_samples_]
+                trees = Trees.of(forest, labels, (x, sp.csr_array(values), bags))
+                self._forests, self._projected = [trees], (trees, bags)
+                return x, targets, []
             groups, used = [labels], np.ones_like(observed)
         else:
             make, options["oob_score"] = ensemble.RandomForestClassifier, oob_score
@@ -157,6 +176,18 @@ class ForestBaseline(TunableBaseline):
         self._forests = [Trees.of(forest, group) for group, forest in fitted]
         return x, targets, fitted
 
+    def _out_of_bag(self, x: Features, trees: Trees, bags: list[npt.NDArray[np.intp]]) -> FloatArray:
+        leaves = trees.leaves(_dense(x))
+        left_out = np.stack(bags, axis=1) == 0
+        total = trees.sum_of(leaves, left_out)
+        count = left_out.sum(axis=1)[:, None]
+        return np.asarray(2 * np.where(count > 0, total / np.maximum(count, 1), self._frequency) - 1)
+
+
+def _dense(x: Features) -> npt.NDArray[np.float32]:
+    # Single precision, as scikit-learn compares with thresholds.
+    return (x.toarray() if sp.issparse(x) else np.asarray(x)).astype(np.float32)
+
 
 class Trees(NamedTuple):
     """A fitted forest as arrays, which are saved and evaluated without scikit-learn.
@@ -171,28 +202,43 @@ class Trees(NamedTuple):
     threshold: npt.NDArray[np.float64]  #: [nodes]
     left: npt.NDArray[np.int32]  #: [nodes], -1 at a leaf
     right: npt.NDArray[np.int32]  #: [nodes], at a leaf the row of its probabilities
-    probability: npt.NDArray[np.float64]  #: [rows, K], those of all leaves, each once
+    probability: Any  #: [rows, K], those of all leaves, each once; sparse if trees were grown for other outputs
 
     @classmethod
-    def of(cls, forest: Any, labels: npt.NDArray[np.intp]) -> Self:
-        """The trees of scikit-learn's random forest that was fitted to some labels :math:`(K)`."""
+    def of(cls, forest: Any, labels: npt.NDArray[np.intp], grown: tuple[Any, Any, Any] | None = None) -> Self:
+        """The trees of scikit-learn's random forest that was fitted to some labels :math:`(K)`; or, grown for other
+        outputs, with the features and labels of samples, and how often each tree took each of them.
+        """
         trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
         left, right = (
             np.concatenate([np.where(part >= 0, part + root, -1) for part, root in zip(parts, roots, strict=True)])
             for parts in ([tree.children_left for tree in trees], [tree.children_right for tree in trees])
         )
+        arrays: dict[str, Any] = {
+            "labels": labels.astype(np.int64),
+            "roots": roots.astype(np.int32),
+            "feature": np.concatenate([tree.feature for tree in trees]).astype(np.int32),
+            "threshold": np.concatenate([tree.threshold for tree in trees]),
+            "left": left.astype(np.int32),
+        }
+        if grown is not None:
+            x, targets, bags = grown
+            right[left < 0] = np.arange((left < 0).sum())
+            found = cls(**arrays, right=right.astype(np.int32), probability=None)
+            leaves, counts = found.leaves(_dense(x)), np.stack(bags, axis=1)
+            sample, tree = np.nonzero(counts)
+            size = (int((left < 0).sum()), len(leaves))
+            weights = sp.csr_array((counts[sample, tree].astype(float), (leaves[sample, tree], sample)), shape=size)
+            weights = sp.diags_array(1 / weights.sum(axis=1)) @ weights
+            return found._replace(probability=sp.csr_array(weights @ targets))
         values = np.concatenate([tree.value[tree.children_left < 0] for tree in trees])  # [leaves, K, 2 or 1]
         rows: dict[bytes, int] = {}  # leaves are many times as many as rows of labels, and 'numpy.unique' is slow
         shares = values[..., 0] if values.shape[-1] == 1 else values[..., 1] / values.sum(axis=-1)
         leaves = np.ascontiguousarray(shares)
         right[left < 0] = [rows.setdefault(leaf.tobytes(), len(rows)) for leaf in leaves]
         return cls(
-            labels=labels.astype(np.int64),
-            roots=roots.astype(np.int32),
-            feature=np.concatenate([tree.feature for tree in trees]).astype(np.int32),
-            threshold=np.concatenate([tree.threshold for tree in trees]),
-            left=left.astype(np.int32),
+            **arrays,
             right=right.astype(np.int32),
             probability=np.frombuffer(b"".join(rows)).reshape(len(rows), -1),
         )
@@ -206,7 +252,12 @@ class Trees(NamedTuple):
         """
         labels, roots, left = (read_array(state, name, None) for name in ("labels", "roots", "left"))
         feature, threshold, right = (read_array(state, name, len(left)) for name in ("feature", "threshold", "right"))
-        probability = read_array(state, "probability", None, len(labels))
+        if "columns" in state:
+            parts = tuple(read_array(state, name, None) for name in ("probability", "columns", "ptr"))
+            probability: Any = sp.csr_array(parts, shape=(len(parts[2]) - 1, len(labels)))
+            probability.check_format()  # products read memory wherever indices point to
+        else:
+            probability = read_array(state, "probability", None, len(labels))
         inner, place = left >= 0, np.arange(len(left))
         most = np.iinfo(np.int32).max if num_features is None else num_features
         for name, index, least, size in (
@@ -215,7 +266,7 @@ class Trees(NamedTuple):
             ("feature", feature[inner], 0, most),
             ("left", left[inner], place[inner] + 1, len(left)),
             ("right", right[inner], place[inner] + 1, len(left)),
-            ("right", right[~inner], 0, len(probability)),
+            ("right", right[~inner], 0, probability.shape[0]),
         ):
             if index.dtype.kind not in "iu" or (index < least).any() or (index >= size).any():
                 raise ValueError(
@@ -223,8 +274,32 @@ class Trees(NamedTuple):
                 )
         return cls(labels, roots, feature, threshold, left, right, probability)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the arrays by name."""
+        state = self._asdict()
+        if sp.issparse(rows := self.probability):
+            state |= {"probability": rows.data, "columns": rows.indices, "ptr": rows.indptr}
+        return state
+
     def predict(self, x: npt.NDArray[Any]) -> FloatArray:
         """Returns the mean over all trees of the probabilities :math:`(N, K)` for inputs :math:`(N, F)`."""
+        leaves = self.leaves(x)
+        if sp.issparse(self.probability):
+            return self.sum_of(leaves, np.ones(leaves.shape, dtype=bool)) / len(self.roots)
+        total = np.zeros((len(x), self.probability.shape[1]))
+        for tree in leaves.T:
+            total += self.probability[tree]
+        return total / len(self.roots)
+
+    def sum_of(self, leaves: npt.NDArray[Any], counted: npt.NDArray[Any]) -> FloatArray:
+        """The sums over some trees of sparse probabilities :math:`(N, K)`."""
+        sample, tree = np.nonzero(counted)
+        chosen = (np.ones(len(sample)), (sample, leaves[sample, tree]))
+        picked = sp.csr_array(chosen, shape=(len(leaves), self.probability.shape[0]))
+        return np.asarray((picked @ self.probability).toarray())
+
+    def leaves(self, x: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+        """The rows :math:`(N, T)` of the leaves that inputs reach."""
         node = np.tile(self.roots, (len(x), 1)).ravel()  # [N * T]
         active = np.arange(node.size)
         while active.size:
@@ -232,8 +307,4 @@ class Trees(NamedTuple):
             at = node[active]
             above = x[active // len(self.roots), self.feature[at]] > self.threshold[at]
             node[active] = np.where(above, self.right[at], self.left[at])
-        leaves = self.right[node].reshape(len(x), len(self.roots))
-        total = np.zeros((len(x), self.probability.shape[1]))
-        for tree in leaves.T:
-            total += self.probability[tree]
-        return total / len(self.roots)
+        return self.right[node].reshape(len(x), len(self.roots))

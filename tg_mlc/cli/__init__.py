@@ -18,7 +18,8 @@ from tg_mlc.cli._parser import parse
 from tg_mlc.cli.compare import compare_
 from tg_mlc.cli.data import DamagedError, check, get, info, list_
 from tg_mlc.cli.evaluate import evaluate
-from tg_mlc.cli.explain import explain
+from tg_mlc.cli.explain import explain_
+from tg_mlc.cli.export import export_
 from tg_mlc.cli.predict import predict
 from tg_mlc.cli.train import train
 from tg_mlc.cli.tune import tune
@@ -27,9 +28,10 @@ _COMMANDS = {
     "train": train,
     "predict": predict,
     "evaluate": evaluate,
-    "explain": explain,
+    "explain": explain_,
     "tune": tune,
     "compare": compare_,  # jsonargparse would import what has its name at the top
+    "export": export_,
     "data": {"check": check, "get": get, "info": info, "list": list_},
 }
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 VALIDATION_ROWS = 8  #: of a file, by which faithfulness is measured
 
 
-def explain(
+def explain_(
     model: str,
     *,
     out: str,
@@ -54,7 +54,7 @@ def explain(
         device: Where to compute.
     """
     from tg_mlc.cli._inputs import inputs_of, one_input, split_names
-    from tg_mlc.explanations import explain as explanation_of
+    from tg_mlc.explanations import explain
     from tg_mlc.inputs.schema import match_names
     from tg_mlc.inputs.tables import read_blocks
     from tg_mlc.saving import load
@@ -86,7 +86,7 @@ def explain(
             per_label = _per_label(y[kept], scores[kept], predictor.decide(scores[kept], metric))
         options["validation"] = _taken(raw, kept[rows : rows + VALIDATION_ROWS] or kept)
         raw = _taken(raw, kept[:rows])
-    explanation = explanation_of(predictor, raw, method=method, **options)
+    explanation = explain(predictor, raw, method=method, **options)
     places = [predictor.label_names.index(name) for name in explanation.labels]
     if per_label:
         explanation.facts["per_label"] = {name: values[places].tolist() for name, values in per_label.items()}

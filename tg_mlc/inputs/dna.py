@@ -98,6 +98,10 @@ class DNA(InputKind):
 
         return DNAEncoder(channels, pool=POOL, both_strands=True)
 
+    def examples(self, number: int) -> Any:
+        rng = np.random.default_rng(0)
+        return ["".join(rng.choice([*LETTERS], size=60 + 11 * row)) for row in range(number)]
+
     def components(self, sample: Data) -> list[str]:
         """The k-mers that become components, each of four letters."""
         letters = "".join(LETTERS[code] for code in sample.x.tolist())

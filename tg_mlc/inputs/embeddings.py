@@ -91,6 +91,10 @@ class Embeddings(TableKind):
         scaling = StandardScaler(size).fit(_vectors_of(train)[0])
         return NodeEncoder(size, channels, scaling=scaling, dropout=options.get("input_dropout", 0.2))
 
+    def examples(self, number: int) -> Any:
+        rng = np.random.default_rng(0)
+        return [rng.normal(size=(1 + row % 7, self.num_inputs)).round(3).tolist() for row in range(number)]
+
     def components(self, sample: Data) -> list[str]:
         """The vectors by their places."""
         return [f"vector {place}" for place in range(sample.x.size(0))]

@@ -318,6 +318,10 @@ class InputKind(Preprocessor):
                 masked[key] = sample[key][rows]
         return masked
 
+    def examples(self, number: int) -> Any:
+        """Raw inputs that are made up, the same in every call, to try a model that comes without data."""
+        raise ValueError(f"Expected a kind of input that makes up examples (got {type(self).__name__}); pass inputs")
+
     def state_dict(self) -> dict[str, Any]:
         if not hasattr(self, "label_names"):
             raise RuntimeError("Expected 'fit' to be called before 'state_dict'")

@@ -48,6 +48,13 @@ from tg_mlc.inputs.tables import read_table
 
 #: The vectors that describe a molecule as a whole, by the attribute that holds them.
 VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")
+#: Molecules to try a model with: a single atom, salts, rings, charges and stereo centres among them.
+EXAMPLES = (
+    *("C", "CCO", "CC(=O)O", "c1ccccc1", "CC(=O)Oc1ccccc1C(=O)O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C", "[Na+].[Cl-]"),
+    *("CC(C)Cc1ccc(cc1)[C@@H](C)C(=O)O", "CC(=O)Nc1ccc(O)cc1", "C1CCCCC1", "N#Cc1ccccc1", "OC[C@H]1OC(O)[C@H](O)C1O"),
+    *("C[N+](C)(C)CCO", "O=S(=O)(N)c1ccc(N)cc1", "FC(F)(F)c1ccccc1", "CCN(CC)CCNC(=O)c1ccc(N)cc1", "C/C=C/C", "O"),
+    *("Clc1ccc(cc1)C(c1ccccc1)N1CCNCC1", "CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O"),
+)
 
 
 def molecule_scaler(key: str, size: int) -> LogCounts | QuantileScaler:
@@ -204,6 +211,9 @@ class Molecules(InputKind):
         from tg_mlc.nn.encoders import MoleculeEncoder
 
         return MoleculeEncoder(channels)
+
+    def examples(self, number: int) -> Any:
+        return [EXAMPLES[row % len(EXAMPLES)] for row in range(number)]
 
     def components(self, sample: Data) -> list[str]:
         return [f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in parse_smiles(sample.smiles).GetAtoms()]

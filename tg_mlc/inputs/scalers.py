@@ -81,12 +81,16 @@ class QuantileScaler(nn.Module):
 
     quantiles: Tensor
     varies: Tensor
+    scaled: Tensor  # by the sum of both ends of a rank
 
     def __init__(self, in_channels: int, num_quantiles: int = 200) -> None:
         super().__init__()
         # NaN until they are fitted.
         self.register_buffer("quantiles", torch.full((in_channels, num_quantiles), torch.nan))
         self.register_buffer("varies", torch.zeros(in_channels, dtype=torch.bool))
+        # Half a step inside the range, where the normal quantile is finite:
+        rank = (torch.arange(2 * num_quantiles + 1) / 2).clamp(0.5, num_quantiles - 0.5) / num_quantiles
+        self.register_buffer("scaled", torch.special.ndtri(rank), persistent=False)
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> QuantileScaler:
@@ -105,12 +109,10 @@ class QuantileScaler(nn.Module):
             raise ValueError("Expected a scaler that knows quantiles (got a new one); call its 'fit', or load weights")
         if x.dim() != 2 or x.size(1) != self.quantiles.size(0):
             raise ValueError(f"Expected vectors to scale of shape [N, {self.quantiles.size(0)}] (got {list(x.shape)})")
-        columns = x.t().contiguous()
+        columns = x.t().clone(memory_format=torch.contiguous_format)  # contiguous() would ask whether a size is 1
         below = torch.searchsorted(self.quantiles, columns, right=False)
         above = torch.searchsorted(self.quantiles, columns, right=True)
-        # Half a step inside the range, where the normal quantile is finite:
-        rank = ((below + above) / 2).clamp(0.5, self.quantiles.size(1) - 0.5) / self.quantiles.size(1)
-        scaled: Tensor = torch.special.ndtri(rank).masked_fill(~self.varies.unsqueeze(-1) | columns.isnan(), 0.0)
+        scaled = self.scaled[below + above].masked_fill(~self.varies.unsqueeze(-1) | columns.isnan(), 0.0)
         return scaled.t().to(x.dtype)
 
 

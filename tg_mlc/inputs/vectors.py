@@ -105,6 +105,9 @@ class Vectors(TableKind):
         num_components, dropout = options.get("num_components", 8), options.get("input_dropout", 0.2)
         return VectorEncoder(train.num_inputs or 0, channels, num_components, dropout=dropout)
 
+    def examples(self, number: int) -> Any:
+        return np.random.default_rng(0).normal(size=(number, self.num_inputs)).round(3)
+
     def components(self, sample: Data) -> list[str]:
         """The columns, on all of which each component of the encoder depends."""
         return self.feature_names or [f"column {number}" for number in range(self.num_inputs)]

@@ -159,6 +159,14 @@ class Words(TableKind):
         kept = None if present is None else torch.from_numpy(np.asarray(present).ravel() >= min_df)
         return BagEncoder(size, channels, dropout=dropout, normalized="weight" in train[0], kept=kept)
 
+    def examples(self, number: int) -> Any:
+        rng = np.random.default_rng(0)
+        if self.values == "weights":
+            return rng.random((number, self.num_inputs)) * (rng.random((number, self.num_inputs)) < 0.1)
+        names = [name for name in self.feature_names or range(self.num_inputs) if name != UNKNOWN]
+        sizes = 2 + np.arange(number) % 25  # which tells them from rows of a matrix
+        return [[names[place] for place in rng.integers(len(names), size=size)] for size in sizes]
+
     def components(self, sample: Data) -> list[str]:
         names = self.feature_names
         return [f"word {number}" if names is None else names[number] for number in sample.x.tolist()]

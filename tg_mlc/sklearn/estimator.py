@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -16,8 +17,11 @@ from sklearn.utils import check_array, check_random_state, get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from typing_extensions import Self
 
+from tg_mlc._hierarchy import coherent as make_coherent
+from tg_mlc._hierarchy import pairs_of
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.graphs import LabelGraph
 from tg_mlc.inputs.kinds import infer_form, kinds_by_form
 from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
 from tg_mlc.metrics import ThresholdTuner
@@ -58,15 +62,27 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
     def _logits(self, X: Any) -> FloatArray:
         """The log odds :math:`(N, L)` of the labels of inputs that have been read."""
 
-    def predict(self, X: Any) -> Any:
-        """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`."""
-        margins = self._margins(X)
+    def predict(self, X: Any, coherent: bool | LabelGraph = False) -> Any:
+        """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`.
+
+        Args:
+            X (Any): Inputs.
+            coherent (bool or LabelGraph, optional): Whether no label applies without those above it in a hierarchy: the
+                label graph, or, if set to :obj:`True`, the argument :obj:`label_graph` of the estimator.
+                (default: :obj:`False`)
+        """
+        margins = self._margins(X, coherent=coherent)
         return self._form.decide(margins)
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one."""
+    def predict_proba(self, X: Any, coherent: bool | LabelGraph = False) -> FloatArray:
+        """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
+
+        Args:
+            X, coherent (Any): As of :meth:`predict`; no label then has a larger probability than one above it.
+        """
         check_is_fitted(self)
-        return self._form.probabilities(np.clip(expit(self._logits(self._read_inputs(X))), _SMALLEST, 1))
+        logits = self._made_coherent(self._logits(self._read_inputs(X)), coherent)
+        return self._form.probabilities(np.clip(expit(logits), _SMALLEST, 1))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Returns the log odds :math:`(N, L)` of all labels, less those of their thresholds: labels from 0 on apply.
@@ -132,11 +148,31 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
         samples.schema = schema
         return samples
 
-    def _margins(self, X: Any, given: Any = None) -> FloatArray:
+    def _margins(self, X: Any, given: Any = None, coherent: bool | LabelGraph = False) -> FloatArray:
         check_is_fitted(self)
         logits = self._logits(self._read_inputs(X), *([] if given is None else [given]))
-        margins: FloatArray = logits - logit(np.minimum(self.thresholds_, 1)).astype(logits.dtype)
+        thresholds = logit(np.minimum(self.thresholds_, 1)).astype(logits.dtype)
+        if coherent is not False:
+            logits = self._made_coherent(logits, coherent)
+            every = np.broadcast_to(thresholds, (1, logits.shape[1])).copy()
+            thresholds = self._made_coherent(every, coherent, upwards=False)
+        margins: FloatArray = logits - thresholds
         return margins
+
+    def _made_coherent(self, values: FloatArray, coherent: bool | LabelGraph, *, upwards: bool = True) -> FloatArray:
+        """The largest of the values of each label and those below it, or above it."""
+        if coherent is False:
+            return values
+        graph = getattr(self, "label_graph", None) if coherent is True else coherent
+        if not isinstance(graph, LabelGraph):
+            got = f"label_graph={graph!r:.40}"
+            raise ValueError(
+                f"Expected a label graph with the parents of labels for coherent=True (got {got}); pass it"
+            )
+        if self._form.form == "classes":
+            raise ValueError("Expected no 'coherent' predictions where each sample has one class (got some)")
+        pairs = pairs_of(graph, self._form.names, "coherent")
+        return make_coherent(torch.from_numpy(values), pairs if upwards else pairs.flip(0)).numpy()
 
     def _fix_threshold(self, threshold: float) -> Self:
         """One threshold for all labels; classes compete at a half."""

@@ -22,6 +22,7 @@ from tg_mlc.data import MultiLabelDataset, Split, given_labels, predefined_split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.inputs import Chain, kind_of
+from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.models import LaMP
@@ -286,6 +287,8 @@ class AutoClassifier(SavedEstimator):
             (default: :obj:`"f1_micro"`)
         given_masks (str, optional): The labels that predictions will be told, as of :func:`tg_mlc.stacking.auto`.
             (default: :obj:`"both"`)
+        label_graph (LabelGraph, optional): The hierarchy of labels, which predictions then respect.
+            (default: :obj:`None`)
         random_state (int or RandomState, optional): What decides folds, trees and weights. (default: :obj:`None`)
 
     Attributes:
@@ -297,6 +300,7 @@ class AutoClassifier(SavedEstimator):
     seconds: float = 300.0
     threshold: str = "f1_micro"
     given_masks: GivenMasks = "both"
+    label_graph: LabelGraph | None = None
     random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -309,6 +313,8 @@ class AutoClassifier(SavedEstimator):
         X = self._read_training_inputs(X)
         matrix = self._read_labels(X, y)
         samples = self._make_samples(X, matrix, np.arange(len(matrix)))
+        if self.label_graph is not None:
+            samples = with_hierarchy(samples, self.label_graph)
         self.model_ = auto(samples, self.seconds, draw_seed(self.random_state), self.given_masks)
         if self._form.form == "classes":
             return self._fix_threshold(0.5)
@@ -318,27 +324,30 @@ class AutoClassifier(SavedEstimator):
         self.thresholds_ = decider.fitted()
         return self
 
-    def predict(self, X: Any, given: Any = None) -> Any:
+    def predict(self, X: Any, given: Any = None, coherent: bool | LabelGraph = False) -> Any:  # type: ignore[override]
         """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`.
 
         Args:
-            X (Any): Inputs.
+            X, coherent (Any): As of :class:`LaMPClassifier`; with a hierarchy as :obj:`label_graph`, predictions are
+                coherent in any case.
             given (Any, optional): Labels that are known already, by names or as a matrix with NaN for unknown (see
                 :func:`~tg_mlc.data.given_labels`), which stay as they are. (default: :obj:`None`)
         """
-        margins = self._margins(X, given)
+        margins = self._margins(X, given, coherent)
         return self._form.decide(margins)
 
-    def predict_proba(self, X: Any, given: Any = None) -> FloatArray:
+    def predict_proba(  # type: ignore[override]
+        self, X: Any, given: Any = None, coherent: bool | LabelGraph = False
+    ) -> FloatArray:
         """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
 
         Args:
-            X, given (Any): As of :meth:`predict`.
+            X, given, coherent (Any): As of :meth:`predict`.
         """
         if given is None:
-            return super().predict_proba(X)
+            return super().predict_proba(X, coherent)
         check_is_fitted(self)
-        return self._given_proba(self._read_inputs(X), given)
+        return self._made_coherent(self._given_proba(self._read_inputs(X), given), coherent)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -359,8 +368,8 @@ class AutoClassifier(SavedEstimator):
             raise ValueError("Expected no 'given' labels where each sample has one class (got some)")
         return self.model_.predict_proba(X, given=given)
 
-    def _margins(self, X: Any, given: Any = None) -> FloatArray:
-        margins, decider = super()._margins(X, given), self.model_.tuners[self.threshold]
+    def _margins(self, X: Any, given: Any = None, coherent: bool | LabelGraph = False) -> FloatArray:
+        margins, decider = super()._margins(X, given, coherent), self.model_.tuners[self.threshold]
         if self._form.form == "classes" or not isinstance(decider, LabelSets):
             return margins
         applies = decider.predict(expit(margins)) == 1

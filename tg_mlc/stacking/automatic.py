@@ -18,6 +18,7 @@ from typing_extensions import Self
 from tg_mlc._hierarchy import coherent as make_coherent
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.baselines.baseline import read_array
+from tg_mlc.baselines.forest import MAX_OUTPUTS
 from tg_mlc.data import MultiLabelDataset, Split, given_labels
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.inputs.preprocessor import as_tensors, from_state, to_state
@@ -26,7 +27,7 @@ from tg_mlc.metrics.thresholds import Decider, coherent_decider
 from tg_mlc.saving.checkpoint import restore_tuners
 from tg_mlc.saving.inference import InferenceModel, batches_of, logits_of
 from tg_mlc.saving.model import data_hash, model_state, packed, restore_model, unpacked
-from tg_mlc.stacking.classifiers import ranks_and_decides
+from tg_mlc.stacking.classifiers import AUTOMATIC, many_labels, ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
 from tg_mlc.stacking.features import ResumableParts, StackingFeatures
 from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 CLASSIFIER_SHARE = 0.4
 #: What learning from given labels may take in addition, as a share of the time that everything before may take.
 GIVEN_SHARE = 0.2
+#: Where labels form a hierarchy, or are thousands: networks learn more there than messages do.
+MANY_SHARE = 0.7
 # One classifier has to be better than all together on this many parts of the samples, of which chance gives 1 in 32.
 _PARTS = 5
 # That are predicted at a time, because classifiers take many times the memory of their inputs and scores.
@@ -159,7 +162,10 @@ class AutoModel(InferenceModel):
 
         start, rows = parts.clock(), torch.arange(len(dataset))
         self.label_names = list(dataset.label_names)
-        features = StackingFeatures(seconds=self.seconds * CLASSIFIER_SHARE, seed=self.seed, parts=parts)
+        known, share, searches = dataset.label_graph, CLASSIFIER_SHARE, AUTOMATIC
+        if known is not None or dataset.num_labels > MAX_OUTPUTS:
+            share, searches = MANY_SHARE, many_labels(known)
+        features = StackingFeatures(searches=searches, seconds=self.seconds * share, seed=self.seed, parts=parts)
         self.preprocessor = Chain(*kind_of(dataset).steps(), features)
         everything = Split(rows, rows[:0], rows[:0], "all training samples")
         train = self.preprocessor.fit_transform(dataset, everything)

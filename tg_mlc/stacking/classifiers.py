@@ -19,6 +19,7 @@ from tg_mlc.baselines import (
     KernelRidgeBaseline,
     LabelFrequency,
     LinearBaseline,
+    NetworkBaseline,
     kernel_ridge,
     linear,
 )
@@ -38,9 +39,10 @@ Reading = Literal["raw", "relative", "margin", "logit", "probability"]
 TUNED_ROWS = 1500  # settings differ on them by more than by chance, and kernels take a tenth of a second
 NUM_TREES, MIN_TREES, MAX_TREES = 50, 30, 300  # of forests while they are tuned, and of the final one
 MAX_KERNEL_ROWS = 12_000  # for memory: two matrices of 1.2 GB
+NETWORK_STEPS, NETWORK_EPOCHS = 1500, (40, 70)  # of networks, where there is time
 _FOLDS = (3, 5)  # of linear classifiers while they are tuned, and afterwards
 # Logits beyond this, or probabilities this close to 0 and 1, say no more: forests and regressions overstep both.
-_LARGEST, _CLOSEST = 8.0, 0.01
+LARGEST, CLOSEST = 8.0, 0.01
 #: Brings logits to where the steps of a ScoreEncoder lie.
 SCORE_SCALE = 1 / 3
 
@@ -48,6 +50,7 @@ _BASELINES: dict[str, type[Any]] = {
     "linear": LinearBaseline,
     "kernel_ridge": KernelRidgeBaseline,
     "forest": ForestBaseline,
+    "network": NetworkBaseline,
 }
 
 
@@ -57,10 +60,11 @@ class ClassifierSearch:
 
     Args:
         title (str): The name in tables of results.
-        baseline (str): :obj:`"linear"`, :obj:`"kernel_ridge"` or :obj:`"forest"`.
+        baseline (str): :obj:`"linear"`, :obj:`"kernel_ridge"`, :obj:`"forest"` or :obj:`"network"`.
         settings (tuple): The settings to try, the most likely first: the loss and the inverse strength of
             regularisation of linear classifiers, ``gamma`` and ``alpha`` of kernels, and of forests the least number of
-            samples in a leaf and how many entries a node chooses from, in square roots of their number.
+            samples in a leaf and how many entries a node chooses from, in square roots of their number; of networks, of
+            which the first is taken, the size of hidden layers and the rate of dropout.
         reading (str): How scores are read, one of :obj:`Reading`.
         view (str, optional): The view of samples that it takes. (default: :obj:`None`, the best of those that samples
             have, of forests the one that keeps most)
@@ -73,7 +77,7 @@ class ClassifierSearch:
     """
 
     title: str
-    baseline: Literal["linear", "kernel_ridge", "forest"]
+    baseline: Literal["linear", "kernel_ridge", "forest", "network"]
     settings: tuple[tuple[Any, ...], ...]
     reading: Reading
     view: str | None = None
@@ -88,6 +92,8 @@ class ClassifierSearch:
             chosen_from = min(num_features, int(roots * num_features**0.5))
             options = {"min_samples_leaf": leaf, "max_features": chosen_from, "random_state": seed, **self.options}
             return ForestBaseline(**{"n_estimators": NUM_TREES, **options})
+        if self.baseline == "network":
+            return NetworkBaseline(*setting, random_state=seed, **self.options)
         return _BASELINES[self.baseline](*setting, **self.options)
 
     def found(
@@ -109,6 +115,22 @@ AUTOMATIC: dict[str, ClassifierSearch] = {
     "ridge": ClassifierSearch(_RIDGE, "kernel_ridge", _KERNELS, "probability", growth=3.0),
     "forest": ClassifierSearch("random forest", "forest", ((1, 1), (3, 1), (1, 3)), "probability", growth=1.2),
 }
+
+
+def many_labels(label_graph: Any = None) -> dict[str, ClassifierSearch]:
+    """The classifiers of the default for a hierarchy of labels, or thousands of labels: those that fit all of them at
+    once.
+    """
+    trees = {"extra_trees": True, "max_outputs": 64}
+    network = {"label_graph": label_graph}
+    return {
+        "ridge": AUTOMATIC["ridge"],
+        "trees": ClassifierSearch(
+            "extremely randomised trees", "forest", ((5, 4), (2, 4)), "probability", growth=1.2, options=trees
+        ),
+        "network": ClassifierSearch("multilayer perceptron", "network", ((500, 0.7),), "logit", options=network),
+    }
+
 
 _C = tuple(product(["hinge"], linear.DEFAULT_GRID["hinge"]))
 # With less regularisation a regression remembers its samples, which tells the labels of duplicates.
@@ -197,13 +219,13 @@ def read_decisions(reading: Reading, decisions: FloatArray, frequency: FloatArra
     if reading == "raw":
         return decisions
     if reading in ("margin", "logit"):  # as LinearBaseline.predict_proba reads them
-        return np.clip(decisions * (2.0 if reading == "margin" else 1.0), -_LARGEST, _LARGEST)
+        return np.clip(decisions * (2.0 if reading == "margin" else 1.0), -LARGEST, LARGEST)
     p = (decisions + 1) / 2
     if frequency is not None:
         spread = np.sqrt(frequency * (1 - frequency))
         return np.where(spread > 0, (p - frequency) / np.where(spread > 0, spread, 1), 0)
     # The logit goes on as a rising function below 0 and above 1.
-    return np.asarray(np.arcsinh(p / (2 * _CLOSEST)) - np.arcsinh((1 - p) / (2 * _CLOSEST)))
+    return np.asarray(np.arcsinh(p / (2 * CLOSEST)) - np.arcsinh((1 - p) / (2 * CLOSEST)))
 
 
 def ranks_and_decides(y: FloatArray, scores: FloatArray) -> float:
@@ -232,7 +254,9 @@ def find_classifier(
         seed (int): Seed of samples and trees.
     """
     start, train = time.monotonic(), split.train.numpy()
-    if search.metric is None:
+    if search.baseline == "network":
+        found, rows, decisions = _train_in_time(search, matrices, y, train, seconds, seed)
+    elif search.metric is None:
         found, rows, decisions = _find_in_time(search, matrices, y, train, seconds, seed)
     else:
         found, rows, decisions = _find_by_metric(search, matrices, y, train, split.val.numpy(), seed)
@@ -285,6 +309,22 @@ def _find_in_time(
     rows = train[np.sort(order[: int(min(most, largest, len(train)))])]
     decisions = classifier.held_out_scores(x[rows], y[rows], cv=_folds(y[rows], _FOLDS[1]))
     return search.found(view, setting, classifier, tried), rows, decisions
+
+
+def _train_in_time(
+    search: ClassifierSearch, matrices: Mapping[str, Any], y: FloatArray, train: np.ndarray, seconds: float, seed: int
+) -> _Found:
+    """A network for each of a few folds, with as many epochs as the time allows."""
+    view, setting = next(iter(matrices)), search.settings[0]
+    x = matrices[view][train]
+    network = search.make(setting, x.shape[1], seed)
+    affordable = seconds / network.seconds_per_epoch(x, y[train])
+    wanted = int(np.clip(NETWORK_STEPS * network.batch_size / len(train), *NETWORK_EPOCHS))
+    num_folds = next((each for each in (5, 3) if affordable >= (each - 1) * wanted), 2)
+    epochs = int(np.clip(affordable / (num_folds - 1), 1, wanted))
+    network.set_params(epochs=epochs)
+    decisions = network.held_out_scores(x, y[train], cv=_folds(y[train], num_folds))
+    return search.found(view, setting, network, [[view, setting, epochs]]), train, decisions
 
 
 def _find_by_metric(

@@ -1,0 +1,110 @@
+"""Folders of exported models, which hold all that it takes to use them and to check them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tg_mlc
+from tg_mlc.exporting import folder as module
+from tg_mlc.saving import Predictor
+
+SAVED = Path(__file__).parents[1] / "saving" / "folders"
+#: Lets no module of these be imported.
+ALONE = "import sys\nfor name in ('tg_mlc', 'torch_geometric', 'lightning', 'sklearn'): sys.modules[name] = None\n"
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    return tg_mlc.export(SAVED / "known_labels" / "model", tmp_path_factory.mktemp("out") / "exported")
+
+
+def follow(folder):
+    """What the code of the README prints, where neither this package nor PyG can be imported."""
+    [code] = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    result = subprocess.run(
+        [sys.executable, "-c", ALONE + code], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_readme_checks_the_golden_inputs_without_this_package(exported):
+    assert follow(exported).startswith("the same probabilities")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["auto_vectors", "command_line_molecules"])
+def test_onnx(name, tmp_path):
+    out = tg_mlc.export(SAVED / name / "model", tmp_path / "exported", "onnx")
+    assert follow(out).startswith("the same probabilities")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["auto_vectors", "checkpoint_texts", "command_line_dna", "command_line_molecules", "estimator_texts"]
+)
+def test_every_kind_of_saved_model(name, tmp_path):
+    out = tg_mlc.export(SAVED / name / "model", tmp_path / "exported")
+    assert follow(out).startswith("the same probabilities")
+
+
+def test_contents(exported):
+    predictor = tg_mlc.load(SAVED / "known_labels" / "model")
+    about, golden, features = (
+        json.loads((exported / f"{name}.json").read_text()) for name in ("model", "golden", "featurize")
+    )
+    assert about["label_names"] == predictor.label_names
+    assert about["inputs"]["given"]["shape"] == ["samples", 3]
+    for metric, decision in about["decisions"].items():
+        np.testing.assert_allclose(decision["thresholds"], predictor.thresholds(metric))
+    given = np.array(golden["inputs"]["given"], dtype=float)
+    assert 0 < np.isnan(given).mean() < 1
+    scores = predictor.scores(golden["raw"], given)
+    np.testing.assert_allclose(golden["probability"], scores, atol=1e-4)
+    assert golden["decision"]["f1_micro"] == predictor.decide(scores).astype(int).tolist()
+    assert [step["name"] for step in features["steps"]] == ["Vectors", "Scale"]
+    assert features["steps"][1]["state"]["scaler"].keys() == {"mean", "spread"}
+
+
+def test_an_exported_model_is_replaced_and_other_folders_are_kept(exported, tmp_path):
+    before = sorted(path.name for path in exported.iterdir())
+    predictor = tg_mlc.load(SAVED / "known_labels" / "model")
+    tg_mlc.export(predictor, exported, base_scores="input", given=False)
+    assert sorted(path.name for path in exported.iterdir()) == before
+    assert json.loads((exported / "model.json").read_text())["inputs"].keys() == {"x", "base_scores"}
+    assert [path for path in exported.parent.iterdir() if path != exported] == []
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="Expected 'out' to be a new folder"):
+        tg_mlc.export(predictor, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_nothing_is_written_if_outputs_differ(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "TOLERANCE", -1.0)
+    with pytest.raises(ValueError, match="Expected the exported program to give the probabilities of the model"):
+        tg_mlc.export(SAVED / "known_labels" / "model", tmp_path / "exported")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"format": "tflite"}, "'format'"), ({"base_scores": "none"}, "'base_scores'"), ({"given": "yes"}, "'given'")],
+)
+def test_options(options, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        tg_mlc.export(SAVED / "known_labels" / "model", tmp_path / "exported", **options)
+
+
+def test_networks_without_a_preprocessor_need_inputs(tmp_path):
+    import torch
+
+    predictor = Predictor(torch.nn.Linear(2, 1), label_names=["a"])
+    with pytest.raises(ValueError, match="Expected 'inputs'"):
+        tg_mlc.export(predictor, tmp_path / "exported")

@@ -1,0 +1,119 @@
+"""Programs of every kind of input, with any number of samples, components and edges."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from tests.models.samples import molecules
+from tests.nn.samples import path_graph
+from tests.sequences.histories import histories
+from tg_mlc.data import Split
+from tg_mlc.exporting.program import Scorer, featurize, save_onnx, save_torch, trace
+from tg_mlc.graphs import fully_connected
+from tg_mlc.models import LaMP
+from tg_mlc.nn.encoders import BagEncoder, DNAEncoder, GivenComponents, MoleculeEncoder, SequenceEncoder, VectorEncoder
+from tg_mlc.saving import Predictor
+from tg_mlc.sequences import LANET, EventPreprocessor
+
+LABELS = ["a", "b", "c", "d", "e"]
+SIZES = (1, 2, 7, 64)
+
+
+def words(num_samples, weighted=True):
+    generator = torch.Generator().manual_seed(num_samples)
+    samples = []
+    for row in range(num_samples):
+        x = torch.randint(20, (row % 9,), generator=generator)  # the first has none
+        samples.append(Data(x=x, num_nodes=x.numel(), **({"weight": torch.rand(x.numel())} if weighted else {})))
+    return samples
+
+
+def vectors(num_samples):
+    return [Data(x=torch.randn(1, 6, generator=torch.Generator().manual_seed(row))) for row in range(num_samples)]
+
+
+def dna(num_samples):
+    generator = torch.Generator().manual_seed(num_samples)
+    return [Data(x=torch.randint(5, (1 + 13 * row % 40,), generator=generator)) for row in range(num_samples)]
+
+
+def events(num_samples):
+    sequences = histories(num_entities=12, num_rows=400)
+    rows = torch.arange(sequences.num_events)
+    dataset = EventPreprocessor().fit_transform(sequences, Split(rows, rows[:0], rows[:0], "all"))
+    return torch.utils.data.Subset(dataset, range(num_samples))
+
+
+def lamp(encoder, **options):
+    options = {"num_feature_layers": 1, "num_steps": 1, "heads": 2, **options}
+    return LaMP(encoder, path_graph(5), **options)
+
+
+def lanet():
+    dataset = events(1).dataset
+    options = {"gaps": dataset.gaps, "num_bins": dataset.num_bins}
+    return LANET(fully_connected(5), dataset.num_entities, channels=4, heads=2, num_layers=1, window=options)
+
+
+CASES = {
+    "words": (lambda: lamp(BagEncoder(20, 8, normalized=True, kept=torch.arange(20) > 3)), words),
+    "texts": (lambda: lamp(SequenceEncoder(20, 8)), lambda size: words(size + 1, weighted=False)[1:]),
+    "vectors": (lambda: lamp(VectorEncoder(6, 8, 3)), vectors),
+    "molecules": (lambda: lamp(MoleculeEncoder(8)), molecules),
+    "single atoms": (lambda: lamp(MoleculeEncoder(8)), lambda size: molecules(size, largest=1 if size < 3 else 9)),
+    "DNA": (lambda: lamp(DNAEncoder(8, both_strands=True), num_feature_layers=0), dna),
+    "given labels": (lambda: lamp(VectorEncoder(6, 8, 3), given_labels=True), vectors),
+    "given components": (lambda: lamp(GivenComponents(VectorEncoder(6, 8, 3), 5)), vectors),
+    "LANET": (lanet, events),
+}
+
+
+@pytest.mark.parametrize("form", ["torch-export", pytest.param("onnx", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("case", CASES)
+def test_program_equals_model(case, form, tmp_path):
+    torch.manual_seed(0)
+    make, sample = CASES[case]
+    predictor = Predictor(make(), label_names=LABELS)
+    tensors = featurize(predictor.scorer, sample(20))
+    scorer = Scorer(predictor.scorer, list(tensors))
+    program = trace(scorer, tensors)
+    if form == "onnx":
+        run = save_onnx(program, tmp_path / "n.onnx", scorer.names)
+    else:
+        run = save_torch(program, tmp_path / "n.pt2")
+    for size in SIZES:
+        samples, given = sample(size), None
+        if "given" in scorer.names:
+            given = torch.full((size, 5), torch.nan)
+            given[:, 1], given[size // 2 :, 2] = 1.0, 0.0
+            samples = [Data(**each.to_dict(), given=row.unsqueeze(0)) for each, row in zip(samples, given, strict=True)]
+        expected = predictor.scorer.scores(samples)
+        found = featurize(predictor.scorer, samples, given)
+        torch.testing.assert_close(run(*(found[name] for name in scorer.names)), expected, rtol=0, atol=1e-4)
+
+
+def test_tensors_that_a_network_does_not_use_are_left_out():
+    predictor = Predictor(lamp(VectorEncoder(6, 8, 3)), label_names=LABELS)
+    tensors = featurize(predictor.scorer, vectors(4))
+    scorer = Scorer(predictor.scorer, list(tensors))
+    trace(scorer, tensors)
+    assert set(tensors) >= {"x", "batch", "ptr", "given"}
+    assert scorer.names == ["x"]
+
+
+class DependsOnValues(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(6, 5)
+
+    def forward(self, data):
+        return self.lin(data.x) if data.x.sum() > 0 else -self.lin(data.x)
+
+
+def test_choice_by_values_is_refused():
+    predictor = Predictor(DependsOnValues(), label_names=LABELS)
+    tensors = featurize(predictor.scorer, vectors(4))
+    with pytest.raises(ValueError, match=r"Expected networks whose .*torch.export \(got: .*Eq"):
+        trace(Scorer(predictor.scorer, list(tensors)), tensors)

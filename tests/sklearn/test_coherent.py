@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tg_mlc.baselines import KernelRidgeBaseline
+from tg_mlc.graphs import fully_connected, tree
+from tg_mlc.sklearn import AutoClassifier, KernelRidgeClassifier, LaMPClassifier
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 3))
+Y = np.column_stack([X[:, 0] + X[:, 1] > 0, X[:, 0] > 0.5, X[:, 2] > 0]).astype(int)
+Y[:, 0] |= Y[:, 1]
+NEW = rng.normal(size=(200, 3))
+GRAPH = tree([("1", "0"), ("2", None)])
+
+
+@pytest.mark.parametrize("upside_down", [False, True])
+def test_any_estimator_and_any_hierarchy(upside_down):
+    """Upside down, it contradicts what was learned, which shows that it is heeded."""
+    graph = tree([("0", "1"), ("2", None)]) if upside_down else GRAPH
+    above, below = (1, 0) if upside_down else (0, 1)
+    estimator = KernelRidgeClassifier().fit(X, Y)
+    plain, scores = estimator.predict_proba(NEW), estimator.predict_proba(NEW, coherent=graph)
+    np.testing.assert_allclose(scores[:, above], plain[:, :2].max(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(scores[:, [below, 2]], plain[:, [below, 2]], rtol=1e-6)
+    estimator.thresholds_ = np.array([0.7, 0.3, 0.5])
+    decisions = estimator.predict(NEW, coherent=graph)
+    assert (decisions[:, above] >= decisions[:, below]).all()
+    baseline = KernelRidgeBaseline().fit(X, Y)
+    decisions = baseline.predict(NEW, coherent=tree([(below, above), (2, None)]))
+    np.testing.assert_array_equal(decisions[:, above], baseline.predict(NEW)[:, :2].max(axis=1))
+
+
+def test_lamp_knows_its_hierarchy():
+    graph = tree([("0", "1"), ("2", None)], ["0", "1", "2"])
+    estimator = LaMPClassifier(label_graph=graph, base_scores=None, max_epochs=1, random_state=0).fit(X, Y)
+    plain, scores = (estimator.predict_proba(NEW, coherent=each) for each in (False, True))
+    np.testing.assert_allclose(scores[:, 1], plain[:, :2].max(axis=1), rtol=1e-5)
+    decisions = estimator.predict(NEW, coherent=True)
+    assert (decisions[:, 1] >= decisions[:, 0]).all()
+
+
+def test_the_default_is_coherent(tmp_path):
+    estimator = AutoClassifier(seconds=0, label_graph=GRAPH, random_state=0).fit(X, Y)
+    scores = estimator.predict_proba(NEW)
+    assert (scores[:, 0] >= scores[:, 1]).all()
+    decisions = estimator.predict(NEW)
+    assert (decisions[:, 0] >= decisions[:, 1]).all()
+    estimator.save(tmp_path / "model")
+    np.testing.assert_allclose(AutoClassifier.load(tmp_path / "model").predict_proba(NEW), scores, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("coherent", "match"),
+    [(True, "for coherent=True"), (fully_connected(3), "'coherent' to keep the parents")],
+)
+def test_what_is_no_hierarchy_is_refused(coherent, match):
+    with pytest.raises(ValueError, match=match):
+        KernelRidgeClassifier().fit(X, Y).predict(NEW, coherent=coherent)

@@ -1,0 +1,182 @@
+"""Multilayer perceptrons with an output for every label, which can respect a hierarchy of labels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy.special import expit
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+from typing_extensions import Self
+
+from tg_mlc._hierarchy import coherent, coherent_loss, pairs_of
+from tg_mlc._options import check_count, check_number
+from tg_mlc.baselines.baseline import Features, Settings, TunableBaseline, read_array
+from tg_mlc.metrics._inputs import ArrayLike, FloatArray
+
+#: Sizes of hidden layers and rates of dropout that :meth:`NetworkBaseline.tuned` tries.
+DEFAULT_GRID: tuple[tuple[int, float], ...] = ((500, 0.7), (1000, 0.7), (500, 0.5))
+_SETTINGS = ("hidden", "dropout", "epochs", "learning_rate", "batch_size", "num_networks", "random_state")
+_ROWS = 4096
+
+
+@dataclass(eq=False, repr=False)
+class NetworkBaseline(TunableBaseline):
+    r"""A perceptron of two hidden layers for all labels together, trained by Adam with dropout.
+
+    With a hierarchy of labels, it is the network of the `"Coherent Hierarchical Multi-Label Classification Networks"
+    <https://arxiv.org/abs/2010.10151>`_ paper: its scores are coherent, and so are those in its loss (see
+    :class:`~tg_mlc.nn.CoherentHead`). The paper takes batches of 4 and a learning rate of 0.0001.
+
+    Args:
+        hidden (int, optional): The size of hidden layers. (default: :obj:`500`)
+        dropout (float, optional): The rate of dropout after each of them. (default: :obj:`0.7`)
+        epochs (int, optional): The number of epochs. (default: :obj:`70`)
+        learning_rate (float, optional): The learning rate of Adam. (default: :obj:`1.5e-3`)
+        batch_size (int, optional): The number of samples of a step. (default: :obj:`128`)
+        num_networks (int, optional): The number of networks whose logits are averaged. (default: :obj:`1`)
+        label_graph (LabelGraph, optional): A label graph that keeps the parents of labels.
+            (default: :obj:`None`, labels are independent)
+        random_state (int, optional): Seed of weights, dropout and the order of samples. (default: :obj:`0`)
+
+    Raises:
+        RuntimeError: On use, if :meth:`fit` has not been called.
+    """
+
+    hidden: int = 500
+    dropout: float = 0.7
+    _: KW_ONLY
+    epochs: int = 70
+    learning_rate: float = 1.5e-3
+    batch_size: int = 128
+    num_networks: int = 1
+    label_graph: Any = None
+    random_state: int | None = 0
+
+    @classmethod
+    def _settings(cls, grid: Any, **options: Any) -> Settings:
+        return [(row, {"hidden": row[0], "dropout": row[1]}) for row in (DEFAULT_GRID if grid is None else grid)]
+
+    def fit(self, x: Features, y: ArrayLike) -> Self:
+        """Trains the networks; for the arguments and errors see :meth:`Baseline.fit`."""
+        inputs, target = self._start(x, y)
+        self._networks = [self._train(inputs, target, each) for each in range(self.num_networks)]
+        return self
+
+    def held_out_scores(
+        self, x: Features, y: ArrayLike, *, cv: int | Iterable[tuple[Any, Any]] = 5, refit: bool = True
+    ) -> FloatArray:
+        """Returns scores :math:`(N, L)` of training samples by networks that were trained without them, which together
+        are the fitted baseline; for the arguments see :meth:`Baseline.held_out_scores`.
+        """
+        inputs, target = self._start(x, y)
+        self._networks, scores = [], np.full(target.shape, np.nan)
+        for each, (rest, rows) in enumerate(self._parts(len(target), cv)):
+            self._networks.append(self._train(inputs[rest], target[rest], each))
+            scores[rows] = self._logits(inputs[rows], self._networks[-1:])
+        return scores
+
+    def seconds_per_epoch(self, x: Features, y: ArrayLike) -> float:
+        """Returns how long an epoch over all samples takes, by a few steps."""
+        inputs, target = self._start(x, y)
+        some, before = 4 * self.batch_size, time.monotonic()
+        self._train(inputs[:some], target[:some], 0, epochs=1)
+        return (time.monotonic() - before) * len(target) / min(some, len(target))
+
+    def decision_function(self, x: Features) -> FloatArray:
+        """Returns logits :math:`(N, L)`."""
+        self._check_fitted("decision_function")
+        return self._logits(self._inputs(x), self._networks)
+
+    def predict_proba(self, x: Features) -> FloatArray:
+        """Returns probabilities :math:`(N, L)`."""
+        return np.asarray(expit(self.decision_function(x)))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns settings, the closure of the hierarchy, and weights."""
+        self._check_fitted("state_dict")
+        return {
+            "settings": {name: getattr(self, name) for name in _SETTINGS},
+            "search": [list(row) for row in self.search],
+            "scale": [self._mean, self._spread],
+            "pairs": None if self._pairs is None else self._pairs.numpy(),
+            "networks": [[weight.detach().numpy() for weight in each.parameters()] for each in self._networks],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes what :meth:`state_dict` returned in place of that of this object, but no label graph."""
+        vars(self).update(state["settings"])
+        self.search = [tuple(row) for row in state["search"]]
+        self._mean, self._spread = (torch.as_tensor(np.asarray(each)) for each in state["scale"])
+        num_inputs, networks = len(self._mean), state["networks"]
+        num_labels = len(np.asarray(networks[0][-1]))
+        pairs = state["pairs"]
+        self._pairs = None if pairs is None else torch.from_numpy(read_array(state, "pairs", 2, None).copy())
+        if self._pairs is not None and not ((self._pairs >= 0) & (self._pairs < num_labels)).all():
+            raise ValueError(f"Expected 'pairs' of labels below {num_labels} (got others)")
+        self._networks = []
+        for weights in networks:
+            network = self._make(num_inputs, num_labels)
+            for parameter, weight in zip(network.parameters(), weights, strict=True):
+                with torch.no_grad():
+                    parameter.copy_(torch.as_tensor(np.asarray(weight)).view(parameter.shape))
+            self._networks.append(network.eval())
+        self.classes_, self.n_features_in_ = np.arange(num_labels), num_inputs
+        return self
+
+    def _start(self, x: Features, y: ArrayLike) -> tuple[Tensor, Tensor]:
+        """The inputs and the targets, NaN for unknown."""
+        for name in ("hidden", "epochs", "batch_size", "num_networks"):
+            check_count(name, getattr(self, name))
+        check_number("dropout", self.dropout, below=1.0)
+        x, (positive, observed) = self._read(x, y)
+        self._pairs = None if self.label_graph is None else pairs_of(self.label_graph)
+        dense = torch.from_numpy(np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float32))
+        spread, self._mean = torch.std_mean(dense, dim=0, correction=0)
+        self._spread = torch.where(spread > 0, spread, 1.0)
+        return (dense - self._mean) / self._spread, torch.from_numpy(np.where(observed, positive, np.nan)).float()
+
+    def _inputs(self, x: Features) -> Tensor:
+        dense = torch.from_numpy(np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float32))
+        return (dense - self._mean) / self._spread
+
+    def _make(self, num_inputs: int, num_labels: int) -> nn.Sequential:
+        sizes = [num_inputs, self.hidden, self.hidden]
+        layers: list[nn.Module] = []
+        for size, following in pairwise(sizes):
+            layers += [nn.Linear(size, following), nn.ReLU(), nn.Dropout(self.dropout)]
+        return nn.Sequential(*layers, nn.Linear(self.hidden, num_labels))
+
+    def _train(self, inputs: Tensor, target: Tensor, number: int, epochs: int | None = None) -> nn.Sequential:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed((self.random_state or 0) + 1000 * number)
+            network = self._make(inputs.size(1), target.size(1))
+            optimizer = torch.optim.Adam(network.parameters(), self.learning_rate, weight_decay=1e-5)
+            for _ in range(epochs or self.epochs):
+                for rows in torch.split(torch.randperm(len(inputs)), self.batch_size):
+                    optimizer.zero_grad()
+                    loss = self._loss(network(inputs[rows]), target[rows])
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    optimizer.step()
+        return network.eval()
+
+    def _loss(self, logits: Tensor, target: Tensor) -> Tensor:
+        if self._pairs is not None:
+            return coherent_loss(logits, target, self._pairs)
+        known = ~target.isnan()
+        return binary_cross_entropy_with_logits(logits[known], target[known])
+
+    @torch.inference_mode()
+    def _logits(self, inputs: Tensor, networks: list[nn.Sequential]) -> FloatArray:
+        parts = []
+        for some in torch.split(inputs, _ROWS):
+            logits = torch.stack([each(some) for each in networks]).mean(dim=0)
+            parts.append(logits if self._pairs is None else coherent(logits, self._pairs))
+        return np.asarray(torch.cat(parts).double().numpy()) if parts else np.empty((0, len(self.classes_)))

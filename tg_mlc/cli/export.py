@@ -1,0 +1,46 @@
+"""The command ``tg-mlc export``: a model's folder becomes a program that runs without this package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tg_mlc.cli._output import show
+
+
+def export_(
+    model: str,
+    *,
+    out: str,
+    format: str = "torch-export",  # noqa: A002 (the name of the option)
+    csv: str | None = None,
+    base_scores: str = "export",
+    no_given: bool = False,
+    json: bool = False,
+) -> int:
+    """Exports a model as a program that runs without tg_mlc, once its probabilities were compared.
+
+    Args:
+        model: The folder of the model.
+        out: The new folder: the program, thresholds, names of labels, how inputs become tensors, and 20 golden inputs.
+        format: torch-export, for PyTorch alone, or onnx.
+        csv: A file whose first rows are the golden inputs; by default, the model makes some up.
+        base_scores: What becomes of base classifiers: export puts them into the program, input leaves them to you.
+        no_given: Leaves out the input of labels that are known already.
+        json: Prints JSON.
+    """
+    from tg_mlc.cli._inputs import inputs_of
+    from tg_mlc.exporting import export
+    from tg_mlc.exporting.folder import NUM_GOLDEN
+    from tg_mlc.inputs.tables import read_blocks
+    from tg_mlc.saving import load
+
+    predictor = load(model)
+    rows = None
+    if csv is not None:
+        rows = inputs_of(predictor, model, None, None).raw(next(iter(read_blocks(Path(csv)))))[:NUM_GOLDEN]
+    options = {"inputs": rows, "base_scores": base_scores, "given": not no_given}
+    folder = export(predictor, out, format, **options)  # type: ignore[arg-type]
+    files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    text = "\n".join(f"{name}: {size:,} bytes" for name, size in files.items())
+    show({"out": str(folder), "files": files}, f"{folder}\n{text}", json)
+    return 0

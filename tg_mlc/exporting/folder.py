@@ -1,0 +1,324 @@
+"""Folders of exported models: the program, and all that it takes to use it and to check it without this package."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Subset
+
+import tg_mlc
+from tg_mlc._options import check_choice, check_flag
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.exporting.program import Format, Scorer, featurize, save_onnx, save_torch, stacking_of, trace
+from tg_mlc.inputs import Chain
+from tg_mlc.inputs.preprocessor import to_state
+from tg_mlc.metrics import LabelSets
+from tg_mlc.saving import Predictor, load
+from tg_mlc.saving.folder import check_folder
+from tg_mlc.saving.model import versions
+
+#: The number of inputs with outputs that a reader can check itself by, and how far outputs may be apart.
+NUM_GOLDEN, TOLERANCE = 20, 1e-4
+FILES = {"torch-export": "network.pt2", "onnx": "network.onnx"}
+# The sizes of batches that are compared before a folder is written.
+_SIZES = (NUM_GOLDEN, 1, 2, 7)
+
+
+def export(
+    model: Predictor | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    format: Format = "torch-export",  # noqa: A002 (as of the command line)
+    *,
+    inputs: Any = None,
+    base_scores: str = "export",
+    given: bool = True,
+) -> Path:
+    """Writes a model as a program that runs without this package and PyTorch Geometric, once its probabilities were
+    compared.
+
+    .. code-block:: python
+
+        tg_mlc.export("model", "exported", "onnx")
+
+    The program takes tensors by name, of any number of samples, components and edges, and returns the probabilities
+    :math:`(B, L)`. Base classifiers are in it, too. Beside it are ``model.json`` (labels, thresholds, names and shapes
+    of tensors), ``featurize.json`` (how raw inputs become tensors), ``golden.json`` (20 inputs with outputs) and a
+    ``README.md`` that explains them.
+
+    Args:
+        model (Predictor or str): The model, or its folder.
+        out (str or PathLike): The new folder; an exported model that is there already is replaced as a whole.
+        format (str, optional): :obj:`"torch-export"` or :obj:`"onnx"`. (default: :obj:`"torch-export"`)
+        inputs (Any, optional): Raw inputs, or samples, to compare outputs by; needed for models whose kind of input
+            makes up none. (default: :obj:`None`)
+        base_scores (str, optional): :obj:`"input"` takes the scores of base classifiers as a tensor in place of
+            exporting them. (default: :obj:`"export"`)
+        given (bool, optional): If set to :obj:`False`, leaves out the input of labels that are known, and what takes
+            it. (default: :obj:`True`)
+
+    Raises:
+        ValueError: If a part cannot be exported, which the message names, or the outputs differ.
+        ImportError: If a package for ONNX is not installed (extra ``export``).
+    """
+    check_choice("format", format, get_args(Format))
+    check_choice("base_scores", base_scores, ("export", "input"))
+    check_flag("given", given)
+    folder = check_folder(out)
+    if folder.exists() and any(folder.iterdir()) and not (folder / "golden.json").exists():
+        raise ValueError(f"Expected 'out' to be a new folder, or an exported model (got '{folder}', with other files)")
+    predictor = model if isinstance(model, Predictor) else load(model)
+    raw = _examples(predictor) if inputs is None else inputs
+    scorer = predictor.to("cpu").scorer
+    tensors = featurize(scorer, raw, base_scores=base_scores)
+    size = len(tensors["given"])
+    network = Scorer(scorer, list(tensors)).eval()
+    network.takes_given = network.takes_given and given
+    known = None
+    if network.takes_given:  # of every other sample, one label
+        known = torch.full((size, len(scorer.label_names)), torch.nan)
+        known[1::2, torch.arange(size // 2) % len(scorer.label_names)] = (torch.arange(size // 2) % 2).float()
+        tensors["given"] = known
+    program = trace(network, tensors)
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        path = unfinished / FILES[format]
+        run = save_torch(program, path) if format == "torch-export" else save_onnx(program, path, network.names)
+        probability = _compared(predictor, raw, known, run, network.names, base_scores)
+        taken = {name: tensors[name] for name in network.names}
+        contents = {
+            "model.json": _about(predictor, taken, format),
+            "featurize.json": _featurizer(scorer),
+            "golden.json": {
+                "raw": _listed_all(raw.to_dict("records") if hasattr(raw, "iloc") else raw)
+                if hasattr(raw, "iloc") or isinstance(raw, (list, np.ndarray))
+                else None,
+                "inputs": {name: _listed(tensor) for name, tensor in taken.items()},
+                "probability": probability.tolist(),
+                "decision": {
+                    metric: predictor.decide(probability, metric).astype(int).tolist()
+                    for metric in list(scorer.tuners) or ["f1_micro"]
+                },
+            },
+        }
+        for name, content in contents.items():
+            text = json.dumps(content, ensure_ascii=False, allow_nan=False, default=str)
+            (unfinished / name).write_text(text, encoding="utf-8")
+        (unfinished / "README.md").write_text(_readme(contents["model.json"], path.name), encoding="utf-8")
+        unfinished.chmod(0o755)
+        if folder.exists():
+            shutil.rmtree(folder)
+        unfinished.replace(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return folder
+
+
+def _examples(predictor: Predictor) -> Any:
+    """Raw inputs that the model's kind of input makes up."""
+    preprocessor: Any = getattr(predictor.scorer, "preprocessor", None)
+    first = preprocessor.steps[0] if isinstance(preprocessor, Chain) else preprocessor
+    if not hasattr(first, "examples"):
+        raise ValueError(
+            f"Expected 'inputs', {NUM_GOLDEN} raw inputs or samples to compare outputs by (got None for a model with "
+            f"the preprocessor {first})"
+        )
+    return first.examples(NUM_GOLDEN)
+
+
+def _compared(
+    predictor: Predictor, raw: Any, given: Tensor | None, run: Any, names: list[str], base_scores: str
+) -> np.ndarray:
+    """The probabilities of a program, which are those of the model for batches of several sizes."""
+    expected = predictor.scores(raw, given)
+    found = np.empty_like(expected)
+    for size in _SIZES:
+        for start in range(0, len(expected) if size in (1, len(expected)) else 1, size):
+            some = slice(start, min(start + size, len(expected)))
+            part = _rows(raw, some)
+            known = None if given is None else given[some]
+            tensors = featurize(predictor.scorer, part, known, base_scores)
+            with torch.no_grad():
+                found[some] = run(*(tensors[name] for name in names)).numpy()
+            apart = float(np.abs(found[some] - expected[some]).max(initial=0.0))
+            if not apart <= TOLERANCE:
+                raise ValueError(
+                    f"Expected the exported program to give the probabilities of the model to {TOLERANCE:g} (got "
+                    f"{apart:g} apart in rows {some.start} to {some.stop}); please report this model"
+                )
+    return found
+
+
+def _rows(raw: Any, some: slice) -> Any:
+    """Some of raw inputs, or of samples."""
+    if hasattr(raw, "iloc"):
+        return raw.iloc[some]
+    if isinstance(raw, (list, tuple, np.ndarray, MultiLabelDataset)):
+        return raw[some]
+    return Subset(raw, range(some.start, some.stop))
+
+
+def _about(predictor: Predictor, tensors: Mapping[str, Tensor], format: str) -> dict[str, Any]:  # noqa: A002
+    scorer = predictor.scorer
+    decisions: dict[str, Any] = {}
+    for metric, tuner in scorer.tuners.items():
+        if isinstance(tuner, LabelSets):
+            decisions[metric] = {"label_sets": _listed_all(tuner.state_dict())}
+        else:
+            decisions[metric] = {"thresholds": _listed(torch.from_numpy(predictor.thresholds(metric).copy()))}
+    described = {}
+    for name, tensor in tensors.items():
+        rows = _ROWS.get(name, "samples" if name.startswith("features_") else "rows")
+        sizes: list[Any] = list(tensor.shape)
+        sizes[int(name.endswith("edge_index"))] = rows
+        meaning = _MEANINGS.get(name, "features of base classifiers" if name.startswith("features_") else "")
+        described[name] = {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": sizes, "meaning": meaning}
+    return {
+        "format": format,
+        "label_names": predictor.label_names,
+        "inputs": described,
+        "outputs": {"probability": {"dtype": "float32", "shape": ["samples", len(predictor.label_names)]}},
+        "decisions": decisions,
+        "versions": {"tg_mlc": tg_mlc.__version__, **versions()},
+    }
+
+
+def _featurizer(scorer: Any) -> dict[str, Any]:
+    """The steps from raw inputs to tensors, with what each has learned."""
+    preprocessor: Any = getattr(scorer, "preprocessor", None)
+    if preprocessor is None:
+        return {"steps": []}
+    stacking = stacking_of(scorer)
+    steps = preprocessor.steps if isinstance(preprocessor, Chain) else (preprocessor,)
+    described = [
+        {
+            "name": type(step).__name__,
+            "does": (inspect.getdoc(type(step)) or "").split("\n\n")[0],
+            "state": _listed_all(to_state(step)["state"]),
+        }
+        for step in steps
+        if step is not stacking
+    ]
+    if stacking is None:
+        return {"steps": described}
+    views = {
+        f"features_{name}": {
+            "does": (inspect.getdoc(type(view)) or "").split("\n\n")[0],
+            "state": _listed_all(view.state_dict()),
+        }
+        for name, view in stacking.views.items()
+    }
+    return {"steps": described, "views": views, "x_is_view": stacking.scaling}
+
+
+def _listed_all(value: Any) -> Any:
+    if isinstance(value, (Tensor, np.ndarray)):
+        return _listed(torch.as_tensor(value))
+    if isinstance(value, Mapping):
+        return {str(key): _listed_all(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_listed_all(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value
+
+
+def _listed(tensor: Tensor) -> Any:
+    """Nested lists, with null for NaN, and strings for infinite numbers, as JSON has neither."""
+    if not tensor.is_floating_point() or bool(tensor.isfinite().all()):
+        return tensor.tolist()
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, list):
+            return [plain(item) for item in value]
+        return value if np.isfinite(value) else None if np.isnan(value) else str(value)
+
+    return plain(tensor.tolist())
+
+
+_ROWS = {"edge_index": "edges", "edge_attr": "edges", "ptr": "samples + 1", "given": "samples"}
+_MEANINGS = {
+    "ptr": "where the rows of every sample begin and end, from 0",
+    "edge_index": "sources in row 0 and targets in row 1, by places in x",
+    "edge_attr": "categories of every edge",
+    "given": "labels that are known: 0, 1, or NaN for unknown",
+    "base_scores": "scores of base classifiers",
+    "weight": "the weight of every word",
+    "x": "what every component is: words, letters, atoms, or vectors",
+}
+
+
+def _readme(about: Mapping[str, Any], program: str) -> str:
+    rows = "\n".join(
+        f"| `{name}` | {each['dtype']} | {' x '.join(map(str, each['shape']))} | {each['meaning']} |"
+        for name, each in about["inputs"].items()
+    )
+    return _README.format(
+        program=program,
+        rows=rows,
+        num_labels=len(about["label_names"]),
+        run=_RUN[about["format"]],
+        tolerance=TOLERANCE,
+        num_golden=NUM_GOLDEN,
+    )
+
+
+_RUN = {
+    "torch-export": """import torch
+network = torch.export.load("network.pt2").module()
+dtypes = {name: getattr(torch, entry["dtype"]) for name, entry in about["inputs"].items()}
+tensors = {name: torch.tensor(number(golden["inputs"][name]), dtype=dtypes[name]) for name in about["inputs"]}
+with torch.no_grad():
+    probability = network(*tensors.values()).tolist()""",
+    "onnx": """import numpy as np
+import onnxruntime
+session = onnxruntime.InferenceSession("network.onnx")
+dtypes = {name: entry["dtype"] for name, entry in about["inputs"].items()}
+tensors = {name: np.array(number(golden["inputs"][name]), dtype=dtypes[name]) for name in about["inputs"]}
+probability = session.run(["probability"], tensors)[0].tolist()""",
+}
+_README = """# An exported model of tg_mlc
+
+`{program}` computes the probabilities of {num_labels} labels. It needs neither tg_mlc nor PyTorch Geometric.
+
+| input, in this order | type | shape | meaning |
+|---|---|---|---|
+{rows}
+
+A shape by name may be of any size. All rows of a sample stand together, samples one after another.
+
+- `model.json`: names of labels in the order of columns, types and shapes, and how to decide for each metric. Under
+  `thresholds`, a label applies if its probability is at least its threshold. Under `label_sets`, take the set with the
+  highest value `sum of log(p / (1 - p)) of its labels + prior * log(count)`, with `p` cut to 0.0001 and 0.9999; for
+  `f1_samples`, the set with the highest expected F1, where these values are the logarithms of what sets weigh.
+- `featurize.json`: how raw inputs become tensors, step by step, with all that was learned (vocabularies, weights,
+  scales). In Python, `tg_mlc.exporting.featurize` does it.
+- `golden.json`: {num_golden} inputs, as raw inputs and as tensors (null is NaN), with probabilities and decisions.
+  Whoever runs this model in another language is right if probabilities agree to {tolerance:g}:
+
+```python
+import json
+about, golden = (json.load(open(name, encoding="utf-8")) for name in ("model.json", "golden.json"))
+
+
+def number(value):
+    return [number(item) for item in value] if isinstance(value, list) else float("nan") if value is None else value
+
+
+{run}
+apart = max(abs(a - b) for x, y in zip(probability, golden["probability"]) for a, b in zip(x, y))
+assert apart < {tolerance:g}, apart
+print("the same probabilities, to", apart)
+```
+"""
