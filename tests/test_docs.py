@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch_geometric.data import Batch
+from torch_geometric.utils import from_smiles
 
 from tests.papers.convert.released import Config, random_state
 from tests.snippets import ROOT, cells, python_blocks
@@ -33,6 +37,32 @@ def test_every_block_runs(block: str) -> None:
     namespace: dict[str, object] = {}
     exec(block, namespace)
     assert namespace.keys() - {"__builtins__"}
+
+
+def test_three_lines_make_a_label_message_passing_network() -> None:
+    before, after = [block for block in python_blocks("docs/training.md") if "GINEConv" in block]
+    bodies = [block[block.index("class Net") :].splitlines() for block in (before, after)]
+    changes = [line for line in difflib.ndiff(*bodies) if line[0] in "+-"]
+    assert [line[0] for line in changes].count("-") == 3
+    assert [line[0] for line in changes].count("+") == 3
+
+    torch.manual_seed(0)
+    batch = Batch.from_data_list([from_smiles(smiles) for smiles in ("CCO", "c1ccccc1O", "CC(=O)N")])
+    y = torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
+    for block in (before, after):
+        namespace: dict[str, Any] = {}
+        exec(block, namespace)
+        model = namespace["Net"](num_labels=4)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
+        losses = []
+        for _ in range(60):
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(model(batch), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert model(batch).shape == (3, 4)
+        assert losses[-1] < 0.2 * losses[0]
 
 
 @pytest.mark.parametrize("page", TUTORIALS)

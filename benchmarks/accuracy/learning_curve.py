@@ -3,10 +3,10 @@
     python -m benchmarks.accuracy.learning_curve --dataset bibtex --epochs 12
     python -m benchmarks.accuracy.learning_curve --dataset nci --epochs 12
 
-On bags of words LaMP stands beside the layout of the authors' released code, whose encoder discards its attention;
-on molecules the README's drop-in layer stands beside the pooling that it replaces. All see the same samples in the same
-order and take the same steps of Adam with a constant learning rate; none has another classifier's scores, averaged
-weights or any other help. Seconds are those of the processor spent in training steps.
+On bags of words LaMP stands beside the layout of the authors' released code, whose encoder discards its attention; on
+molecules the drop-in layer of the page on training stands beside the pooling that it replaces. All see the same samples
+in the same order and take the same steps of Adam with a constant learning rate; none has another classifier's scores,
+averaged weights or any other help. Seconds are those of the processor spent in training steps.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tg_mlc.nn import LabelHead
 from tg_mlc.nn.encoders import BagEncoder
 from tg_mlc.papers.recipes import RECIPES
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "training.md"
 DEFAULT, TIED, RELEASED, POOLED = "by default", "tied readout (the paper's equation)", "released layout", "pooling"
 METRICS = ("f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
 
@@ -63,7 +63,7 @@ def main(
         epochs: Number of epochs.
         seeds: Number of seeds, of the weights and the order of samples.
         first_seed: The first of them.
-        channels: Size of the states on bags of words; the README's networks have their own.
+        channels: Size of the states on bags of words; those networks have their own.
         lr: The learning rate.
         root: Folder that keeps the data.
         jobs: How many trainings run at a time, each on one thread.
@@ -108,7 +108,7 @@ def contenders(samples: MultiLabelDataset, channels: int) -> dict[str, Callable[
     """Builders of the models, by name."""
     num_labels = samples.num_labels
     if kind_of(samples) == "molecule":
-        pooled, drop_in = readme_networks()
+        pooled, drop_in = networks_of_page()
         return {
             DEFAULT: lambda: drop_in(num_labels),
             TIED: lambda: tied(drop_in(num_labels)),
@@ -127,13 +127,14 @@ def contenders(samples: MultiLabelDataset, channels: int) -> dict[str, Callable[
     }
 
 
-def readme_networks() -> list[Callable[[int], nn.Module]]:
-    """The two networks of the README, just as it writes them: with pooling, and with label message passing."""
+def networks_of_page() -> list[Callable[[int], nn.Module]]:
+    """The two networks of the page on training, as it writes them: with pooling, and with label message passing."""
     networks = []
-    for block in re.findall(r"^```python\n(.*?)^```", README.read_text(), re.DOTALL | re.MULTILINE)[:2]:
-        namespace: dict[str, Any] = {}
-        exec(block, namespace)
-        networks.append(namespace["Net"])
+    for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE):
+        if "GINEConv" in block:
+            namespace: dict[str, Any] = {}
+            exec(block, namespace)
+            networks.append(namespace["Net"])
     return networks
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from benchmarks.accuracy.auto import COMBINED, OURS, SHARES
 from benchmarks.accuracy.runs import FREQUENCY, frame
 from benchmarks.files import Result
-from benchmarks.report.statistics import ALPHA, corrected_p_value, spread
-from benchmarks.report.writing import cell, machine, p_in_words, table, titles
+from benchmarks.report.statistics import ALPHA, spread
+from benchmarks.report.writing import METRICS, cell, machine, p_in_words, table, titles
 from tg_mlc.datasets.registry import published
+from tg_mlc.metrics.paired import Difference, corrected_difference
 
 COLUMNS = titles("subset_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
+#: What the chart shows.
+DRAWN = ("f1_samples", "average_precision_macro")
 INTRO = """\
 # A default for your own data
 
@@ -40,7 +44,7 @@ def page(found: Result) -> str:
 def summary(runs: pd.DataFrame) -> str:
     """How often the default is above the best classifier of a metric, and how sure that is."""
     datasets = [here for _, here in runs.groupby("dataset", sort=False)]
-    pairs = [_difference(here, metric) for here in datasets for metric in COLUMNS]
+    pairs = [_difference(here, metric)[0] for here in datasets for metric in COLUMNS]
     sure = [each.mean > 0 for each in pairs if each.p is not None and each.p < ALPHA]
     return (
         f"In {sum(each.mean > 0 for each in pairs)} of {len(pairs)} comparisons ({len(datasets)} data sets, "
@@ -60,33 +64,86 @@ def section(runs: pd.DataFrame) -> list[str]:
     ]
     found = {title: _difference(runs, metric) for metric, title in COLUMNS.items()}
     notes = [
-        f"- {title}: {each.mean:+.4f} beside the best classifier, {each.other}"
+        f"- {title}: {each.mean:+.4f} beside the best classifier, {other}"
         + ("" if each.p is None else f", {p_in_words(each.p)}")
-        for title, each in found.items()
+        for title, (each, other) in found.items()
     ]
     if COMBINED in rows:
         found = {title: _difference(runs, metric, COMBINED) for metric, title in COLUMNS.items()}
         gains = (
             f"{title} {each.mean:+.4f}{'' if each.p is None else f' ({p_in_words(each.p)})'}"
-            for title, each in found.items()
+            for title, (each, _) in found.items()
         )
         notes.append(f"- what label message passing adds to the same classifiers combined: {', '.join(gains)}")
     return [*table(("model", *COLUMNS.values(), "seconds"), lines), "", *notes]
 
 
-class Difference(NamedTuple):
-    """The default less another row."""
+def short(found: Result) -> list[str]:
+    """The default by metric over all data sets: against the best classifier, and what messages add to it."""
+    runs = frame(found["runs"])
+    datasets = [here for _, here in runs.groupby("dataset", sort=False)]
+    combined = [here for here in datasets if COMBINED in set(here["model"])]
+    rows = [
+        [
+            title,
+            *_counted([_difference(here, metric)[0] for here in datasets]),
+            *_counted([_difference(here, metric, COMBINED)[0] for here in combined]),
+        ]
+        for metric, title in COLUMNS.items()
+    ]
+    heads = (
+        "metric",
+        "median lead over the best classifier",
+        "surely above, below",
+        "median gain by messages",
+        "surely",
+    )
+    seeds = runs.groupby("dataset")["seed"].nunique()
+    return [
+        *table(heads, rows),
+        "",
+        f"- {len(datasets)} data sets, {seeds.min()} random splits or more of each; the best classifier: by these "
+        f"test samples; gain by messages: over the same classifiers combined, on {len(combined)} of the data sets; "
+        f"surely: in how many the 95 % interval leaves out 0; {machine(found, 'one thread')}",
+    ]
 
-    mean: float
-    other: str
-    p: float | None  #: None with a single seed, or where all seeds differ by the same
+
+def _counted(differences: list[Difference]) -> list[str]:
+    median = pd.Series([each.mean for each in differences]).median()
+    return [
+        f"{median:+.3f}",
+        f"{sum(each.low > 0 for each in differences)}, {sum(each.high < 0 for each in differences)}",
+    ]
 
 
-def _difference(runs: pd.DataFrame, metric: str, other: str | None = None) -> Difference:
-    """The lead over a row, or over the best classifier."""
+def numbers(found: Result) -> dict[str, Any]:
+    """Leads over the best classifier with their intervals, for :func:`draw`."""
+    runs = frame(found["runs"])
+    return {
+        metric: {name: _difference(here, metric)[0]._asdict() for name, here in runs.groupby("dataset", sort=False)}
+        for metric in DRAWN
+    }
+
+
+def draw(numbers: dict[str, Any]) -> Figure:
+    """Leads of the default over the best classifier, by data set."""
+    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    for axes, (metric, found) in zip(figure.subplots(1, len(numbers), sharey=True), numbers.items(), strict=True):
+        places = range(len(found))
+        means = [each["mean"] for each in found.values()]
+        reach = [each["high"] - each["mean"] for each in found.values()]
+        axes.axvline(0, color="black", linewidth=0.8)
+        axes.errorbar(means, places, xerr=reach, fmt="o", color="#0072b2", capsize=2)
+        axes.set(title=METRICS[metric], xlabel="default less best classifier", yticks=places, yticklabels=list(found))
+        axes.grid(axis="y", alpha=0.2)
+        axes.set_ylim(len(found) - 0.5, -0.5)
+    return figure
+
+
+def _difference(runs: pd.DataFrame, metric: str, other: str | None = None) -> tuple[Difference, str]:
+    """The lead over a row, or over the best classifier, and which that is."""
     values = runs.pivot(index="seed", columns="model", values=f"metrics.{metric}").astype(float)
     if other is None:
         models = [model for model in runs["model"].unique() if model not in (OURS, COMBINED, FREQUENCY)]
         other = str(values[models].mean().idxmax())
-    difference = (values[OURS] - values[other]).to_numpy()
-    return Difference(float(difference.mean()), other, corrected_p_value(difference, SHARES[2], SHARES[0]))
+    return corrected_difference((values[OURS] - values[other]).to_numpy(), SHARES[2], SHARES[0]), other

@@ -4,10 +4,10 @@
     python -m benchmarks.report.render --check  # fails if anything is
 
 A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``. NAME is a comparison, such as
-``bibtex-official``, ``ablation-bibtex``, ``planted`` or ``label-graph-gains`` (those of all); a learning curve;
-a table of the papers, such as ``papers-lamp-1`` or ``papers-ranks``, or ``messages``, of the same cells;
-``blogcatalog``; or a file in benchmarks/results: of speeds (``NAME growth`` for the exponents that it holds), of
-settings, or of LANET's tables.
+``bibtex-official``, ``ablation-bibtex``, ``planted`` or ``label-graph-gains`` (those of all); a learning curve; a table
+of the papers, such as ``papers-lamp-1`` or ``papers-ranks``, or ``messages``, of the same cells; ``blogcatalog``;
+``default``, of all data sets; or a file in benchmarks/results: of speeds (``NAME growth`` for the exponents that it
+holds), of settings, or of LANET's tables.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ MARK = re.compile(
     r"(<!-- results: (?P<name>[\w-]+)(?P<part> growth)? -->\n).*?(?P<end><!-- end of results -->)", re.DOTALL
 )
 ABLATIONS = ("ablation-bibtex",)
+SPEEDS = tuple(name for name in names("") if name.startswith(("attention-", "models-cpu")))
 CURVES = ("learning_curve-bibtex", "learning_curve-nci")
 
 
@@ -71,6 +72,7 @@ def table(name: str) -> list[str]:
     made: dict[str, Callable[[], list[str]]] = {
         "label-graph-gains": lambda: label_graphs.section(label_graphs.gains(cells()), "label-graph-gains.svg"),
         NODES: lambda: blogcatalog.section(read(NODES)),
+        "default": lambda: default.short(read(DEFAULT)),
         "planted": lambda: comparisons.planted_table(comparisons.planted_numbers()),
         "papers-speed": speed.family,
         "gpu": lambda: speed.ratios(read("models-cuda")),
@@ -108,6 +110,8 @@ def texts() -> dict[Path, str]:
         )
         for name in (*compared(), *ABLATIONS)
     }
+    for name in SPEEDS:
+        own[FULL / f"{name}.md"] = "\n".join([f"# {name}: all rows", "", *table(name), ""])
     if given := given_labels.results():
         own[DOCS / "results" / "given-labels.md"] = given_labels.page(given)
     if DEFAULT in names(DEFAULT):
@@ -125,13 +129,16 @@ def drawings() -> list[Picture]:
 
 def _drawings(folder: Path, cells: pd.DataFrame) -> Iterator[Picture]:
     for name in CURVES:
-        yield Picture(DOCS / f"{name}.svg", read(name), learning_curves.draw)
+        yield Picture(folder / f"{name}.svg", read(name), learning_curves.draw)
     for name in (*compared(), *ABLATIONS):
         if not name.startswith("planted"):
             yield Picture(folder / f"{name}.svg", comparisons.numbers(Comparison.load(name)), comparisons.draw)
     yield Picture(folder / "planted.svg", comparisons.planted_numbers(), comparisons.draw_planted)
     for name, result in given_labels.results().items():
         yield Picture(folder / f"given-labels-{name}.svg", given_labels.numbers(result), given_labels.draw)
+    yield Picture(DOCS / "speed.svg", speed.numbers(read("attention-cpu")), speed.draw)
+    if DEFAULT in names(DEFAULT):
+        yield Picture(folder / "default.svg", default.numbers(read(DEFAULT)), default.draw)
     yield Picture(DOCS / "concepts" / "label-graph-gains.svg", label_graphs.gains(cells), label_graphs.draw)
     if of_ranks := ranks.numbers(cells):
         yield Picture(folder / "papers-ranks.svg", of_ranks, ranks.draw)

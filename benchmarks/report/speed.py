@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from benchmarks.accuracy.papers import reported, title
 from benchmarks.accuracy.runs import Row
@@ -13,6 +16,9 @@ from benchmarks.report.writing import listed, machine, table
 WIDE = 512
 #: Candidates of results that the package has no longer.
 REMOVED = ("ours (sddmm)",)
+#: What the picture shows.
+DRAWN = {"literal": "#d55e00", "SDPA": "#e69f00", "ours": "#0072b2"}
+REGIMES = ("R1", "R2", "R3", "R4", "R5", "HUB")
 #: Models of the family as the papers call them.
 IN_PAPERS = {
     "lamp": ("lamp2019", "LaMP"),
@@ -66,6 +72,35 @@ def growth(result: Result) -> list[str]:
         for name, row in result["scaling"].items()
     )
     return table(("sweep", "sizes", "exponent of time", "r²", "exponent of CPU time", "backend"), lines)
+
+
+def numbers(result: Result) -> dict[str, Any]:
+    """Times of attention by regime and by size, for :func:`draw`."""
+    found = {name: result["regimes"][name]["candidates"] for name in REGIMES}
+    return {
+        "regimes": {
+            name: {which: each[which]["forward_backward"]["wall_ms"]["median"] for which in DRAWN}
+            for name, each in found.items()
+        },
+        "growth": {name: [row["sizes"], row["wall_ms"]] for name, row in result["scaling"].items()},
+    }
+
+
+def draw(numbers: dict[str, Any]) -> Figure:
+    """Times by regime, and how they grow."""
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for shift, (name, colour) in enumerate(DRAWN.items()):
+        places = [place + 0.27 * (shift - 1) for place in range(len(numbers["regimes"]))]
+        left.barh(places, [row[name] for row in numbers["regimes"].values()], 0.25, color=colour, label=name)
+    left.set(xscale="log", xlabel="forward and backward, ms", yticks=range(len(REGIMES)), yticklabels=REGIMES)
+    left.invert_yaxis()
+    left.legend(fontsize="small")
+    for name, (sizes, times) in numbers["growth"].items():
+        right.loglog(sizes, times, "o-", markersize=4, label=name)
+    right.set(xlabel="size", ylabel="forward and backward, ms")
+    right.legend(fontsize="x-small")
+    return figure
 
 
 def models(result: Result) -> list[str]:

@@ -28,7 +28,7 @@ def test_every_comparison_has_a_short_page_and_a_full_one() -> None:
         mark = "planted" if name.startswith("planted-") else name
         assert f"<!-- results: {mark} -->" in text
         assert f"(full/{name}.md)" in text
-    assert {page.stem for page in render.FULL.glob("*.md")} == {*compared(), *render.ABLATIONS}
+    assert {page.stem for page in render.FULL.glob("*.md")} == {*compared(), *render.ABLATIONS, *render.SPEEDS}
 
 
 def test_links_between_results_lead_somewhere() -> None:

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says of the package."""
+"""What the page on installation says of the package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ NUMBERS = {4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10
 def test_the_table_of_extras_is_that_of_pyproject() -> None:
     tomllib = pytest.importorskip("tomllib", reason="needs Python 3.11")
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    lines = [line.split("|") for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines() if line.startswith("| `")]
+    lines = [
+        line.split("|")
+        for line in (ROOT / "docs" / "installation.md").read_text().splitlines()
+        if line.startswith("| `")
+    ]
     rows = {name: (use.strip(), packages.strip()) for _, cell, use, packages, _ in lines for name in words(cell)}
     assert rows.keys() == extras.keys()
 
@@ -23,6 +27,11 @@ def test_the_table_of_extras_is_that_of_pyproject() -> None:
     assert rows["all"] == (f"the {NUMBERS[len(above)]} above", "")
     for extra in (*above, "sparse"):
         assert set(rows[extra][1].split(", ")) == {words(requirement)[0] for requirement in extras[extra]}
+
+    said = {"the command line": "jsonargparse", "downloads": "pooch", "linear baselines": "scikit-learn"}
+    for extra in ("data", "molecules", "train"):
+        for what, package in said.items():
+            assert what not in rows[extra][0] or package in rows[extra][1], (extra, what)
 
 
 def words(text: str) -> list[str]:
