@@ -165,7 +165,7 @@ def compare(
         )
 
     print_table(rows, PAPER if name == "sider" else {})
-    print(f"One split with {len(parts.test)} test molecules; the README's table has the mean and spread of several.")
+    print(f"One split with {len(parts.test)} test molecules; docs/results/sider.md has the mean and spread of several.")
     print_what_counts(rows, f"LaMP {kinds[-1]}")
     save_results(output / "results.json", rows, parts)
     print(f"Predictions, checkpoints, logs and pictures are in {output}")

@@ -1,0 +1,39 @@
+"""Labels that are known already tell of the others: python examples/given_labels.py
+
+Drugs and their effects are made up: a drug acts on the stomach, on the skin, or on both, which no input tells.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tg_mlc
+from tg_mlc.data import from_arrays, random_split
+from tg_mlc.metrics import evaluate
+
+NAMES = ["nausea", "vomiting", "stomach ache", "rash", "itching"]
+
+
+def main(seconds: float = 20) -> None:
+    """Trains on effects of drugs, and predicts those of others with more and more of them given."""
+    random = np.random.default_rng(0)
+    x, acts = random.normal(size=(600, 6)), random.random((600, 2)) < 0.4
+    likely = x[:, :5] - 1.5 + 2.5 * acts[:, [0, 0, 0, 1, 1]] + random.normal(size=(600, 5))
+    drugs = from_arrays(x, likely > 0, label_names=NAMES, kind="vector")
+    split = random_split(len(drugs), (0.7, 0.0, 0.3), seed=0)
+    model = tg_mlc.auto(drugs[split.train], seconds=seconds)
+
+    new = x[split.test[:1].numpy()]
+    for given in ({}, {"nausea": 1}, {"nausea": 1, "vomiting": 1}):
+        print(given, dict(zip(NAMES, model.predict_proba(new, given=given or None)[0].round(2).tolist(), strict=True)))
+
+    test, y = x[split.test.numpy()], drugs.y[split.test].numpy()
+    for share in (0.0, 0.2, 0.4, 0.6):
+        shown = random.random(y.shape) < share
+        scores = model.predict_proba(test, given=np.where(shown, y, np.nan))
+        found = evaluate(np.where(shown, np.nan, y), scores)["average_precision_macro"]
+        print(f"{share:.0%} of the labels given: macro average precision of the others {found:.3f}")
+
+
+if __name__ == "__main__":
+    main()

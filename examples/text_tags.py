@@ -1,0 +1,36 @@
+"""Texts with tags, and sets of names as labels: python examples/text_tags.py"""
+
+from __future__ import annotations
+
+import random
+
+from tg_mlc.metrics import evaluate
+from tg_mlc.sklearn import AutoClassifier
+
+SENTENCES = {
+    "billing": ["I was charged twice", "the invoice is wrong", "my card was declined"],
+    "login": ["I cannot sign in", "my password is rejected", "the reset mail never came"],
+    "crash": ["the app closes by itself", "it freezes after the update", "I only see an error"],
+    "mobile": ["this is on my phone", "on Android only", "it happens on my tablet"],
+}
+
+
+def main(seconds: float = 30) -> None:
+    """Trains on tickets, evaluates on others, and tags new ones."""
+    texts, tags = tickets(200)
+    classifier = AutoClassifier(seconds=seconds, random_state=0).fit(texts[:150], tags[:150])
+
+    truth = [[name in each for name in classifier.classes_] for each in tags[150:]]
+    print(evaluate(truth, classifier.predict_proba(texts[150:]), label_names=list(classifier.classes_)))
+    print(classifier.predict(["My password is rejected on my phone", "It freezes and I was charged twice"]))
+
+
+def tickets(count: int) -> tuple[list[str], list[set[str]]]:
+    """Made-up texts: a sentence for each of one to three tags."""
+    draw = random.Random(0)
+    tags = [set(draw.sample(sorted(SENTENCES), draw.randint(1, 3))) for _ in range(count)]
+    return [". ".join(draw.choice(SENTENCES[tag]) for tag in sorted(each)) for each in tags], tags
+
+
+if __name__ == "__main__":
+    main()
