@@ -24,6 +24,7 @@ import pandas as pd
 from benchmarks.accuracy.auto import NAME as DEFAULT
 from benchmarks.accuracy.blogcatalog import NAME as NODES
 from benchmarks.accuracy.cells import stored
+from benchmarks.accuracy.hierarchies import NAME as HIERARCHIES
 from benchmarks.accuracy.papers import TABLES
 from benchmarks.accuracy.side_effects import NAME as SIDE_EFFECTS
 from benchmarks.command_line import run
@@ -33,6 +34,7 @@ from benchmarks.report import (
     comparisons,
     default,
     given_labels,
+    hierarchies,
     label_graphs,
     lanet,
     learning_curves,
@@ -44,6 +46,7 @@ from benchmarks.report import (
 )
 from benchmarks.report.comparisons import Comparison, compared
 from benchmarks.report.writing import Picture
+from benchmarks.speed.hierarchies import NAME as GROWTH
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -118,6 +121,8 @@ def texts() -> dict[Path, str]:
         own[DOCS / "results" / "default.md"] = default.page(read(DEFAULT))
     if SIDE_EFFECTS in names(SIDE_EFFECTS):
         own[DOCS / "results" / "side_effects.md"] = side_effects.page(read(SIDE_EFFECTS))
+    if HIERARCHIES in names(HIERARCHIES):
+        own[DOCS / "results" / "hierarchies.md"] = hierarchies.page(read(HIERARCHIES), read(GROWTH))
     own[DOCS / "results" / "next-set.md"] = lanet.page(lanet.results())
     return {**{page: render(page.read_text()) for page in pages()}, **own}
 
@@ -144,6 +149,7 @@ def _drawings(folder: Path, cells: pd.DataFrame) -> Iterator[Picture]:
         yield Picture(folder / "papers-ranks.svg", of_ranks, ranks.draw)
     if of_steps := papers.steps(cells):
         yield Picture(folder / "papers-steps.svg", of_steps, papers.draw_steps)
+    yield Picture(folder / "hierarchies-growth.svg", read(GROWTH)["growth"], hierarchies.draw)
     for name, result in lanet.results().items():
         if points := lanet.figure_3_numbers(result):
             yield Picture(folder / lanet.picture(name), points, lanet.draw_figure_3)

@@ -18,6 +18,7 @@ from tg_mlc.nn.encoders.components import Components
 from tg_mlc.nn.feature import FeatureAttention
 from tg_mlc.nn.given import given_in
 from tg_mlc.nn.label import StepAttention
+from tg_mlc.nn.shortlist import Shortlist
 
 
 class Encoder(Protocol):
@@ -139,12 +140,19 @@ class LaMP(nn.Module):
             )
 
     def forward(
-        self, data: Data, *, return_intermediate: bool = False, return_attention_weights: bool = False
+        self,
+        data: Data,
+        *,
+        shortlist: Shortlist | None = None,
+        return_intermediate: bool = False,
+        return_attention_weights: bool = False,
     ) -> Tensor | LaMPOutput:
         r"""Runs the forward pass of the module.
 
         Args:
             data (Data): One sample or a batch of samples, as :obj:`encoder` takes them.
+            shortlist (Shortlist, optional): Some labels of each sample, whose logits :math:`(M)` alone are computed, of
+                a model without :attr:`linear_path`. (default: :obj:`None`, all labels)
             return_intermediate (bool, optional): If set to :obj:`True`, returns :class:`LaMPOutput` with the readout
                 of every intermediate state. (default: :obj:`False`)
             return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`LaMPOutput` with the
@@ -153,24 +161,34 @@ class LaMP(nn.Module):
         x, ptr, to_label, feature_attention = self._encode(data, return_attention_weights)
         wanted = return_intermediate or return_attention_weights
         scores: Tensor | None = None if self.base_scores is None else self.base_scores(data)
+        given, label = given_in(self, data), None
+        if shortlist is not None:  # as labels of a single sample
+            if self.linear_path is not None or wanted:
+                raise ValueError("Expected no linear path and only logits with 'shortlist' (got others)")
+            label = shortlist.label
+            scores = None if scores is None else shortlist.pick(scores).unsqueeze(0)
+            given = None if given is None else shortlist.pick(given).unsqueeze(0)
         taken_in: Tensor | None = None if scores is None else self.score_encoder(scores)
-        given = given_in(self, data)
         if given is not None and self.given_labels is not None:
             of_given: Tensor = self.given_labels(given)
             taken_in = of_given if taken_in is None else taken_in + of_given
+        if shortlist is not None:
+            taken_in = None if taken_in is None else taken_in.squeeze(0)
         states: Any = self.labels(
             x,
             ptr=ptr,
             edge_index=to_label,
             base_scores=taken_in,
+            shortlist=shortlist,
             return_intermediate=wanted,
             return_attention_weights=return_attention_weights,
         )
-        logits: Tensor = self.readout(states.states if wanted else states)
+        logits: Tensor = self.readout(states.states if wanted else states, label)
         if self.linear_path is not None:
             logits = logits + self.linear_path(data)
         if self.score_skip is not None:
-            logits = logits + self.score_skip(scores)
+            skipped: Tensor = self.score_skip(scores)
+            logits = logits + (skipped if shortlist is None else skipped.squeeze(0))
         if not wanted:
             return logits
         return LaMPOutput(logits, self._read(states.intermediate), states.attention, feature_attention)

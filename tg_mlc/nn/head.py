@@ -89,8 +89,13 @@ class LabelHead(nn.Module):
             raise ValueError("Expected a readout with 'bias=True' (got one without a bias)")
         start_from_frequencies(self.bias, y, frequency_strength)
 
-    def forward(self, u: Tensor) -> Tensor:
-        """Reads logits :math:`(*, L)` out of label states :obj:`u`."""
+    def forward(self, u: Tensor, label: Tensor | None = None) -> Tensor:
+        """Reads logits :math:`(*, L)` out of label states :obj:`u`; those :math:`(M)` of a shortlist out of states
+        :math:`(M, d)` of these labels.
+        """
+        if label is not None:
+            logits = (u * self.weight[label]).sum(dim=-1)
+            return logits if self.bias is None else logits + self.bias[label]
         num_labels, channels = self.weight.shape
         if u.shape[-2:] != (num_labels, channels):
             raise ValueError(f"Expected 'u' of shape [*, {num_labels}, {channels}] (got {list(u.shape)})")

@@ -18,6 +18,7 @@ from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
 from tg_mlc.nn._batch import check_components, to_ptr
 from tg_mlc.nn.attention import AttentionConv, BlockOptions, check_options, pair_of
+from tg_mlc.nn.shortlist import Shortlist
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
 from tg_mlc.ops.patterns import adjacency_of, check_edge_index, to_list
 
@@ -102,7 +103,7 @@ class LabelMessagePassing(nn.Module):
 
     Shapes:
         - **input:** component states :math:`(N, d_x)`, batch vector :math:`(N)`
-        - **output:** label states :math:`(B, L, d)`
+        - **output:** label states :math:`(B, L, d)`; of a shortlist :math:`(M, d)`
 
     Raises:
         TypeError: If :obj:`label_graph` is neither a :class:`~torch_geometric.data.Data` nor a sparse matrix.
@@ -202,6 +203,7 @@ class LabelMessagePassing(nn.Module):
         edge_index: Adj | None = None,
         components: Tensor | None = None,
         base_scores: Tensor | None = None,
+        shortlist: Shortlist | None = None,
         batch_size: int | None = None,
         max_num_nodes: int | None = None,
         return_intermediate: bool = False,
@@ -225,6 +227,9 @@ class LabelMessagePassing(nn.Module):
             base_scores (torch.Tensor, optional): Prior knowledge of every label of every sample, as states of
                 shape :math:`(B, L, d)` that are added once labels have attended to components, before they attend to
                 each other. (default: :obj:`None`)
+            shortlist (Shortlist, optional): Some labels of each sample (see :class:`~tg_mlc.nn.Shortlister`), to which
+                computations are restricted, without :obj:`edge_index` and :obj:`components`; states, and base scores,
+                are then of shape :math:`(M, d)`. (default: :obj:`None`, all labels)
             batch_size (int, optional): The number of samples, needed beside :obj:`batch` or :obj:`components` if the
                 last samples have no component, and under :meth:`torch.compile`. (default: :obj:`None`)
             max_num_nodes (int, optional): The most components of a sample; if :obj:`None`, it is read from the
@@ -244,26 +249,25 @@ class LabelMessagePassing(nn.Module):
         member, rows = (batch, x) if components is None else (components[1], components[1])
         ptr = to_ptr(rows, member, ptr, batch_size, max_num_nodes)
         num_samples = ptr.numel() - 1
-        edges = self._edges(x, ptr, edge_index, components, max_num_nodes)
-        label_edges = Shared(self._label_edges, num_samples)
+        edges = self._edges(x, ptr, edge_index, components, max_num_nodes, shortlist)
+        label_edges: Pattern = Shared(self._label_edges, num_samples)
+        if shortlist is not None:
+            label_edges = Edges(shortlist.edge_index, len(shortlist.label), len(shortlist.label))
 
         def call(conv: nn.Module, x: Any, edges: Tensor | Pattern, **options: int) -> tuple[Tensor, Any]:
             out = conv(x, edges, return_attention_weights=return_attention_weights, **options)
             return out if return_attention_weights else (out, None)
 
         keep = return_intermediate or return_attention_weights
-        u = self.embedding.weight
+        u = self.embedding.weight if shortlist is None else self.embedding(shortlist.label)
         states: list[Tensor] = []
         attention: list[StepAttention] = []
         for step, xy in enumerate(self.feature_to_label):
             # All samples share the label states of the first step, so these are projected once and then repeated.
-            num_copies = num_samples if step == 0 else 1
+            num_copies = num_samples if step == 0 and shortlist is None else 1
             u, to_label = call(xy, (x, u), edges, num_copies=num_copies)
             if step == 0 and base_scores is not None:
-                expected = [num_samples, self.num_labels, self.channels]
-                if list(base_scores.shape) != expected:
-                    raise ValueError(f"Expected 'base_scores' of shape {expected} (got {list(base_scores.shape)})")
-                u = u + base_scores.reshape(-1, self.channels)
+                u = u + self._checked(base_scores, num_samples, shortlist)
             states += [u] if keep else []
             among_labels = None
             if len(self.label_to_label) > 0:
@@ -271,16 +275,34 @@ class LabelMessagePassing(nn.Module):
                 states += [u] if keep else []
             attention += [StepAttention(to_label, among_labels)] if return_attention_weights else []
 
-        shape = (num_samples, self.num_labels, self.channels)
+        shape = (num_samples, self.num_labels, self.channels) if shortlist is None else (-1, self.channels)
         states = [self.final_norm(u).view(shape) for u in (states if keep else [u])]
         if not keep:
             return states[-1]
         return LabelStates(states[-1], states[:-1], attention)
 
+    def _checked(self, base_scores: Tensor, num_samples: int, shortlist: Shortlist | None) -> Tensor:
+        expected = [num_samples, self.num_labels, self.channels]
+        expected = expected if shortlist is None else [len(shortlist.label), self.channels]
+        if list(base_scores.shape) != expected:
+            raise ValueError(f"Expected 'base_scores' of shape {expected} (got {list(base_scores.shape)})")
+        return base_scores.reshape(-1, self.channels)
+
     def _edges(
-        self, x: Tensor, ptr: Tensor, edge_index: Adj | None, components: Tensor | None, max_num_nodes: int | None
+        self,
+        x: Tensor,
+        ptr: Tensor,
+        edge_index: Adj | None,
+        components: Tensor | None,
+        max_num_nodes: int | None,
+        shortlist: Shortlist | None,
     ) -> Tensor | Pattern:
         num_samples = ptr.numel() - 1
+        if shortlist is not None:
+            if edge_index is not None or components is not None or shortlist.ptr.numel() != ptr.numel():
+                got = f"{shortlist.ptr.numel() - 1} shortlists for {num_samples} samples"
+                raise ValueError(f"Expected a shortlist for each sample without other edges (got {got})")
+            return Blocks(shortlist.ptr, ptr, num_queries=len(shortlist.label), num_keys=x.size(0))
         if edge_index is not None:
             edge_index = to_list(edge_index)
             if not torch.compiler.is_compiling():

@@ -40,7 +40,7 @@ CLASSIFIER_SHARE = 0.4
 #: What learning from given labels may take in addition, as a share of the time that everything before may take.
 GIVEN_SHARE = 0.2
 #: Where labels form a hierarchy, or are thousands: networks learn more there than messages do.
-MANY_SHARE = 0.7
+MANY_SHARE = 0.9
 # One classifier has to be better than all together on this many parts of the samples, of which chance gives 1 in 32.
 _PARTS = 5
 # That are predicted at a time, because classifiers take many times the memory of their inputs and scores.

@@ -1,0 +1,259 @@
+"""Labels that form a hierarchy: functions of genes, diatoms and X-ray images, by area under the precision-recall curve.
+
+    python -m benchmarks.accuracy.hierarchies --root HMC_data --seeds 5
+
+The curve is that of all pairs of a test sample and a label but roots, as AU(PRC) in the literature (micro average
+precision). Models are fitted to the official training and validation samples together, and tested on the official test
+samples; forests, networks and the default have a seed. The files are those of
+https://github.com/EGiunchiglia/C-HMCNN, as they are or compressed; those that are missing are left out. Every row of
+every data set and seed is kept as soon as it is done, from which the same command goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import resource
+import tempfile
+import time
+from collections.abc import Mapping
+from functools import cache, partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from joblib import delayed
+
+from benchmarks.accuracy.runs import FREQUENCY
+from benchmarks.command_line import run
+from benchmarks.files import Run, collect
+from tg_mlc._files import file_sha256
+from tg_mlc._hierarchy import coherent, pairs_of
+from tg_mlc.baselines import ForestBaseline, KernelRidgeBaseline, NetworkBaseline
+from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split, from_arff, stratified_split
+from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, learned
+from tg_mlc.inputs import Chain, kind_of
+from tg_mlc.metrics import micro_average_precision
+from tg_mlc.saving.inference import batches_of, logits_of, make_loader
+from tg_mlc.stacking import AutoModel, StackingFeatures
+from tg_mlc.stacking.classifiers import many_labels
+from tg_mlc.stacking.folds import TOP_K, LaMPSettings, settings_of
+from tg_mlc.training.fitting import train_model
+
+NAME = "hierarchies"
+#: By data set, what C-HMCNN(h) is published with (Giunchiglia and Lukasiewicz, NeurIPS 2020), to three digits.
+PUBLISHED: Mapping[str, float] = {
+    "cellcycle_FUN": 0.255,
+    "derisi_FUN": 0.195,
+    "gasch2_FUN": 0.258,
+    "Diatoms": 0.758,
+    "ImCLEF07A": 0.956,
+    "cellcycle_GO": 0.413,
+    "derisi_GO": 0.370,
+    "gasch2_GO": 0.414,
+}
+FOREST, TREES, RIDGE, MEAN = "random forest", "extremely randomised trees", "kernel ridge", "mean of these three"
+PLAIN, COHERENT, THREE = "network", "network with coherence", "three networks with coherence"
+STACK, DEFAULT = "the default without coherence", "the default"
+MESSAGES = ("edgeless", "up", "down", "both", "complete", "learned")
+_KERNELS = tuple(product((0.25, 0.5, 1.0, 2.0), (0.3, 1.0, 3.0)))
+_LARGE = 1000  # labels, from which all pairs are millions
+
+
+def main(
+    root: Path = Path("HMC_data"),
+    datasets: str = ",".join(PUBLISHED),
+    seeds: int = 5,
+    parts: str = "alone,networks,default,messages",
+    seconds: float = 500.0,
+    replace: bool = False,
+) -> None:
+    """Runs all rows, and writes benchmarks/runs/; a run that stopped early goes on.
+
+    Args:
+        root: Folder of the files.
+        datasets: Data sets, between commas.
+        seeds: Number of seeds.
+        parts: Groups of rows, between commas: alone, networks, default, messages.
+        seconds: The time that the default may take for each data set and seed.
+        replace: Whether to replace the tracked file in benchmarks/results/ instead.
+    """
+    torch.set_num_threads(1)
+    makers = {"alone": alone, "networks": networks, "default": default, "messages": messages}
+    present = [name for name in datasets.split(",") if all(path is not None for path in files_of(root, name))]
+    content = {"dataset": {name: _described(root, name) for name in present}, "seconds": seconds}
+    calls = {
+        (name, part, seed): delayed(makers[part])(root, name, seed, seconds)
+        for seed, name, part in product(range(seeds), present, parts.split(","))
+        if seed == 0 or not name.endswith("_GO") or part != "messages"
+    }
+    path = collect(
+        NAME, content, calls, lambda run: (run["dataset"], run["part"], run["seed"]), _in_short, replace=replace
+    )
+    print(f"Wrote {path}")
+
+
+def _in_short(run: Run) -> str:
+    return (
+        f"{run['dataset']}, seed {run['seed']}: {run['model']:<40} {run['average_precision']:.4f} "
+        f"({run['seconds']:.0f} s, {run['gigabytes']:.1f} GB)"
+    )
+
+
+def files_of(root: Path, name: str) -> list[Path | None]:
+    """The files of training, validation and test samples, or of the first and the last."""
+    ends = ("train", "valid", "test") if "_" in name else ("train", "test")
+    found = []
+    for end in ends:
+        names = [f"{name}.{end}.arff", f"{name}_{end}.arff", f"{name}_{end.title()}.arff"]
+        paths = (root / f"{each}{packed}" for each in names for packed in ("", ".xz", ".gz"))
+        found.append(next((path for path in paths if path.is_file()), None))
+    return found
+
+
+def _described(root: Path, name: str) -> dict[str, Any]:
+    train, test = load(root, name)
+    size = {"num_samples": len(train), "num_test": len(test), "num_labels": train.num_labels}
+    return {**size, "sha256": [file_sha256(path) for path in files_of(root, name) if path is not None]}
+
+
+@cache
+def load(root: Path, name: str) -> tuple[ArrayDataset, ArrayDataset]:
+    """The training samples, those for validation among them, and the test samples."""
+    *train, test = map(str, files_of(root, name))
+    return from_arff(*train, kind="vector"), from_arff(test, kind="vector")
+
+
+def _matrices(train: ArrayDataset, test: ArrayDataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Inputs with a mean of 0 and a mean square length of 1, 0 where unknown, and labels, of both parts."""
+    x, x_test = (each.rows("x").double().numpy() for each in (train, test))
+    mean, spread = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+    x, x_test = (np.nan_to_num((each - mean) / np.where(spread > 0, spread, 1)) for each in (x, x_test))
+    return x / x.shape[1] ** 0.5, x_test / x.shape[1] ** 0.5, train.y.numpy(), test.y.numpy()
+
+
+class _Rows:
+    """Runs of one data set, part and seed."""
+
+    def __init__(self, name: str, part: str, seed: int, y: np.ndarray) -> None:
+        self.shared = {"dataset": name, "part": part, "seed": seed}
+        self.y, self.start, self.runs = y, time.perf_counter(), list[Run]()
+
+    def add(self, model: str, scores: Any, seconds: float | None = None) -> None:
+        """Evaluates scores of test samples."""
+        taken = time.perf_counter() - self.start if seconds is None else seconds
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        value = micro_average_precision(self.y, scores)
+        self.runs.append(
+            {**self.shared, "model": model, "average_precision": value, "seconds": taken, "gigabytes": memory}
+        )
+        self.start = time.perf_counter()
+
+
+def alone(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
+    """Classifiers that fit all labels at once, and the mean of their probabilities, made coherent."""
+    train, test = load(root, name)
+    x, x_test, y, y_test = _matrices(train, test)
+    rows, pairs = _Rows(name, "alone", seed, y_test), pairs_of(train.label_graph)
+    rows.add(FREQUENCY, np.tile(y.mean(axis=0), (len(y_test), 1)))
+    common: dict[str, Any] = {"min_samples_leaf": 5, "random_state": seed, "max_outputs": 64}
+    forest = ForestBaseline(100, **common).fit(x, y).predict_proba(x_test)
+    rows.add(FOREST, forest)
+    trees = ForestBaseline(100, max_features=0.5, extra_trees=True, **common).fit(x, y).predict_proba(x_test)
+    rows.add(TREES, trees)
+    found: dict[tuple[float, float], float] = {}
+    for setting in _KERNELS:
+        held_out = KernelRidgeBaseline(*setting).held_out_scores(x, y, refit=False)
+        found[setting] = micro_average_precision(y, held_out)
+    ridge = KernelRidgeBaseline(*max(found, key=lambda each: found[each])).fit(x, y).predict_proba(x_test)
+    rows.add(RIDGE, ridge)
+    mean = np.mean([forest, trees, ridge], axis=0)
+    rows.add(MEAN, mean)
+    rows.add(f"{MEAN}, coherent", coherent(torch.from_numpy(mean), pairs))
+    return rows.runs
+
+
+def networks(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
+    """Networks with and without coherence, each trained on all samples."""
+    train, test = load(root, name)
+    x, x_test, y, y_test = _matrices(train, test)
+    rows, pairs = _Rows(name, "networks", seed, y_test), pairs_of(train.label_graph)
+    plain = NetworkBaseline(random_state=seed).fit(x, y).predict_proba(x_test)
+    rows.add(PLAIN, plain)
+    rows.add(f"{PLAIN}, made coherent afterwards", coherent(torch.from_numpy(plain), pairs), 0.0)
+    three = []
+    for number in range(3):
+        network = NetworkBaseline(random_state=seed + 100 * number, label_graph=train.label_graph).fit(x, y)
+        three.append(network.predict_proba(x_test))
+        if not number:
+            rows.add(COHERENT, three[0])
+    rows.add(THREE, np.mean(three, axis=0))
+    return rows.runs
+
+
+def default(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
+    """The default with and without coherence, and each of its parts."""
+    train, test = load(root, name)
+    rows, pairs = _Rows(name, "default", seed, test.y.numpy()), pairs_of(train.label_graph)
+    model = AutoModel(seconds, seed).fit(train)
+    taken = time.perf_counter() - rows.start
+    rows.add(STACK, model.predict_proba(test, coherent=False), taken)
+    rows.add(DEFAULT, model.predict_proba(test), taken)
+    for title, each in model.classifier_scores(test).items():
+        rows.add(f"part: {title}", each.scores, each.seconds)
+        rows.add(f"part: {title}, coherent", coherent(torch.from_numpy(each.scores), pairs), each.seconds)
+    if model.models:
+        batches = [*batches_of(model.preprocessor.transform(test))]
+        logits = torch.stack([logits_of(each, batches) for each in model.models]).mean(dim=0)
+        rows.add("part: LaMP", logits.sigmoid(), 0.0)
+        rows.add("part: LaMP, coherent", coherent(logits.sigmoid(), pairs), 0.0)
+    for each in rows.runs:
+        each["weights"] = model.report["weights"]
+    return rows.runs
+
+
+def messages(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
+    """LaMP over scores of the same classifiers, along label graphs that differ in their edges alone, made coherent."""
+    train, test = load(root, name)
+    rows, pairs = _Rows(name, "messages", seed, test.y.numpy()), pairs_of(train.label_graph)
+    everything = Split(torch.arange(len(train)), torch.arange(0), torch.arange(0), "all training samples")
+    searches = {kind: search for kind, search in many_labels(train.label_graph).items() if kind != "network"}
+    chain = Chain(*kind_of(train).steps(), StackingFeatures(searches=searches, seconds=seconds / 4, seed=seed))
+    samples, found = chain.fit_transform(train, everything), chain.transform(test)
+    split, settings = stratified_split(samples.y, (0.9, 0.1, 0.0), seed), settings_of(samples)
+    stack = found.rows("base_scores").mean(dim=-1).sigmoid()
+    rows.add("messages: none, mean of classifiers", coherent(stack, pairs))
+    complete: Any = None
+    for kind in MESSAGES:
+        if kind in ("complete", "learned") and train.num_labels > _LARGE:
+            continue
+        if kind == "learned":
+            graph = learned(complete, make_loader(samples[split.train], batch_size=256), top_k=TOP_K)
+        else:
+            graph = graph_of(kind, train.label_graph)
+        trained = dataclasses.replace(settings.train, fit={**settings.train.fit, "max_epochs": 12, "patience": 4})
+        with tempfile.TemporaryDirectory() as folder:
+            build = partial(_build, settings, graph)
+            model = train_model(build, samples, split, trained, folder, seed=seed).module.model.eval()
+        complete = model if kind == "complete" else complete
+        rows.add(f"messages: {kind}", coherent(logits_of(model, batches_of(found)).sigmoid(), pairs))
+    return rows.runs
+
+
+def _build(settings: LaMPSettings, graph: LabelGraph, part: MultiLabelDataset) -> Any:
+    return settings.build(part, graph, **settings.model)
+
+
+def graph_of(kind: str, hierarchy: LabelGraph) -> LabelGraph:
+    """The edges of messages: from labels to those above them, to those below, or both; or all, or none."""
+    names, size = hierarchy.label_names, hierarchy.num_labels
+    if kind in ("edgeless", "complete"):
+        return (edgeless if kind == "edgeless" else fully_connected)(names)
+    down: torch.Tensor = hierarchy.parent_index  # type: ignore[assignment]
+    edges = {"down": down, "up": down.flip(0), "both": torch.cat([down, down.flip(0)], dim=1)}
+    return LabelGraph(edges[kind], num_nodes=size, label_names=names, kind=kind).add_self_loops()
+
+
+if __name__ == "__main__":
+    run(main)

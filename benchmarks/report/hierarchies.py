@@ -1,0 +1,106 @@
+"""Hierarchies of labels: a page with the rows of every data set beside the published figure."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from benchmarks.accuracy.hierarchies import DEFAULT, NAME, PUBLISHED
+from benchmarks.files import Result
+from benchmarks.report.statistics import spread
+from benchmarks.report.writing import bold, cell, listed, machine, table
+
+INTRO = """\
+# Hierarchies of labels
+
+Functions of genes (FunCat, a tree; Gene Ontology, a graph), diatoms and X-ray images, with the official parts: the area
+under the precision-recall curve of all pairs of a test sample and a label but roots (micro average precision).
+C-HMCNN(h) is as published (Giunchiglia and Lukasiewicz, NeurIPS 2020); all other rows are ours. "Coherent" rows give
+each label the largest score of itself and all labels below it. The parts of the default are fitted within it."""
+MESSAGES = """\
+## What the label graph adds
+
+LaMP over held-out scores of kernel ridge regression and trees, along label graphs that differ in their edges alone,
+with coherent predictions: to labels above (up), below (down), or both, along all pairs, and along the largest attention
+of the model of all pairs (learned)."""
+GROWTH_INTRO = """\
+## Growth with the number of labels
+
+A synthetic tree whose labels have ten children, states of 64 channels, 32 components of a sample: a training step with
+the coherent loss and one step of messages, coherent inference over all labels, and over a shortlist of 100 candidates
+and their ancestors (`tg_mlc.nn.Shortlister`). The coherent head takes a batch of four; the dense one is the definition
+in the paper, a maximum over all pairs of labels, and equals it.
+
+![Time and memory by the number of labels](hierarchies-growth.svg)
+"""
+COLUMNS = {
+    "num_labels": "labels", "num_pairs": "ancestor pairs", "train_ms": "step, ms", "inference_ms": "inference, ms",
+    "shortlist_ms": "shortlist, ms", "head_ms": "head, ms", "dense_head_ms": "dense head, ms", "megabytes": "MB",
+}  # fmt: skip
+PREFIX = "messages: "
+
+
+def page(result: Result, growth: Result | None = None) -> str:
+    """The page."""
+    runs = pd.DataFrame(result["runs"])
+    along = runs["model"].str.startswith(PREFIX)
+    sections = [INTRO, "\n".join(_rows(runs[~along], published=True)), "\n".join(listed(_sentences(runs[~along])))]
+    if along.any():
+        shortened = runs[along].assign(model=runs[along]["model"].str.removeprefix(PREFIX))
+        sections += [MESSAGES, "\n".join(_rows(shortened, published=False))]
+    if growth is not None:
+        rows = [[_shown(row.get(key)) for key in COLUMNS] for row in growth["growth"]]
+        where = f"Written by `python -m benchmarks.speed.hierarchies`. {machine(growth, 'one thread')}."
+        sections += [GROWTH_INTRO, "\n".join(table(tuple(COLUMNS.values()), rows)), where]
+    seeds = ", ".join(f"{name} {len(set(each['seed']))}" for name, each in runs.groupby("dataset", sort=False))
+    source = (
+        f"Seeds: {seeds}; cells without a figure were not run. To repeat it, run "
+        f"`python -m benchmarks.accuracy.{NAME}`. {machine(result, 'one thread')}."
+    )
+    return "\n\n".join([*sections, source]) + "\n"
+
+
+def _rows(runs: pd.DataFrame, *, published: bool) -> list[str]:
+    """A row for each model, with a column for each data set."""
+    names = [name for name in PUBLISHED if name in set(runs["dataset"])]
+    values = {
+        model: [spread(each.loc[each["dataset"] == name, "average_precision"]) for name in names]
+        for model, each in runs.groupby("model", sort=False)
+    }
+    best = bold(zip(*values.values(), strict=True))
+    rows = [[model, *map(cell, found, best)] for model, found in values.items()]
+    rows += [["C-HMCNN(h), published", *(f"{PUBLISHED[name]:.3f}" for name in names)]] if published else []
+    return table(("model", *names), rows)
+
+
+def _sentences(runs: pd.DataFrame) -> list[str]:
+    """What the default reaches on each data set."""
+    found = []
+    for name, each in runs.groupby("dataset", sort=False):
+        means = each.groupby("model")["average_precision"].mean()
+        if DEFAULT not in means:
+            continue
+        parts = means[[model for model in means.index if model.startswith("part: ")]]
+        above = "above" if round(means[DEFAULT], 3) > PUBLISHED[name] else "not above"
+        single = "" if not len(parts) else f"; its best single part, {parts.idxmax()[6:]}, has {parts.max():.3f}"
+        found.append(f"{name}: {means[DEFAULT]:.3f}, {above} the published {PUBLISHED[name]:.3f}{single}.")
+    return found
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
+
+
+def draw(growth: list[dict[str, float]]) -> Figure:
+    """Draws time and memory by the number of labels, both axes logarithmic."""
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    labels = [row["num_labels"] for row in growth]
+    for key in ("train_ms", "inference_ms", "shortlist_ms", "head_ms", "dense_head_ms"):
+        points = [(row["num_labels"], row[key]) for row in growth if key in row]
+        left.loglog(*zip(*points, strict=True), marker="o", markersize=3, label=COLUMNS[key].removesuffix(", ms"))
+    left.set(xlabel="labels", ylabel="milliseconds")
+    left.legend(fontsize="small")
+    right.loglog(labels, [row["megabytes"] for row in growth], marker="o", markersize=3, color="#1b2a41")
+    right.set(xlabel="labels", ylabel="megabytes")
+    return figure

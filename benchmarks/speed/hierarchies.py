@@ -1,0 +1,112 @@
+"""Time and memory of label states and coherent heads as hierarchies grow to 100,000 labels.
+
+    python -m benchmarks.speed.hierarchies
+
+Labels form a synthetic tree whose labels have ten children; states have 64 channels, and a sample 32 components. A
+training step is forward, coherent loss, backward and Adam, of one sample and one step of messages; inference is the
+coherent probabilities of all labels, or of a shortlist: 100 candidates and their ancestors. The dense head is the
+definition in the paper, a maximum over a matrix of all labels for every sample (here of 4). Each number of labels has a
+process of its own, whose memory is the most that it takes beyond what imports take.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from benchmarks.command_line import run
+from benchmarks.files import write_results
+from tg_mlc.graphs import LabelGraph, tree
+from tg_mlc.nn import CoherentHead, LabelHead, LabelMessagePassing, Shortlister
+
+NAME = "hierarchies-growth-cpu"
+SIZES = (100, 300, 1000, 4000, 10_000, 30_000, 100_000)
+CHANNELS, COMPONENTS, CANDIDATES, BATCH, MOST_DENSE = 64, 32, 100, 4, 4000
+
+
+def main(sizes: str = ",".join(map(str, SIZES)), repeats: int = 5, replace: bool = False) -> None:
+    """Measures all numbers of labels, and writes benchmarks/runs/.
+
+    Args:
+        sizes: Numbers of labels, between commas.
+        repeats: How often each is timed, after a warm-up; the median counts.
+        replace: Whether to replace the tracked file in benchmarks/results/ instead.
+    """
+    torch.set_num_threads(1)
+    found = []
+    for size in map(int, sizes.split(",")):
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            found.append(pool.apply(measure, (size, repeats)))
+        print(found[-1], flush=True)
+    print(f"Wrote {write_results(NAME, {'growth': found, 'channels': CHANNELS}, replace=replace)}")
+
+
+def synthetic(num_labels: int) -> LabelGraph:
+    """A tree whose labels have ten children, down to the last."""
+    return tree([(0, None), *((child, (child - 1) // 10) for child in range(1, num_labels))])
+
+
+def measure(num_labels: int, repeats: int) -> dict[str, Any]:
+    """Milliseconds and megabytes of one number of labels."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    graph = synthetic(num_labels)
+    labels = LabelMessagePassing(CHANNELS, graph, num_steps=1, heads=4)
+    readout, head, shortlister = LabelHead(labels, bias=True), CoherentHead(graph), Shortlister(graph)
+    optimizer = torch.optim.Adam([*labels.parameters(), *readout.parameters()])
+    x, y = torch.randn(COMPONENTS, CHANNELS), torch.zeros(1, num_labels)
+    y[:, 0] = 1
+
+    def step() -> None:
+        optimizer.zero_grad()
+        head.loss(readout(labels(x)), y).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    @torch.inference_mode()
+    def infer() -> None:
+        head(readout(labels(x)))
+
+    @torch.inference_mode()
+    def shortlisted() -> None:
+        shortlist = shortlister(torch.randint(num_labels, (1, CANDIDATES)))
+        readout(labels(x, shortlist=shortlist), shortlist.label)
+
+    scores = torch.rand(BATCH, num_labels)
+    found: dict[str, Any] = {
+        "num_labels": num_labels,
+        "num_edges": graph.num_edges,
+        "num_pairs": head.pairs.size(1),
+        "train_ms": _time(step, repeats),
+        "inference_ms": _time(infer, repeats),
+        "shortlist_ms": _time(shortlisted, repeats),
+        "head_ms": _time(lambda: head(scores), repeats),
+        "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**10,
+    }
+    if num_labels <= MOST_DENSE:
+        below = torch.eye(num_labels, dtype=torch.bool)
+        below[head.pairs[0], head.pairs[1]] = True
+        if not torch.equal(head(scores), (scores.unsqueeze(1) * below).amax(dim=-1)):
+            raise RuntimeError("Expected equal outputs of both heads (got others)")
+        found["dense_head_ms"] = _time(lambda: (scores.unsqueeze(1) * below).amax(dim=-1), min(repeats, 3))
+    return found
+
+
+def _time(call: Callable[[], Any], repeats: int) -> float:
+    call()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return 1000 * statistics.median(seconds)
+
+
+if __name__ == "__main__":
+    run(main)

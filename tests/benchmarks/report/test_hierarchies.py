@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.accuracy.hierarchies import DEFAULT, PUBLISHED, files_of, graph_of
+from benchmarks.files import describe_environment
+from benchmarks.report.hierarchies import draw, page
+from tg_mlc.graphs import tree
+
+GROWTH = [
+    {"num_labels": 100 * size, "num_pairs": 1, "train_ms": 1.5, "inference_ms": 1.0}
+    | {"shortlist_ms": 1.0, "head_ms": 1.0}
+    | {"megabytes": 250.0 * size}
+    | ({"dense_head_ms": 2.0} if size == 1 else {})
+    for size in (1, 10)
+]
+
+
+def result(**values):
+    runs = [
+        {"dataset": name, "part": "default", "seed": seed, "model": model, "average_precision": value + 0.01 * seed}
+        for name in ("cellcycle_FUN", "Diatoms")
+        for model, value in values.items()
+        for seed in range(2)
+    ]
+    return {"runs": runs, "environment": describe_environment()}
+
+
+def test_the_default_is_beside_the_published_figure_and_its_best_part():
+    text = page(result(**{DEFAULT: 0.3, "part: trees": 0.2, "part: network, coherent": 0.25, "messages: up": 0.31}))
+    assert "| the default | **0.305** ± 0.007 | **0.305** ± 0.007 |" in text
+    assert f"| C-HMCNN(h), published | 0.255 | {PUBLISHED['Diatoms']:.3f} |" in text
+    assert (
+        "- cellcycle_FUN: 0.305, above the published 0.255; its best single part, network, coherent, has 0.255." in text
+    )
+    assert "- Diatoms: 0.305, not above the published 0.758" in text
+    assert "| up | **0.315** ± 0.007 | **0.315** ± 0.007 |" in text
+    assert "Seeds: cellcycle_FUN 2, Diatoms 2" in text
+
+
+def test_growth_has_a_table_and_a_picture():
+    text = page(result(**{DEFAULT: 0.3}), {"growth": GROWTH, "environment": describe_environment()})
+    assert "| 1,000 | 1 | 1.5 | 1 | 1 | 1 |  | 2,500 |" in text
+    assert len(draw(GROWTH).axes) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "edges"),
+    [
+        ("up", [(1, 0)]),
+        ("down", [(0, 1)]),
+        ("both", [(0, 1), (1, 0)]),
+        ("edgeless", []),
+        ("complete", [(0, 1), (1, 0)]),
+    ],
+)
+def test_edges_of_messages(kind, edges):
+    found = graph_of(kind, tree([("b", "a")], ["a", "b"])).remove_self_loops().edge_index.t().tolist()
+    assert sorted(map(tuple, found)) == edges
+
+
+def test_files_are_found_by_their_published_names(tmp_path):
+    for name in ("a_FUN.train.arff.xz", "a_FUN.valid.arff", "b_Train.arff", "b_Test.arff.gz"):
+        (tmp_path / name).touch()
+    assert [path and path.name for path in files_of(tmp_path, "a_FUN")] == [
+        "a_FUN.train.arff.xz", "a_FUN.valid.arff", None,
+    ]  # fmt: skip
+    assert [path and path.name for path in files_of(tmp_path, "b")] == ["b_Train.arff", "b_Test.arff.gz"]
