@@ -18,6 +18,7 @@ ROOT = Path(tg_mlc.__file__).parent
 ORDER = (
     *(
         "cli",
+        "serving",
         "sklearn",
         "exporting",
         "explanations",
@@ -46,6 +47,7 @@ APART = {
     "papers": {"baselines"},
     "saving": {"baselines"},
     "sequences": {"saving", "training"},
+    "serving": {"sklearn", "papers", "datasets", "nn", "ops"},
     "sklearn": {"papers", "datasets"},
     "stacking": {"sequences"},
     "training": {"baselines"},

@@ -13,7 +13,8 @@ it elsewhere, and :func:`set_backend`. The rooms are imported one by one, so tha
 * :mod:`tg_mlc.losses`, :mod:`tg_mlc.metrics` and :mod:`tg_mlc.baselines`: losses; metrics and thresholds; classifiers.
 * :mod:`tg_mlc.training`: training with Lightning.
 * :mod:`tg_mlc.stacking`: the default, of base classifiers with label message passing on top.
-* :mod:`tg_mlc.saving`: saved models that take raw inputs; :mod:`tg_mlc.exporting`: models as programs for other tools.
+* :mod:`tg_mlc.saving`: saved models that take raw inputs; :mod:`tg_mlc.exporting`: models as programs for other tools;
+  :mod:`tg_mlc.serving`: models behind an HTTP server.
 * :mod:`tg_mlc.explanations`: why a model predicts a label.
 * :mod:`tg_mlc.sequences`: dated label sets.
 * :mod:`tg_mlc.papers`: models, recipes and weights of papers, to reproduce and to compare.

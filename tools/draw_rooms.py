@@ -35,6 +35,7 @@ PURPOSES = {
     "papers": ("rivals, recipes,", "authors' checkpoints"),
     "saving": ("folders, checkpoints,", "predictions"),
     "sequences": ("histories of label sets,", "LANET"),
+    "serving": ("an HTTP server",),
     "sklearn": ("estimators",),
     "stacking": ("the default: classifiers", "and LaMP over them"),
     "training": ("fit, objectives, resume",),

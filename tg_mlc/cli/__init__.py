@@ -21,6 +21,7 @@ from tg_mlc.cli.evaluate import evaluate
 from tg_mlc.cli.explain import explain_
 from tg_mlc.cli.export import export_
 from tg_mlc.cli.predict import predict
+from tg_mlc.cli.serve import serve
 from tg_mlc.cli.train import train
 from tg_mlc.cli.tune import tune
 
@@ -32,6 +33,7 @@ _COMMANDS = {
     "tune": tune,
     "compare": compare_,  # jsonargparse would import what has its name at the top
     "export": export_,
+    "serve": serve,
     "data": {"check": check, "get": get, "info": info, "list": list_},
 }
 

@@ -1,0 +1,72 @@
+"""The command ``tg-mlc serve``, as a process of its own."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tg_mlc.cli import main
+
+MODEL = Path(__file__).parents[1] / "saving" / "folders" / "known_labels" / "model"
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def is_ready(url):
+    try:
+        return httpx.get(f"{url}/ready").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_requests_in_progress_are_answered_after_sigterm(port, tmp_path):
+    (tmp_path / "tokens").write_text("secret\n")
+    options = ["--port", str(port), "--token_file", str(tmp_path / "tokens")]
+    process = subprocess.Popen([sys.executable, "-m", "tg_mlc", "serve", str(MODEL), *options])
+    try:
+        url, headers, end = f"http://127.0.0.1:{port}", {"authorization": "Bearer secret"}, time.monotonic() + 120
+        while not is_ready(url) and time.monotonic() < end:
+            time.sleep(0.1)
+        body, path = {"inputs": [[0.1, 0.2, 0.3, 0.4, 0.5]] * 1000}, f"{url}/models/model/predict"
+        with ThreadPoolExecutor(4) as threads:
+            asked = [threads.submit(httpx.post, path, json=body, headers=headers, timeout=60) for _ in range(4)]
+            time.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
+            assert [each.result().status_code for each in asked] == [200] * 4
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--also", str(MODEL)], "Expected folders of models with different names"),
+        (["--token_file", __file__.replace("test_serve", "__init__")], "Expected a token in each line"),
+        (["--also", "nothing"], "Expected 'nothing' to be the folder of a saved model"),
+    ],
+)
+def test_refusals(options, message, capsys):
+    assert main(["serve", str(MODEL), *options]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_port_in_use_is_told(capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert main(["serve", str(MODEL), "--port", str(taken.getsockname()[1])]) == 1
+    assert "a port in use" in capsys.readouterr().err
