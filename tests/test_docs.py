@@ -89,3 +89,9 @@ def test_every_page_is_in_the_index() -> None:
     pages = {page.relative_to(ROOT / "docs").with_suffix("") for page in (ROOT / "docs").glob("*.md")}
     index = (ROOT / "docs" / "index.md").read_text()
     assert {str(page) for page in pages} - {"index"} <= set(re.findall(r"^[\w/]+$", index, re.MULTILINE))
+
+
+def test_the_pages_outside_results_stay_short() -> None:
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if "results" not in page.parts and page.stem != "results"]
+    texts = (re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE) for page in pages)
+    assert sum(len(text.split()) for text in texts) <= 20_000

@@ -16,7 +16,7 @@ from tg_mlc.datasets.card import DatasetCard
 PAGE = Path(__file__).parents[1] / "docs" / "datasets.md"
 MARKS = re.compile(r"(<!-- cards -->\n).*?(<!-- end of cards -->)", re.DOTALL)
 COLUMNS = (
-    "data set", "inputs", "samples", "as published", "labels", "cardinality", "density", "mean IR", "max IR", "missing"
+    "data set", "what", "inputs", "samples", "as published", "labels", "cardinality", "missing", "licence"
 )  # fmt: skip
 
 
@@ -28,25 +28,24 @@ def render(text: str) -> str:
 
 
 def cards() -> str:
-    """The table of all data sets, and what is to be said of each."""
+    """The table of all data sets."""
     each = [registry.card(name) for name in registry.names()]
     head = ["| " + " | ".join(COLUMNS) + " |", "|---|" + "---|" * (len(COLUMNS) - 1)]
-    return "\n".join([*head, *map(row, each), "", *map(entry, each), ""])
+    return "\n".join([*head, *map(row, each), ""])
 
 
 def row(card: DatasetCard) -> str:
     """The statistics of a data set."""
     cells = (
         card.name + ("" if card.origin == "computed" else " *"),
+        card.title.partition(" (")[0],
         f"{card.kind}, {card.num_inputs:,}" if card.num_inputs is not None else card.kind,
         f"{card.samples:,}",
         " + ".join(f"{size:,}" for size in card.official or ()),
         f"{card.labels:,}" + (f" ({card.never_positive} never)" if card.never_positive else ""),
         number(card.cardinality, ".3f"),
-        number(card.density, ".4f"),
-        number(card.mean_ir, ",.1f"),
-        number(card.max_ir, ",.1f"),
         number(card.missing, ".1%") if card.missing else "",
+        card.licence.partition(" (")[0],
     )
     return f"| {' | '.join(cells)} |"
 
@@ -54,16 +53,6 @@ def row(card: DatasetCard) -> str:
 def number(value: float | None, form: str) -> str:
     """A number, or nothing if it is not known."""
     return "" if value is None else format(value, form)
-
-
-def entry(card: DatasetCard) -> str:
-    """What cannot be counted."""
-    licence = card.licence + (f" ({card.licence_note})" if card.licence_note else "")
-    paper = "" if card.paper == "not published" else f" {card.paper}."
-    urls = ", ".join(f"<{url}>" for url in card.urls)
-    source = f" Source: {urls}." if urls else ""
-    notes = "".join(f" {note}" for note in card.notes)
-    return f"- **{card.name}**: {card.title}.{paper}{source} Licence of the data: {licence}.{notes}"
 
 
 def main(check: bool) -> int:

@@ -28,12 +28,11 @@ def test_what_stands_outside_of_the_marks_stays():
         render_cards.render("nothing")
 
 
-def test_a_row_and_an_entry():
+def test_a_row():
     card = DatasetCard(
-        name="toy", title="two samples", kind="bag", samples=2000, labels=3, num_inputs=40, official=(1500, 500),
-        cardinality=1.5, never_positive=1, missing=0.25, licence="MIT", licence_note="free", notes=("One.", "Two."),
+        name="toy", title="two samples (of mine)", kind="bag", samples=2000, labels=3, num_inputs=40,
+        official=(1500, 500), cardinality=1.5, never_positive=1, missing=0.25, licence="MIT",
     )  # fmt: skip
     assert render_cards.row(card) == (
-        "| toy * | bag, 40 | 2,000 | 1,500 + 500 | 3 (1 never) | 1.500 |  |  |  | 25.0% |"
+        "| toy * | two samples | bag, 40 | 2,000 | 1,500 + 500 | 3 (1 never) | 1.500 | 25.0% | MIT |"
     )
-    assert render_cards.entry(card) == "- **toy**: two samples. Licence of the data: MIT (free). One. Two."

@@ -40,7 +40,13 @@ class SideEffectFrequencies(PublishedMolecules):
 
     Args:
         root (str or Path): Folder to keep the data set in. Nothing is downloaded: the three files have to lie in
-            ``root/raw``, or in the folder that the environment variable :obj:`TG_MLC_DATA` names.
+            ``root/raw``, or in ``side_effect_frequencies/derived`` of the folder that the environment variable
+            :obj:`TG_MLC_DATA` names. They are made of the repository https://github.com/xxy45/DSGAT: ``drugs.csv``
+            has the columns ``drug``, ``stitch_id``, ``smiles`` and ``fold``, that of its test sets
+            ``drug_sideEffect_blind_test0`` to ``9``; ``frequencies.csv`` has ``drug``, ``side_effect`` and ``level``,
+            without the pairs that were not reported; ``side_effect_classes.csv`` has ``side_effect`` and ``class``, a
+            line for each of its 2 to 8 term classes. Molecules of the test sets were matched to names by their
+            graphs; the names of 20 drugs that share a graph may be exchanged.
         transform, pre_transform, pre_filter, force_reload (optional), and errors: As in
             :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """
