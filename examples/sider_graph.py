@@ -8,7 +8,8 @@ messages contribute nothing at first, and the epoch with the lowest validation l
 Every variant is compared with the base scores without messages, the label frequencies alone, a random forest, a linear
 SVM and logistic regression on Morgan fingerprints (both tuned on the validation set), and the figures of the LaMP
 paper. On so few drugs most of the score comes from the base scores. A second table is of functional groups, which
-messages along the bonds find better than any classifier of fingerprints.
+messages along the bonds find better than any classifier of fingerprints. At the end, a report shows why five test
+molecules get their labels.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from scipy.sparse import csr_array
 from torch import Tensor
 from torch_geometric.loader import DataLoader
 
+from tg_mlc import explain
 from tg_mlc._optional import require
 from tg_mlc.baselines import ForestBaseline, LabelFrequency, LinearBaseline
 from tg_mlc.baselines.linear import Loss
@@ -99,7 +101,8 @@ def main(
     kinds = graphs.split(",")
     if not set(kinds) <= set(PAPER):
         raise SystemExit(f"Expected --graphs to be some of {','.join(PAPER)}, joined by commas (got {graphs})")
-    require("matplotlib", extra="plot")  # for the pictures at the end: better to fail now
+    for package, extra in (("matplotlib", "plot"), ("jinja2", "explain")):
+        require(package, extra)  # for the pictures at the end: better to fail now
     options: dict[str, Any] = {"node_messages": node_messages, "precision": precision, "accelerator": accelerator}
     if not atoms:
         options["model_options"] = {"atoms": False}
@@ -164,11 +167,13 @@ def compare(
             flush=True,
         )
 
+    explain(result.predictor, molecules[parts.test][:5]).to_html(output / "report.html", f"Why these labels of {name}")
     print_table(rows, PAPER if name == "sider" else {})
     print(f"One split with {len(parts.test)} test molecules; docs/results/sider.md has the mean and spread of several.")
     print_what_counts(rows, f"LaMP {kinds[-1]}")
     save_results(output / "results.json", rows, parts)
     print(f"Predictions, checkpoints, logs and pictures are in {output}")
+    print(f"Why five test molecules get their labels: open {output / 'report.html'} in a browser")
 
 
 def load_or_fall_back(name: str, root: Path) -> tuple[Any, MultiLabelDataset]:

@@ -68,6 +68,9 @@ def test_sider_end_to_end(
     assert rows[0][:2] == ["smiles", "Hepatobiliary disorders"]
     assert all(0 <= float(cell) <= 1 for row in rows[1:] for cell in row[1:])
     assert (tmp_path / "sider" / "prior" / "label_graph.png").stat().st_size > 10_000
+    report = (tmp_path / "sider" / "report.html").read_text()
+    assert report.count('class="drawing"') == 5
+    assert "1.2" in report
     checkpoint = read_checkpoint(tmp_path / "sider" / "prior" / "best.ckpt")
     assert checkpoint.label_graph is not None
     assert checkpoint.label_graph.density < 0.3

@@ -9,7 +9,7 @@ from tg_mlc.cli._output import check_output
 if TYPE_CHECKING:
     import numpy as np
 
-VALIDATION_ROWS = 8  #: of a file, by which faithfulness is measured
+MEASURED_ROWS = 5  #: of a file, by which faithfulness is measured at least
 
 
 def explain_(
@@ -33,7 +33,7 @@ def explain_(
     """Writes a report of why labels were predicted, or not, of one input or the first rows of a CSV file.
 
     It is one HTML file that works without a network. Where --csv has the columns of labels, it shows which apply, and
-    metrics per label of all rows; its other rows measure how faithful each method is.
+    metrics per label of all rows.
 
     Args:
         model: The folder of the model.
@@ -84,7 +84,8 @@ def explain_(
             y = inputs.targets(table, predictor.label_names, {})
             options["y"] = y[kept[:rows]]
             per_label = _per_label(y[kept], scores[kept], predictor.decide(scores[kept], metric))
-        options["validation"] = _taken(raw, kept[rows : rows + VALIDATION_ROWS] or kept)
+        if rows < MEASURED_ROWS:
+            options["validation"] = _taken(raw, kept[rows : rows + MEASURED_ROWS] or kept)
         raw = _taken(raw, kept[:rows])
     explanation = explain(predictor, raw, method=method, **options)
     places = [predictor.label_names.index(name) for name in explanation.labels]

@@ -23,8 +23,8 @@
   const number = (value) => (value == null ? "–" : value.toFixed(2));
   const signed = (value) => {
     if (value == null) return "–";
-    const size = Math.abs(value), digits = size >= 0.1 || !size ? size.toFixed(2) : size >= 0.0005 ? size.toFixed(3) : size.toExponential(0);
-    return (value < 0 ? "−" : "+") + digits.replace("-", "−");
+    const size = Math.abs(value);
+    return (value < 0 ? "−" : "+") + size.toFixed(size >= 0.1 || !size ? 2 : size >= 0.01 ? 3 : 4);
   };
   // What another label does to one: the name, the note, and the place in a row of effects.
   const MEASURES = [

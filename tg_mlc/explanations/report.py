@@ -328,5 +328,6 @@ def _draw_molecule(smiles: str, atoms: list[int]) -> tuple[str, str]:
         f'<circle class="shade" data-component="{place}" cx="{at.x:.1f}" cy="{at.y:.1f}" r="13.5"/>'
         for at, place in places
     )
-    box = f'viewBox="0 0 {drawer.Width()} {drawer.Height()}">'
+    # Small molecules are not drawn larger than others.
+    box = f'viewBox="0 0 {drawer.Width()} {drawer.Height()}" style="max-width:{1.5 * drawer.Width():.0f}px">'
     return f'{box}<g filter="url(#soft)">{shades}</g>{lines}', box + lines

@@ -221,7 +221,9 @@ class Molecules(InputKind):
     def masked(self, sample: Data, kept: np.ndarray) -> Data:
         """A sample without some of its atoms and their bonds, which are dummies in its vectors."""
         masked, rows = copy(sample), torch.from_numpy(kept)
-        masked.x, masked.num_nodes = sample.x[rows], int(rows.sum())
+        masked.x = sample.x[rows]
+        if "num_nodes" in sample:
+            masked.num_nodes = int(rows.sum())
         edges = subgraph(rows, sample.edge_index, sample.edge_attr, relabel_nodes=True, num_nodes=len(kept))
         masked.edge_index, masked.edge_attr = edges
         if sizes := {key: sample[key].size(-1) for key in VECTORS if key in sample}:
