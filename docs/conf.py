@@ -64,6 +64,8 @@ DOCUMENTED = {
 html_theme = "furo"
 html_title = f"tg_mlc {release}"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
 
 
 def write_llms_txt(app: Any, error: Exception | None) -> None:
