@@ -124,8 +124,8 @@ Given the history of an entity, a list of dated label sets, which labels does th
 add to counting, and how much of that is attention among labels? Rows are predictors without a network, the models of
 the [LANET](https://arxiv.org/abs/2303.00280) paper, and LANET with a memory of the whole history, which is ours. Each
 entity's first 70% of events are for training, the next 17% for validation, the last 13% for testing; windows look back
-across these borders, and nothing is fitted beyond training. See [sequences](../sequences.md) for the models and the
-data, and [how results are made](../results.md).
+across these borders, and nothing is fitted beyond training. See [sequences](../../sequences.md) for the models and the
+data, and [how results are made](../../results.md).
 
 - **table 3**, **4**, **5** and **figure 3** are rows of the paper, with its settings, but for LANET with memory.
 - **short** rows are trained for few epochs with our settings; they are not the paper's, and say what these models do
@@ -162,7 +162,7 @@ def page(found: dict[str, Result]) -> str:
 
 def picture(name: str) -> str:
     """The file of Figure 3 of a data set."""
-    return f"next-set-{name}.svg"
+    return f"../next-set-{name}.svg"
 
 
 def cells(result: Result) -> list[str]:

@@ -80,7 +80,7 @@ def table(name: str) -> list[str]:
         "papers-speed": speed.family,
         "gpu": lambda: speed.ratios(read("models-cuda")),
         "papers-ranks": lambda: ranks.section(ranks.numbers(cells()), "papers-ranks.svg"),
-        "papers-steps": lambda: papers.steps_table(papers.steps(cells()), "papers-steps.svg"),
+        "papers-steps": lambda: papers.steps_table(papers.steps(cells()), "../papers-steps.svg"),
         "messages": lambda: messages.section(cells()),
     }
     if name in made:
@@ -101,7 +101,10 @@ def table(name: str) -> list[str]:
 
 def pages() -> list[Path]:
     """The pages that may hold marks."""
-    return [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if page.parent != FULL)]
+    return [
+        ROOT / "README.md",
+        *sorted(page for page in DOCS.rglob("*.md") if page.parent != FULL or MARK.search(page.read_text())),
+    ]
 
 
 def texts() -> dict[Path, str]:
@@ -118,12 +121,12 @@ def texts() -> dict[Path, str]:
     if given := given_labels.results():
         own[DOCS / "results" / "given-labels.md"] = given_labels.page(given)
     if DEFAULT in names(DEFAULT):
-        own[DOCS / "results" / "default.md"] = default.page(read(DEFAULT))
+        own[FULL / "default.md"] = default.page(read(DEFAULT))
     if SIDE_EFFECTS in names(SIDE_EFFECTS):
         own[DOCS / "results" / "side_effects.md"] = side_effects.page(read(SIDE_EFFECTS))
     if HIERARCHIES in names(HIERARCHIES):
         own[DOCS / "results" / "hierarchies.md"] = hierarchies.page(read(HIERARCHIES), read(GROWTH))
-    own[DOCS / "results" / "next-set.md"] = lanet.page(lanet.results())
+    own[FULL / "next-set.md"] = lanet.page(lanet.results())
     return {**{page: render(page.read_text()) for page in pages()}, **own}
 
 
@@ -152,7 +155,7 @@ def _drawings(folder: Path, cells: pd.DataFrame) -> Iterator[Picture]:
     yield Picture(folder / "hierarchies-growth.svg", read(GROWTH)["growth"], hierarchies.draw)
     for name, result in lanet.results().items():
         if points := lanet.figure_3_numbers(result):
-            yield Picture(folder / lanet.picture(name), points, lanet.draw_figure_3)
+            yield Picture(FULL / lanet.picture(name), points, lanet.draw_figure_3)
 
 
 def main(check: bool = False) -> int:
