@@ -1,34 +1,22 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from scipy.special import expit, logit
 from torch_geometric.data import Batch, Data
-from torch_geometric.nn import GINEConv
+from torch_geometric.nn import global_mean_pool
 
 import tg_mlc
+from tests.explanations.networks import NAMES, Net
 from tests.models.samples import molecules
 from tg_mlc.explanations import METHODS
-from tg_mlc.graphs import LabelGraph, fully_connected
-from tg_mlc.nn import LabelHead, LabelMessagePassing
+from tg_mlc.graphs import LabelGraph
 
-NAMES = ["a", "b", "c"]
-
-
-class Net(nn.Module):
-    """A GNN of one's own, whose nodes labels attend to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.atoms, self.bonds = nn.Linear(9, 8), nn.Linear(3, 8)
-        self.conv = GINEConv(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)))
-        self.labels = LabelMessagePassing(8, fully_connected(NAMES), heads=2)
-        self.readout = LabelHead(self.labels)
-
-    def forward(self, data: Data) -> torch.Tensor:
-        x, bonds = self.atoms(data.x / 10), self.bonds(data.edge_attr.float())
-        return self.readout(self.labels(self.conv(x, data.edge_index, bonds), data.batch))
+FOLDERS = Path(__file__).parents[1] / "saving" / "folders"
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +73,88 @@ def test_it_can_be_saved(network, samples, tmp_path):
     assert loaded.labels == ["b", "a"]
     assert loaded.to_frame().equals(explanation.to_frame())
     assert loaded[0].truth.tolist() == [0.0, 1.0]
+
+
+class Pooled(torch.nn.Module):
+    """A GNN without label messages."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.readout = torch.nn.Linear(9, 4), torch.nn.Linear(4, 3)
+
+    def forward(self, data):
+        return self.readout(global_mean_pool(self.layer(data.x / 10).relu(), data.batch, data.num_graphs))
+
+
+def test_gradients_of_a_pooled_layer_are_class_activation(samples):
+    torch.manual_seed(0)
+    network = Pooled()
+    [sample] = tg_mlc.explain(network, samples[:1], method="gradient", at="layer", label_names=NAMES)
+    states = network.layer(samples[0].x / 10).relu()
+    np.testing.assert_allclose(
+        sample.scores["gradient"], (states @ network.readout.weight.T / len(states)).detach(), atol=1e-6
+    )
+
+
+def test_a_network_without_messages_is_explained_by_occlusion(samples):
+    explanation = tg_mlc.explain(Pooled(), samples, label_names=NAMES)
+    assert explanation.methods == ["occlusion"]
+    assert explanation.state_names == []
+    assert explanation[0].label_effects.shape == (0, 3)
+
+
+def test_known_labels_clamp_others():
+    """What a label that is given changes is what predictions with and without it differ by."""
+    predictor = tg_mlc.load(FOLDERS / "known_labels" / "model")
+    raw = json.loads((FOLDERS / "known_labels" / "expected.json").read_text())["raw"][:1]
+    [sample] = tg_mlc.explain(predictor, raw, method="gradient")
+    name = predictor.label_names[1]
+    before, after = (logit(predictor.scores(raw, given)) for given in (None, {name: 1}))
+    np.testing.assert_allclose(sample.clamped[1, 1, [0, 2]], (after - before)[0, [0, 2]], atol=1e-3)
+    assert np.isnan(sample.clamped[1, :, 1]).all()
+
+
+@pytest.mark.parametrize("name", ["checkpoint_texts", "estimator_texts", "command_line_dna", "recipe_molecules"])
+def test_saved_models_of_every_kind(name):
+    pytest.importorskip("rdkit")
+    predictor = tg_mlc.load(FOLDERS / name / "model")
+    raw = json.loads((FOLDERS / name / "expected.json").read_text())["raw"][:2]
+    explanation = tg_mlc.explain(predictor, raw)
+    scores = predictor.scores(raw)
+    for row, sample in enumerate(explanation):
+        np.testing.assert_allclose(sample.probability, scores[row], atol=1e-5)
+        assert sample.raw == raw[row]
+        assert all(each.shape == (len(sample.components), len(scores[row])) for each in sample.scores.values())
+        if sample.parts:
+            np.testing.assert_allclose(expit(sum(sample.parts.values())), scores[row], atol=1e-5)
+            assert [each for each in sample.scores if "of LaMP" not in each] == ["occlusion"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": ["bb"]}, r"'labels' of the model .*'bb'.*did you mean 'b'"),
+        ({"method": "shap"}, "'method' to be one of"),
+        ({"max_labels": 2}, r"at most 2 labels at once .*GB.*'labels'.*'max_labels'"),
+        ({"y": np.eye(2)}, r"'y' of shape \[3, 3\]"),
+        ({"given": {"a": 1}}, "without known labels"),
+    ],
+)
+def test_bad_input(network, samples, options, message):
+    with pytest.raises(ValueError, match=message):
+        tg_mlc.explain(network, samples, **options)
+
+
+def test_a_sample_without_components_says_so():
+    predictor = tg_mlc.load(FOLDERS / "checkpoint_texts" / "model")
+    with pytest.raises(ValueError, match=r"components to explain .*in sample 1"):
+        tg_mlc.explain(predictor, ["a red apple", "???"])
+
+
+def test_random_weights_give_another_explanation(network, samples):
+    torch.manual_seed(1)
+    ours, other = (tg_mlc.explain(each, samples, method="integrated gradients")[1] for each in (network, Net()))
+    ranks = [
+        np.argsort(np.argsort(each.scores["integrated gradients"], axis=0), axis=0).ravel() for each in (ours, other)
+    ]
+    assert abs(np.corrcoef(*ranks)[0, 1]) < 0.7

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from tg_mlc._names import nearest
 from tg_mlc._options import check_choice
+from tg_mlc.explanations.events import EventSubject, is_of_events
 from tg_mlc.explanations.explanation import Explanation, Faithfulness, SampleExplanation
 from tg_mlc.explanations.faithfulness import NUM_RANDOM, SHARES, faithfulness, occlusion
 from tg_mlc.explanations.network import Attention, NetworkProbe
@@ -82,7 +83,7 @@ def explain(
             component, or the method does not apply to the model.
     """
     check_choice("method", method, ("auto", *METHODS))
-    subject = Subject(model, raw, label_names, given, at)
+    subject = (EventSubject if is_of_events(raw) else Subject)(model, raw, label_names, given, at)
     asked = subject.label_names if labels is None else [labels] if isinstance(labels, str) else list(labels)
     for label in asked:
         if label not in subject.label_names:
@@ -99,7 +100,7 @@ def explain(
     for row, sample in enumerate(samples):
         sample.probability, sample.decision = expit(logits[row, places]), decision[row, places]
         sample.truth, sample.name = truth[row, places], sample.name if names is None else str(names[row])
-    measured_by = subject if validation is None else Subject(model, validation, label_names, None, at)
+    measured_by = subject if validation is None else type(subject)(model, validation, label_names, None, at)
     scored = samples if validation is None else _explained(measured_by, places, wanted)
     measured = _measured(measured_by, scored, places)
     methods = list(samples[0].scores)

@@ -15,7 +15,8 @@ from torch_geometric.index import ptr2index
 
 from tg_mlc.nn import LabelHead, LabelMessagePassing
 from tg_mlc.nn._batch import to_ptr
-from tg_mlc.ops import Edges, Pattern, Shared
+from tg_mlc.ops import Edges, Pattern
+from tg_mlc.sequences.lanet import LabelTransformer
 
 NUM_POINTS = 32  #: of the path of integrated gradients
 LABELS = 32  #: whose gradients are computed together
@@ -53,6 +54,7 @@ class NetworkProbe:
 
         self.labels: LabelMessagePassing | None = first(LabelMessagePassing)
         self.head: LabelHead | None = first(LabelHead)
+        self.layers: LabelTransformer | None = first(LabelTransformer)
         self.at = None if at is None else self.network.get_submodule(at)
         self.inputs = inputs
         self._call: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
@@ -134,35 +136,44 @@ class NetworkProbe:
 
     @torch.no_grad()
     def attention(self, batch: Batch) -> Attention | None:
-        """Attention and states; :obj:`None` if there is no label message passing."""
-        if self.labels is None:
+        """Attention and states; :obj:`None` if labels pass and get no messages."""
+        if self.labels is None and self.layers is None:
             return None
-        self.logits(batch)
-        args, kwargs = self._call
-        found = self.labels(*args, **{**kwargs, "return_intermediate": True, "return_attention_weights": True})
-        num_samples, num_labels = found.states.shape[:2]
+        num_rows, ptr, intermediate = 0, torch.zeros(batch.num_graphs + 1, dtype=torch.long), []
+        if self.labels is None:
+            found = self.network(batch, return_attention_weights=True)
+            num_samples, num_labels = map(int, found.logits.shape)
+        else:
+            self.logits(batch)
+            args, kwargs = self._call
+            found = self.labels(*args, **{**kwargs, "return_intermediate": True, "return_attention_weights": True})
+            num_samples, num_labels, _ = map(int, found.states.shape)
+            num_rows, ptr = args[0].size(0), self._ptr_of_labels
+            intermediate = [] if self.head is None else [self.head(u) for u in found.intermediate]
         to_components, to_labels = [], []
         for step in found.attention:
-            edges, weights = step.feature_to_label
-            if isinstance(edges, Pattern):
-                edges, weights = edges.to_edge_list(weights)
-            dense = weights.new_zeros(weights.size(-1), args[0].size(0), num_labels)
-            dense[:, edges[0], edges[1] % num_labels] = weights.T
-            to_components.append(dense)
+            if self.labels is not None:
+                edges, weights = step.feature_to_label
+                if isinstance(edges, Pattern):
+                    edges, weights = edges.to_edge_list(weights)
+                dense = weights.new_zeros(weights.size(-1), num_rows, num_labels)
+                dense[:, edges[0], edges[1] % num_labels] = weights.T
+                to_components.append(dense)
             if step.label_to_label is not None:
                 edges, weights = step.label_to_label
-                assert isinstance(edges, Shared)
                 source, target = edges.graph.edge_index
                 dense = weights.new_zeros(weights.size(-1), num_samples, num_labels, num_labels)
                 dense[:, :, source, target] = weights.view(num_samples, -1, weights.size(-1)).permute(2, 0, 1)
                 to_labels.append(dense)
-        read = [] if self.head is None else [self.head(u) for u in found.intermediate]
-        none = weights.new_zeros(0, 1, num_samples, num_labels, num_labels)
+
+        def stacked(parts: list[Tensor], *shape: int) -> Tensor:
+            return torch.stack(parts) if parts else torch.zeros(0, *shape)
+
         return Attention(
-            torch.stack(read) if read else weights.new_zeros(0, num_samples, num_labels),
-            torch.stack(to_components),
-            torch.stack(to_labels) if to_labels else none,
-            self._ptr_of_labels,
+            stacked(intermediate, num_samples, num_labels),
+            stacked(to_components, 1, num_rows, num_labels),
+            stacked(to_labels, 1, num_samples, num_labels, num_labels),
+            ptr,
         )
 
     @property
@@ -178,21 +189,22 @@ class NetworkProbe:
         """How much the messages of each label to others raise the asked logits, :math:`(B, J, L)`: these less those
         after all edges from it to others were cut.
         """
-        assert self.labels is not None
         whole = self.logits(batch)[:, labels]
-        edges, effects = self.labels._label_edges, []
+        place, first = (self.layers, int(self.layers.hub)) if self.layers is not None else (self.labels, 0)
+        attribute = "_edges" if self.layers is not None else "_label_edges"
+        edges, effects = getattr(place, attribute), []
         source, target = edges.edge_index
         try:
-            for label in range(self.labels.num_labels):
-                cut = (source == label) & (target != label)
+            for label in range(first, edges.num_keys):
+                cut = (source == label) & (target != label) & (target >= first)
                 if not cut.any():
                     effects.append(torch.zeros_like(whole))
                     continue
                 kept = Edges(edges.edge_index[:, ~cut], edges.num_queries, edges.num_keys)
-                self.labels._label_edges = kept.prepare()
+                setattr(place, attribute, kept.prepare())
                 effects.append(whole - self.logits(batch)[:, labels])
         finally:
-            self.labels._label_edges = edges
+            setattr(place, attribute, edges)
         return torch.stack(effects, dim=1)
 
     @contextmanager

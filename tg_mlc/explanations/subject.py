@@ -64,6 +64,15 @@ class Subject:
         steps = [*preprocessor.steps] if isinstance(preprocessor, Chain) else [preprocessor]
         self.kind: InputKind | None = cast(InputKind, steps.pop(0)) if isinstance(steps[0], InputKind) else None
         self.steps: list[Preprocessor] = [step for step in steps if step is not None]
+        read = self._read(raw)
+        self._raw = None if read is raw or preprocessor is None else raw
+        self.given = None if given is None else given_labels(self.label_names, given, len(self.samples))
+        self.probes = [NetworkProbe(network, at, isinstance(self.kind, Vectors)) for network in networks]
+        #: Which labels can be given.
+        known = self.automatic.given is not None if self.automatic is not None else takes_given_labels(networks[0])
+        self.takes_given = known
+
+    def _read(self, raw: Any) -> Any:
         read: Any = raw if self.kind is None else self.kind.transform(raw)
         if not isinstance(read, MultiLabelDataset):
             read = ArrayDataset(Samples.collate([_with_target(data, self.label_names) for data in read], [], None))
@@ -71,13 +80,8 @@ class Subject:
             rows = torch.arange(len(read))
             self.kind = kind_of(read)().fit(read, Split(rows, rows[:0], rows[:0], "all samples"))
         self._like: MultiLabelDataset = read
-        self._raw = None if read is raw or preprocessor is None else raw
         self.samples: list[Data] = list(read)
-        self.given = None if given is None else given_labels(self.label_names, given, len(self.samples))
-        self.probes = [NetworkProbe(network, at, isinstance(self.kind, Vectors)) for network in networks]
-        #: Which labels can be given.
-        known = self.automatic.given is not None if self.automatic is not None else takes_given_labels(networks[0])
-        self.takes_given = known
+        return read
 
     def finish(self, samples: Sequence[Data], given: Tensor | None = None) -> MultiLabelDataset:
         """Samples as networks take them."""
