@@ -24,6 +24,7 @@ import pandas as pd
 from benchmarks.accuracy.auto import NAME as DEFAULT
 from benchmarks.accuracy.blogcatalog import NAME as NODES
 from benchmarks.accuracy.cells import stored
+from benchmarks.accuracy.explanations import NAME as EXPLANATIONS
 from benchmarks.accuracy.hierarchies import NAME as HIERARCHIES
 from benchmarks.accuracy.papers import TABLES
 from benchmarks.accuracy.side_effects import NAME as SIDE_EFFECTS
@@ -33,6 +34,7 @@ from benchmarks.report import (
     blogcatalog,
     comparisons,
     default,
+    explanations,
     given_labels,
     hierarchies,
     label_graphs,
@@ -122,6 +124,8 @@ def texts() -> dict[Path, str]:
         own[DOCS / "results" / "given-labels.md"] = given_labels.page(given)
     if DEFAULT in names(DEFAULT):
         own[FULL / "default.md"] = default.page(read(DEFAULT))
+    if EXPLANATIONS in names(EXPLANATIONS):
+        own[DOCS / "results" / "explanations.md"] = explanations.page(read(EXPLANATIONS))
     if SIDE_EFFECTS in names(SIDE_EFFECTS):
         own[DOCS / "results" / "side_effects.md"] = side_effects.page(read(SIDE_EFFECTS))
     if HIERARCHIES in names(HIERARCHIES):

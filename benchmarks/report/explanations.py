@@ -1,0 +1,137 @@
+"""Explanations: a page of tables: atoms that are known, labels that are known to move others, and faithfulness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.accuracy.explanations import LOGIC, RANDOM
+from benchmarks.files import Result
+from benchmarks.report.statistics import spread
+from benchmarks.report.writing import bold, cell, listed, machine, table
+
+INTRO = """\
+# Explanations
+
+Do the scores of `tg_mlc.explain` point at what a label is made of? No truth is used to make an explanation; all of it
+is used to judge one here. To repeat the measurement, run `python -m benchmarks.accuracy.explanations`."""
+ATOMS = """\
+## Atoms that make a label true
+
+The README's second network learns which functional groups NCI's molecules have; RDKit's patterns tell the atoms that
+make a label true. Each cell is the area under the ROC curve of these atoms in a test molecule that has the label,
+averaged over molecules and then over the labels with five cases or more. A random order has 0.5. The substructure logic
+is that of the public benchmark of graph attributions
+([Sanchez-Lengeling et al. 2020](https://papers.nips.cc/paper/2020/hash/417fbbf2e9d5a28a855a11894b2e795a-Abstract.html)),
+re-created from its definitions on molecules of NCI and Tox21, so that its published figures are of other molecules."""
+LABELS = """\
+## Labels that move another label
+
+LaMP learns samples that are drawn from a known label graph, with messages along all pairs of labels. Each number is the
+average precision of a ranking of all pairs, against the true edges. Effects are the absolute changes of a label's logit
+when the messages of another are cut, averaged over test samples."""
+FAITHFUL = """\
+## Faithfulness
+
+Components are removed in the order of their scores, or added in it to none, while the probability of the label is
+followed, for the two most probable labels of each test sample. Each number is the area between both curves: it is about
+0 for a random order, and more is better. In bold is the method that `method="auto"` chooses by validation samples, in
+italics another that does better. Networks are LaMP, without fingerprints on molecules; labels are the most frequent."""
+
+
+def page(result: Result) -> str:
+    """The page."""
+    runs = result["runs"]
+    found = {task: [run for run in runs if run["task"] == task] for task in dict.fromkeys(run["task"] for run in runs)}
+    sections = [INTRO]
+    if atoms := {task: found[task] for task in ("nci", "logic") if task in found}:
+        sections += [ATOMS, "\n".join(_atoms(atoms))]
+    if "planted" in found:
+        sections += [LABELS, "\n".join(_planted(found["planted"]))]
+    if faithful := {task: each for task, each in found.items() if "gains" in each[0]}:
+        sections += [FAITHFUL, "\n".join(_faithful(faithful))]
+    hashes = ", ".join(f"{name} {data['sha256'][:12]}" for name, data in result["datasets"].items())
+    settings = result["settings"]
+    source = (
+        f"Seeds {result['seeds']}, {settings['epochs']} epochs of Adam (half of them for faithfulness); data sha256 "
+        f"{hashes}; {machine(result, 'one thread each')}"
+    )
+    return "\n\n".join([*sections, source]) + "\n"
+
+
+def _methods(runs: Iterable[dict[str, Any]]) -> list[str]:
+    """All methods, a random order last."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    return [*(name for name in names if name != RANDOM), RANDOM]
+
+
+def _atoms(found: dict[str, list[dict[str, Any]]]) -> list[str]:
+    columns: dict[str, tuple[str, Callable[[dict[str, float]], float]]] = {}
+    if "nci" in found:
+        columns |= {
+            "NCI, mean": ("nci", lambda areas: float(np.mean(list(areas.values())))),
+            "median": ("nci", lambda areas: float(np.median(list(areas.values())))),
+            "worst label": ("nci", lambda areas: min(areas.values())),
+        }
+    logic = [task for task in LOGIC if task in (found["logic"][0]["shares"] if "logic" in found else {})]
+    columns |= {task: ("logic", lambda areas, task=task: areas[task]) for task in logic}
+    methods = _methods(run["areas"] for runs in found.values() for run in runs)
+    values = {
+        method: [spread(of(run["areas"][method]) for run in found[task]) for task, of in columns.values()]
+        for method in methods
+    }
+    best = bold(zip(*values.values(), strict=True))
+    lines = table(["method", *columns], ([method, *map(cell, each, best)] for method, each in values.items()))
+    notes = []
+    for task, runs in found.items():
+        share = np.mean([value for run in runs for value in run["shares"].values()])
+        alike = spread(run["untrained"] for run in runs if "untrained" in run)
+        notes.append(
+            f"{task}: {len(runs[0]['shares'])} labels, on average {share:.0%} of a molecule's atoms; the network's "
+            f"macro ROC-AUC on the test molecules is {cell(spread(run['roc_auc'] for run in runs))}"
+            + (f"; integrated gradients of untrained weights correlate by {cell(alike)}" if alike["mean"] else "")
+        )
+    if missing := [task for task in LOGIC if "logic" in found and task not in logic]:
+        notes.append(f"too few of these molecules fulfil {', '.join(missing)} to measure it")
+    return [*lines, "", *listed(notes)]
+
+
+def _planted(runs: Sequence[dict[str, Any]]) -> list[str]:
+    ways = _methods(run["average_precision"] for run in runs)
+    values = {way: spread(run["average_precision"][way] for run in runs) for way in ways}
+    best = bold([values.values()])
+    share = np.mean([run["share"] for run in runs])
+    rows = ([way, cell(value, best[0])] for way, value in values.items())
+    return [*table(["what ranks the pairs", "average precision"], rows), "", f"- {share:.0%} of all pairs are edges"]
+
+
+def _faithful(found: dict[str, list[dict[str, Any]]]) -> list[str]:
+    methods = _methods(run["gains"] for runs in found.values() for run in runs)
+
+    def shown(method: str, runs: list[dict[str, Any]]) -> str:
+        value = spread(run["gains"].get(method) for run in runs)
+        if value["mean"] is None:
+            return ""
+        chosen = max({run["chosen"] for run in runs}, key=[run["chosen"] for run in runs].count)
+        best = np.mean([run["gains"][chosen] for run in runs])
+        mark = "**" if method == chosen else "*" if value["mean"] > best else ""
+        return f"{mark}{cell(value)}{mark}"
+
+    names = [task.removesuffix("-faithful") for task in found]
+    rows = ([method, *(shown(method, runs) for runs in found.values())] for method in methods)
+    ahead = {
+        rival: [run["task"] for runs in found.values() for run in runs if rival in run["gains"]]
+        for rival in (RANDOM, "attention")
+    }
+    notes = []
+    for rival, tasks in ahead.items():
+        better = sum(
+            run["gains"][run["chosen"]] > run["gains"][rival]
+            for runs in found.values()
+            for run in runs
+            if rival in run["gains"]
+        )
+        notes.append(f"the chosen method is ahead of {rival} in {better} of {len(tasks)} runs")
+    return [*table(["method", *names], rows), "", *listed(notes)]

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.files import describe_environment
+from benchmarks.report.explanations import page
+
+GAINS = {"attention": 0.1, "occlusion": 0.3, "random": 0.0}
+
+
+@pytest.fixture
+def result() -> dict[str, Any]:
+    areas = {"attention": {"a": 0.9, "b": 0.7}, "random": {"a": 0.5, "b": 0.5}}
+    common = {"roc_auc": 0.99, "untrained": 0.1, "chosen": "attention"}
+    logic = {"attention": {"benzene": 0.95, "logic7": 0.85}, "random": {"benzene": 0.4, "logic7": 0.6}}
+    precision = {"effects": 0.9, "attention": 0.6, "random": 0.2}
+    return {
+        "environment": describe_environment(),
+        "datasets": {"nci": {"sha256": "abcdef0123456789"}},
+        "seeds": [0],
+        "settings": {"epochs": 3},
+        "runs": [
+            {"task": "nci", "seed": 0, "areas": areas, "shares": {"a": 0.2, "b": 0.4}, **common},
+            {"task": "logic", "seed": 0, "areas": logic, "shares": {"benzene": 0.5, "logic7": 0.1}, **common},
+            {"task": "planted", "seed": 0, "average_precision": precision, "share": 0.2},
+            {"task": "yeast", "seed": 0, "gains": GAINS, "chosen": "occlusion"},
+            {"task": "bibtex", "seed": 0, "gains": GAINS, "chosen": "attention"},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "| attention | **0.800** | **0.800** | **0.700** | **0.950** | **0.850** |",
+        "- too few of these molecules fulfil logic8, logic10 to measure it",
+        "| effects | **0.900** |",
+        "| attention | 0.100 | **0.100** |",
+        "| occlusion | **0.300** | *0.300* |",
+        "- the chosen method is ahead of random in 2 of 2 runs",
+        "- the chosen method is ahead of attention in 1 of 2 runs",
+    ],
+)
+def test_the_page_has_all_tables(result: dict[str, Any], line: str) -> None:
+    assert line in page(result).splitlines()
+    assert "nci abcdef012345" in page(result)
