@@ -2,10 +2,10 @@
 
     python -m benchmarks.accuracy.explanations --seeds 3
 
-- **Atoms:** the README's drop-in layer learns the functional groups of NCI's molecules, whose substructures tell the
-  atoms that make a label true; and the substructure logic of the `"Evaluating Attribution for Graph Neural Networks"
-  <https://papers.nips.cc/paper/2020/hash/417fbbf2e9d5a28a855a11894b2e795a-Abstract.html>`_ paper, on molecules of NCI
-  and Tox21 instead of its own.
+- **Atoms:** the drop-in layer of docs/training.md learns the functional groups of NCI's molecules, whose substructures
+  tell the atoms that make a label true; and the substructure logic of the `"Evaluating Attribution for Graph Neural
+  Networks" <https://papers.nips.cc/paper/2020/hash/417fbbf2e9d5a28a855a11894b2e795a-Abstract.html>`_ paper, on
+  molecules of NCI and Tox21 instead of its own.
 - **Labels:** LaMP learns samples drawn from a known label graph; do effects of labels on each other find its edges?
 - **Faithfulness:** areas between insertion and deletion curves of test samples; the method that validation samples
   choose, beside each method and a random order.
@@ -31,7 +31,7 @@ from torch import nn
 from torch_geometric.loader import DataLoader
 
 import tg_mlc
-from benchmarks.accuracy.learning_curve import readme_networks
+from benchmarks.accuracy.learning_curve import networks_of_page
 from benchmarks.command_line import run
 from benchmarks.files import Run, collect, describe_dataset
 from tg_mlc._optional import require
@@ -57,7 +57,8 @@ LOGIC = {
 FAITHFUL = ("sider", "nci", "bibtex", "reuters", "yeast")
 EPOCHS, NUM_TEST, MIN_CASES = 12, 250, 5
 #: For faithfulness: training samples, explained samples, and labels, the most frequent ones; half of the epochs.
-NUM_TRAINING, NUM_FAITHFUL, NUM_LABELS = 3000, 30, 20
+NUM_TRAINING, NUM_FAITHFUL, NUM_LABELS = 2000, 30, 20
+NUM_PLANTED = 1000  #: samples of a planted label graph
 
 #: From a molecule and a label to which atoms make it true.
 Atoms = Callable[[Any, str], np.ndarray]
@@ -163,7 +164,7 @@ def _matched(mol: Any, patterns: Sequence[Any]) -> np.ndarray:
 
 def _atoms(samples: MultiLabelDataset, atoms: Atoms, seed: int, epochs: int, num_test: int) -> Run:
     split = random_split(len(samples), (0.9, 0.0, 0.1), seed)
-    network = trained(readme_networks()[1](samples.num_labels), samples[split.train], seed, epochs)
+    network = trained(networks_of_page()[1](samples.num_labels), samples[split.train], seed, epochs)
     test = (
         samples[split.test[:num_test]]
         if samples.num_labels > len(LOGIC)
@@ -184,7 +185,7 @@ def _atoms(samples: MultiLabelDataset, atoms: Atoms, seed: int, epochs: int, num
                 areas.setdefault(method, {}).setdefault(label, []).append(roc_auc_score(truth, found))
             shares.setdefault(label, []).append(truth.mean())
     untrained = tg_mlc.explain(
-        readme_networks()[1](samples.num_labels),
+        networks_of_page()[1](samples.num_labels),
         test[:NUM_FAITHFUL],
         labels,
         "integrated gradients",
@@ -221,7 +222,7 @@ def explanation_matrix(explanation: Any) -> np.ndarray:
 
 def planted(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
     """The average precision of what finds the edges of a planted label graph."""
-    samples = Planted(share=0.5, seed=seed)
+    samples = Planted(NUM_PLANTED, share=0.25, seed=seed)
     split = samples.official_split()
     network = trained(
         node_lamp(samples[split.train], fully_connected(samples.label_names), num_steps=2),

@@ -20,12 +20,12 @@ is used to judge one here. To repeat the measurement, run `python -m benchmarks.
 ATOMS = """\
 ## Atoms that make a label true
 
-The README's second network learns which functional groups NCI's molecules have; RDKit's patterns tell the atoms that
-make a label true. Each cell is the area under the ROC curve of these atoms in a test molecule that has the label,
-averaged over molecules and then over the labels with five cases or more. A random order has 0.5. The substructure logic
-is that of the public benchmark of graph attributions
-([Sanchez-Lengeling et al. 2020](https://papers.nips.cc/paper/2020/hash/417fbbf2e9d5a28a855a11894b2e795a-Abstract.html)),
-re-created from its definitions on molecules of NCI and Tox21, so that its published figures are of other molecules."""
+The network with the drop-in layer of [training](../training.md) learns which functional groups NCI's molecules have;
+RDKit's patterns tell the atoms that make a label true. Each cell is the area under the ROC curve of these atoms in a
+test molecule that has the label, averaged over molecules and then over the labels with five cases or more. A random
+order has 0.5. The substructure logic is that of the public benchmark of graph attributions ([Sanchez-Lengeling et al.
+2020](https://papers.nips.cc/paper/2020/hash/417fbbf2e9d5a28a855a11894b2e795a-Abstract.html)), re-created from its
+definitions on molecules of NCI and Tox21, so that its published figures are of other molecules."""
 LABELS = """\
 ## Labels that move another label
 

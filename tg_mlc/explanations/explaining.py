@@ -19,10 +19,12 @@ from tg_mlc.explanations.faithfulness import NUM_RANDOM, SHARES, faithfulness, o
 from tg_mlc.explanations.network import Attention, NetworkProbe
 from tg_mlc.explanations.subject import Subject
 
-Method = Literal["attention", "rollout", "gradient", "integrated gradients", "occlusion"]
+Method = Literal["attention", "rollout", "gradient", "integrated gradients", "alone", "shapley", "occlusion"]
 METHODS: tuple[str, ...] = get_args(Method)
 MAX_LABELS = 300  #: that are asked at once
 CHUNK = 16  #: samples under a probe at a time
+NUM_ORDERS = 3  #: random orders of components for Shapley values, and one beyond so many components
+MANY = 64
 PER_SAMPLE = 2  #: labels of a sample by which faithfulness is measured
 
 
@@ -50,6 +52,9 @@ def explain(
       :obj:`at` its last layer, this is class activation.
     - :obj:`"integrated gradients"`: the same along the straight path from zero states, as the `"Axiomatic Attribution
       for Deep Networks" <https://arxiv.org/abs/1703.01365>`_ paper; they sum to the difference of logits within 1 %.
+    - :obj:`"alone"`: by how much the logit rises where labels attend to the component and to no other.
+    - :obj:`"shapley"`: by how much it rises on average as components are added in random orders, estimated by a few;
+      these sum to the difference of logits. One pass gives all labels, as of :obj:`"alone"`.
     - :obj:`"occlusion"`: by how much the logit falls where one component is masked: a word left out, a column unknown,
       an atom without its bonds and, in fingerprints and descriptors, a dummy.
 
@@ -228,6 +233,12 @@ def _views(
     ways = {"gradient": probe.gradients, "integrated gradients": probe.integrated} if probe.has_states else {}
     for name in [name for name in ways if name in wanted]:
         of_rows[name] = _split(*ways[name](batch, places)[:2])
+    if {"alone", "shapley"} & {*wanted} and probe.reads_alone(batch):
+        probe.logits(batch)
+        sizes = probe.ptr.diff().tolist()
+        for name, way in (("alone", _alone), ("shapley", _shapley)):
+            if name in wanted:
+                of_rows[name] = [way(probe, row, size)[:, places] for row, size in enumerate(sizes)]
     views = []
     for row, sample in enumerate(samples):
         number = len(next(iter(of_rows.values()))[row]) if of_rows else len(subject.components(sample))
@@ -237,6 +248,22 @@ def _views(
         own = shares @ own if own.shape[2] == shares.shape[1] and probe.reads_components else own[:, :, :0]
         views.append(View(beside, scores, states[row], own, label_effects[row], label_attention[row]))
     return views
+
+
+def _alone(probe: NetworkProbe, row: int, size: int) -> np.ndarray:
+    """Logits :math:`(n, L)` of each component alone, less those of none."""
+    logits = probe.among(row, np.concatenate([np.zeros((1, size), bool), np.eye(size, dtype=bool)]))
+    return np.asarray(logits[1:] - logits[0])
+
+
+def _shapley(probe: NetworkProbe, row: int, size: int) -> np.ndarray:
+    """Shapley values :math:`(n, L)` by random orders, each of them also backwards."""
+    rng, number = np.random.default_rng(0), NUM_ORDERS if size <= MANY else 1
+    orders = [each for _ in range(number) for order in [rng.permutation(size)] for each in (order, order[::-1])]
+    ranks = np.stack([np.argsort(order) for order in orders])
+    masks = ranks[:, None] < np.arange(size + 1)[:, None]  # [orders, size + 1, size]
+    rises = np.diff(probe.among(row, masks.reshape(-1, size)).reshape(len(orders), size + 1, -1), axis=1)
+    return np.asarray(np.take_along_axis(rises, ranks[:, :, None], axis=1).mean(axis=0))
 
 
 def _rollout(attention: Attention) -> Tensor:

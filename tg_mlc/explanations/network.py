@@ -16,10 +16,12 @@ from torch_geometric.index import ptr2index
 from tg_mlc.nn import LabelHead, LabelMessagePassing
 from tg_mlc.nn._batch import to_ptr
 from tg_mlc.ops import Edges, Pattern
+from tg_mlc.ops.patterns import to_list
 from tg_mlc.sequences.lanet import LabelTransformer
 
 NUM_POINTS = 32  #: of the path of integrated gradients
 LABELS = 32  #: whose gradients are computed together
+ROWS = 2**14  #: component states that labels attend to at a time
 _TINY = 1e-12
 
 Change = Callable[[Tensor], Tensor]
@@ -133,6 +135,42 @@ class NetworkProbe:
             ptr,
             difference,
         )
+
+    @torch.no_grad()
+    def reads_alone(self, batch: Batch) -> bool:
+        """Tells whether logits are what the head reads out of labels, and what does not depend on components."""
+        if self.labels is None or self.head is None or not self.reads_components:
+            return False
+        apart: list[Tensor] = []
+        for change in (None, torch.zeros_like):
+            logits, (args, kwargs) = self.logits(batch, change), self._call
+            apart.append(logits - self.head(self.labels(*args, **kwargs)))
+        return torch.allclose(apart[0], apart[1], atol=1e-4)
+
+    @torch.no_grad()
+    def among(self, place: int, masks: np.ndarray) -> np.ndarray:
+        """Logits :math:`(M, L)`, but for a constant of each label, of one sample of the last call where labels attend
+        to some of its components alone, in masks :math:`(M, n)`.
+        """
+        assert self.labels is not None
+        assert self.head is not None
+        (x,), kwargs = self._call
+        start, stop = int(self.ptr[place]), int(self.ptr[place + 1])
+        size, found = max(1, ROWS // max(stop - start, 1)), []
+        for first in range(0, len(masks), size):
+            kept = torch.from_numpy(masks[first : first + size]).to(x.device)
+            sample, row = kept.nonzero(as_tuple=True)
+            options: dict[str, Any] = {"batch": sample, "batch_size": len(kept)}
+            if kwargs.get("edge_index") is not None:
+                source, target = to_list(kwargs["edge_index"])
+                own = (source >= start) & (source < stop)
+                copy_of, edge = kept[:, source[own] - start].nonzero(as_tuple=True)
+                number = kept.flatten().cumsum(0).view_as(kept) - 1
+                options["edge_index"] = torch.stack([number[copy_of, source[own][edge] - start], target[own][edge]])
+            if kwargs.get("base_scores") is not None:
+                options["base_scores"] = kwargs["base_scores"][place].expand(len(kept), -1, -1)
+            found.append(self.head(self.labels(x[start:stop][row], **options)))
+        return torch.cat(found).double().cpu().numpy()
 
     @torch.no_grad()
     def attention(self, batch: Batch) -> Attention | None:
