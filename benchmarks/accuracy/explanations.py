@@ -237,7 +237,7 @@ def planted(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run
     correlation = np.abs(np.corrcoef(samples.y[split.train].numpy().T))
     found = {
         "effects": np.mean([np.abs(sample.label_effects) for sample in explanation], axis=0),
-        "attention": np.mean([sample.label_attention for sample in explanation], axis=0),
+        "attention": np.mean([sample.label_attention.mean(axis=(0, 1)) for sample in explanation], axis=0),
         "co-occurrence": correlation,
         RANDOM: np.random.default_rng(seed).random(off.shape),
     }

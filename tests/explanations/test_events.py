@@ -37,7 +37,7 @@ def test_events_of_the_past_are_components(dataset, memory):
         np.testing.assert_allclose(sample.probability, network(batch)[0].sigmoid().detach(), atol=1e-5)
         assert (sample.components[-1] == SUMMARY) == memory
         assert len(sample.components) == int(batch.position.max()) + memory
-        assert sample.label_effects.shape == sample.label_attention.shape == (5, 5)
+        assert sample.label_effects.shape == sample.label_attention[0, 0].shape == (5, 5)
         assert np.abs(sample.label_effects).max() > 0
         [alone] = tg_mlc.explain(network, torch.utils.data.Subset(dataset, [target]), label_names=dataset.label_names)
         np.testing.assert_allclose(sample.scores["occlusion"], alone.scores["occlusion"], atol=1e-5)
