@@ -99,6 +99,11 @@ def test_shades_are_those_of_the_method(open_page: Any) -> None:
     page.get_by_role("radio", name="attention of LaMP").check()
     assert shades(page) != before
     assert {hue for _, hue in shades(page)} == {"var(--raise)"}
+    told = page.locator("#shaded")
+    assert "the part of LaMP" in told.inner_text()
+    page.get_by_role("radio", name="occlusion").check()
+    assert "the part of" not in told.inner_text()
+    page.get_by_role("radio", name="attention of LaMP").check()
     assert page.locator(page_scores).text_content() != first
 
 

@@ -61,8 +61,10 @@
     $("sample-title").textContent = name;
     document.querySelectorAll("[data-drawing]").forEach((each) => { each.hidden = each.dataset.drawing != now.sample; });
     document.querySelectorAll("[data-sample]").forEach((each) => {
-      if (each.dataset.sample == now.sample) each.setAttribute("aria-current", "true");
-      else each.removeAttribute("aria-current");
+      if (each.dataset.sample == now.sample) {
+        each.setAttribute("aria-current", "true");
+        each.scrollIntoView({ block: "nearest", inline: "nearest" });
+      } else each.removeAttribute("aria-current");
     });
     $("labels").replaceChildren(...labels.map((label, i) => {
       const known = truth[i] == null ? "" : truth[i] ? "●" : "○";
@@ -119,6 +121,11 @@
     $("shaded").textContent = !components.length ? "This sample has no components to shade." : scale
       ? `Shaded: the ${data.noun} that ${said} “${data.labels[now.label]}”, by ${method.title}.`
       : `By ${method.title}, no ${data.noun} count for “${data.labels[now.label]}”.`;
+    const part = Object.keys(sample().parts).find((each) => method.title.endsWith(` of ${each}`));
+    if (part) {
+      const values = Object.values(sample().parts).map((each) => each[row()]), own = sample().parts[part][row()];
+      $("shaded").textContent += ` They explain the part of ${part}, ${signed(own)} of a logit of ${signed(values.reduce((a, b) => a + b))}; occlusion explains all of it.`;
+    }
     $("scale").classList.toggle("one", !method.signed);
     $("scale").firstElementChild.textContent = method.signed ? "lowers" : "less";
     $("scale").lastElementChild.textContent = method.signed ? "raises" : "more";
