@@ -66,6 +66,7 @@ html_title = f"tg_mlc {release}"
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
+html_js_files = ["custom.js"]
 
 
 def write_llms_txt(app: Any, error: Exception | None) -> None:

@@ -15,9 +15,7 @@ from tg_mlc.datasets.card import DatasetCard
 
 PAGE = Path(__file__).parents[1] / "docs" / "datasets.md"
 MARKS = re.compile(r"(<!-- cards -->\n).*?(<!-- end of cards -->)", re.DOTALL)
-COLUMNS = (
-    "data set", "what", "inputs", "samples", "as published", "labels", "cardinality", "missing", "licence"
-)  # fmt: skip
+COLUMNS = ("data set", "what", "inputs", "samples", "labels", "missing", "licence")
 
 
 def render(text: str) -> str:
@@ -38,21 +36,14 @@ def row(card: DatasetCard) -> str:
     """The statistics of a data set."""
     cells = (
         card.name + ("" if card.origin == "computed" else " *"),
-        card.title.partition(" (")[0],
+        card.title.partition(" (")[0].partition(", as ")[0],
         f"{card.kind}, {card.num_inputs:,}" if card.num_inputs is not None else card.kind,
         f"{card.samples:,}",
-        " + ".join(f"{size:,}" for size in card.official or ()),
         f"{card.labels:,}" + (f" ({card.never_positive} never)" if card.never_positive else ""),
-        number(card.cardinality, ".3f"),
-        number(card.missing, ".1%") if card.missing else "",
+        f"{card.missing:.1%}" if card.missing else "",
         card.licence.partition(" (")[0],
     )
     return f"| {' | '.join(cells)} |"
-
-
-def number(value: float | None, form: str) -> str:
-    """A number, or nothing if it is not known."""
-    return "" if value is None else format(value, form)
 
 
 def main(check: bool) -> int:

@@ -30,9 +30,14 @@ def test_what_stands_outside_of_the_marks_stays():
 
 def test_a_row():
     card = DatasetCard(
-        name="toy", title="two samples (of mine)", kind="bag", samples=2000, labels=3, num_inputs=40,
-        official=(1500, 500), cardinality=1.5, never_positive=1, missing=0.25, licence="MIT",
-    )  # fmt: skip
-    assert render_cards.row(card) == (
-        "| toy * | two samples | bag, 40 | 2,000 | 1,500 + 500 | 3 (1 never) | 1.500 | 25.0% | MIT |"
+        name="toy",
+        title="two samples, as words (of mine)",
+        kind="bag",
+        samples=2000,
+        labels=3,
+        num_inputs=40,
+        never_positive=1,
+        missing=0.25,
+        licence="MIT",
     )
+    assert render_cards.row(card) == "| toy * | two samples | bag, 40 | 2,000 | 3 (1 never) | 25.0% | MIT |"
