@@ -66,6 +66,8 @@ def coherent(scores: Tensor, pairs: Tensor) -> Tensor:
         scores (Tensor): Scores :math:`(N, L)`: probabilities, logits, decisions or thresholds.
         pairs (Tensor): What :func:`ancestor_pairs` returned.
     """
+    if torch.compiler.is_compiling():  # in the order of dimensions that takes any number of samples, one too
+        return scores.scatter_reduce(1, pairs[0].expand(scores.size(0), -1), scores[:, pairs[1]], "amax")
     if not scores.requires_grad and len(scores) > (size := max(_NUMBERS // max(pairs.size(1), 1), 1)):
         return torch.cat([coherent(part, pairs) for part in torch.split(scores, size)])
     # A row for each label: its neighbours in memory are the samples, which share the indices.
@@ -92,7 +94,9 @@ def coherent_loss(logits: Tensor, y: Tensor, pairs: Tensor) -> Tensor:
     return torch.where(known, losses, 0.0).sum() / known.sum().clamp(min=1)
 
 
-def propagate(y: Tensor, pairs: Tensor, label_names: Sequence[str] | None = None, name: str = "y") -> Tensor:
+def propagate(
+    y: Tensor, pairs: Tensor, label_names: Sequence[str] | None = None, name: str = "y", *, check: bool = True
+) -> Tensor:
     r"""What labels say of others: those above a label that applies apply, those below one that does not do not.
 
     Args:
@@ -100,13 +104,14 @@ def propagate(y: Tensor, pairs: Tensor, label_names: Sequence[str] | None = None
         pairs (Tensor): What :func:`ancestor_pairs` returned.
         label_names (Sequence[str], optional): Names for errors. (default: :obj:`None`, numbers)
         name (str, optional): The argument that errors name. (default: :obj:`"y"`)
+        check (bool, optional): Whether to refuse contradictions. (default: :obj:`True`)
 
     Raises:
         ValueError: If a label applies and one above it does not.
     """
     present = coherent((y == 1).float(), pairs) == 1
     absent = coherent((y == 0).float(), pairs.flip(0)) == 1
-    if (wrong := (present & absent).nonzero()).numel():
+    if check and (wrong := (present & absent).nonzero()).numel():
         row = int(wrong[0, 0])
         above, below = pairs[:, (y[row, pairs[0]] == 0) & (y[row, pairs[1]] == 1)][:, 0].tolist()
         names = range(y.size(1)) if label_names is None else label_names

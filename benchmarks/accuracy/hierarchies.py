@@ -27,13 +27,23 @@ from joblib import delayed
 
 from benchmarks.accuracy.runs import FREQUENCY
 from benchmarks.command_line import run
-from benchmarks.files import Run, collect
+from benchmarks.files import Run, collect, describe_dataset
 from tg_mlc._files import file_sha256
 from tg_mlc._hierarchy import coherent, pairs_of
 from tg_mlc.baselines import ForestBaseline, KernelRidgeBaseline, NetworkBaseline
-from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split, from_arff, stratified_split
+from tg_mlc.data import (
+    ArrayDataset,
+    MultiLabelDataset,
+    Split,
+    from_arff,
+    random_split,
+    stratified_split,
+    with_hierarchy,
+)
+from tg_mlc.datasets import RCV1
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, learned
 from tg_mlc.inputs import Chain, kind_of
+from tg_mlc.inputs.kinds import views_of
 from tg_mlc.metrics import micro_average_precision
 from tg_mlc.saving.inference import batches_of, logits_of, make_loader
 from tg_mlc.stacking import AutoModel, StackingFeatures
@@ -41,7 +51,7 @@ from tg_mlc.stacking.classifiers import many_labels
 from tg_mlc.stacking.folds import TOP_K, LaMPSettings, settings_of
 from tg_mlc.training.fitting import train_model
 
-NAME = "hierarchies"
+NAME, TOPICS = "hierarchies", "rcv1-sample"
 #: By data set, what C-HMCNN(h) is published with (Giunchiglia and Lukasiewicz, NeurIPS 2020), to three digits.
 PUBLISHED: Mapping[str, float] = {
     "cellcycle_FUN": 0.255,
@@ -65,29 +75,33 @@ def main(
     root: Path = Path("HMC_data"),
     datasets: str = ",".join(PUBLISHED),
     seeds: int = 5,
-    parts: str = "alone,networks,default,messages",
+    parts: str = "alone,networks,default,messages,topics",
     seconds: float = 500.0,
     replace: bool = False,
 ) -> None:
     """Runs all rows, and writes benchmarks/runs/; a run that stopped early goes on.
 
     Args:
-        root: Folder of the files.
+        root: Folder of the files; with a folder rcv1-sample, as the data set RCV1 keeps its sample, RCV1's topics too.
         datasets: Data sets, between commas.
         seeds: Number of seeds.
-        parts: Groups of rows, between commas: alone, networks, default, messages.
+        parts: Groups of rows, between commas: alone, networks, default, messages, topics.
         seconds: The time that the default may take for each data set and seed.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     torch.set_num_threads(1)
+    topics_root, chosen = root / TOPICS, parts.split(",")
     makers = {"alone": alone, "networks": networks, "default": default, "messages": messages}
     present = [name for name in datasets.split(",") if all(path is not None for path in files_of(root, name))]
-    content = {"dataset": {name: _described(root, name) for name in present}, "seconds": seconds}
+    content: dict[str, Any] = {"dataset": {name: _described(root, name) for name in present}, "seconds": seconds}
     calls = {
         (name, part, seed): delayed(makers[part])(root, name, seed, seconds)
-        for seed, name, part in product(range(seeds), present, parts.split(","))
-        if seed == 0 or not name.endswith("_GO") or part != "messages"
+        for seed, name, part in product(range(seeds), present, chosen)
+        if part in makers and (seed == 0 or not name.endswith("_GO") or part != "messages")
     }
+    if "topics" in chosen and topics_root.is_dir():
+        content["dataset"][TOPICS] = describe_dataset(TOPICS, RCV1(topics_root, "json"))
+        calls |= {(TOPICS, "topics", seed): delayed(topics)(topics_root, seed) for seed in range(seeds)}
     path = collect(
         NAME, content, calls, lambda run: (run["dataset"], run["part"], run["seed"]), _in_short, replace=replace
     )
@@ -158,15 +172,11 @@ def alone(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     rows, pairs = _Rows(name, "alone", seed, y_test), pairs_of(train.label_graph)
     rows.add(FREQUENCY, np.tile(y.mean(axis=0), (len(y_test), 1)))
     common: dict[str, Any] = {"min_samples_leaf": 5, "random_state": seed, "max_outputs": 64}
-    forest = ForestBaseline(100, **common).fit(x, y).predict_proba(x_test)
+    forest = ForestBaseline(300, **common).fit(x, y).predict_proba(x_test)
     rows.add(FOREST, forest)
-    trees = ForestBaseline(100, max_features=0.5, extra_trees=True, **common).fit(x, y).predict_proba(x_test)
+    trees = ForestBaseline(300, max_features=0.5, extra_trees=True, **common).fit(x, y).predict_proba(x_test)
     rows.add(TREES, trees)
-    found: dict[tuple[float, float], float] = {}
-    for setting in _KERNELS:
-        held_out = KernelRidgeBaseline(*setting).held_out_scores(x, y, refit=False)
-        found[setting] = micro_average_precision(y, held_out)
-    ridge = KernelRidgeBaseline(*max(found, key=lambda each: found[each])).fit(x, y).predict_proba(x_test)
+    ridge = _ridge(x, y).predict_proba(x_test)
     rows.add(RIDGE, ridge)
     mean = np.mean([forest, trees, ridge], axis=0)
     rows.add(MEAN, mean)
@@ -243,6 +253,32 @@ def messages(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
 
 def _build(settings: LaMPSettings, graph: LabelGraph, part: MultiLabelDataset) -> Any:
     return settings.build(part, graph, **settings.model)
+
+
+def topics(root: Path, seed: int) -> list[Run]:
+    """Kernel ridge regression of RCV1's topics on weighted words, with and without coherence."""
+    dataset = RCV1(root, "json")
+    dataset = with_hierarchy(dataset, dataset.label_parents, listed=True)
+    split = random_split(len(dataset), (0.8, 0.0, 0.2), seed)
+    samples = Chain(*kind_of(dataset).steps()).fit_transform(dataset, split)
+    view = next(iter(views_of(samples).values())).fit(samples[split.train])
+    x, y = view.matrix(samples), dataset.y.numpy()
+    train, test = split.train.numpy(), split.test.numpy()
+    rows = _Rows(TOPICS, "topics", seed, y[test])
+    rows.add(FREQUENCY, np.tile(y[train].mean(axis=0), (len(test), 1)))
+    scores = _ridge(x[train], y[train]).predict_proba(x[test])
+    rows.add(RIDGE, scores)
+    rows.add(f"{RIDGE}, coherent", coherent(torch.from_numpy(scores), pairs_of(dataset.label_graph)))
+    return rows.runs
+
+
+def _ridge(x: Any, y: np.ndarray) -> KernelRidgeBaseline:
+    """The setting with the best held-out scores of training samples, fitted to all of them."""
+    found: dict[tuple[float, float], float] = {}
+    for setting in _KERNELS:
+        held_out = KernelRidgeBaseline(*setting).held_out_scores(x, y, refit=False)
+        found[setting] = micro_average_precision(y, held_out)
+    return KernelRidgeBaseline(*max(found, key=lambda each: found[each])).fit(x, y)
 
 
 def graph_of(kind: str, hierarchy: LabelGraph) -> LabelGraph:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchmarks.accuracy.hierarchies import DEFAULT, NAME, PUBLISHED
+from benchmarks.accuracy.hierarchies import DEFAULT, NAME, PUBLISHED, TOPICS
 from benchmarks.files import Result
 from benchmarks.report.statistics import spread
 from benchmarks.report.writing import bold, cell, listed, machine, table
@@ -23,6 +23,11 @@ MESSAGES = """\
 LaMP over held-out scores of kernel ridge regression and trees, along label graphs that differ in their edges alone,
 with coherent predictions: to labels above (up), below (down), or both, along all pairs, and along the largest attention
 of the model of all pairs (learned)."""
+TOPICS_INTRO = """\
+## RCV1's topics
+
+The 103 topics of a sample of 2,316 stories, a fifth of which tests. Messages along their tree, and along other label
+graphs, are in [another table](rcv1-sample.md)."""
 GROWTH_INTRO = """\
 ## Growth with the number of labels
 
@@ -44,10 +49,16 @@ def page(result: Result, growth: Result | None = None) -> str:
     """The page."""
     runs = pd.DataFrame(result["runs"])
     along = runs["model"].str.startswith(PREFIX)
-    sections = [INTRO, "\n".join(_rows(runs[~along], published=True)), "\n".join(listed(_sentences(runs[~along])))]
+    topics = runs["dataset"] == TOPICS
+    genes, of_topics = runs[~along & ~topics], runs[topics]
+    sections = [INTRO, "\n".join(_rows(genes, published=True)), "\n".join(listed(_sentences(genes)))]
     if along.any():
         shortened = runs[along].assign(model=runs[along]["model"].str.removeprefix(PREFIX))
         sections += [MESSAGES, "\n".join(_rows(shortened, published=False))]
+    if topics.any():
+        by_model = of_topics.groupby("model", sort=False)["average_precision"]
+        rows = [[model, cell(spread(each))] for model, each in by_model]
+        sections += [TOPICS_INTRO, "\n".join(table(("model", "micro average precision"), rows))]
     if growth is not None:
         rows = [[_shown(row.get(key)) for key in COLUMNS] for row in growth["growth"]]
         where = f"Written by `python -m benchmarks.speed.hierarchies`. {machine(growth, 'one thread')}."

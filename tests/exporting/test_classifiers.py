@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from tg_mlc.baselines import ForestBaseline, KernelRidgeBaseline, LinearBaseline, MLkNN
+from tg_mlc.baselines import ForestBaseline, KernelRidgeBaseline, LinearBaseline, MLkNN, NetworkBaseline
 from tg_mlc.exporting import classifiers
 from tg_mlc.exporting.classifiers import as_module
+from tg_mlc.graphs import tree
 from tg_mlc.stacking.classifiers import StackedClassifier
 
 RNG = np.random.default_rng(0)
@@ -30,6 +31,9 @@ def stacked(classifier, reading="probability", frequency=None):
         KernelRidgeBaseline(0.5, 0.3),
         ForestBaseline(n_estimators=5),
         ForestBaseline(n_estimators=5, criterion="gini"),
+        ForestBaseline(n_estimators=5, max_outputs=2, extra_trees=True),
+        NetworkBaseline(8, epochs=2),
+        NetworkBaseline(8, epochs=2, label_graph=tree([(0, 1), (2, 1), (3, None)])),
     ],
     ids=repr,
 )

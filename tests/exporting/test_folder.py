@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import tg_mlc
+from tg_mlc.data import from_arrays, with_hierarchy
 from tg_mlc.exporting import folder as module
 from tg_mlc.saving import Predictor
+from tg_mlc.stacking import auto
 
 SAVED = Path(__file__).parents[1] / "saving" / "folders"
 #: Lets no module of these be imported.
@@ -108,3 +110,14 @@ def test_networks_without_a_preprocessor_need_inputs(tmp_path):
     predictor = Predictor(torch.nn.Linear(2, 1), label_names=["a"])
     with pytest.raises(ValueError, match="Expected 'inputs'"):
         tg_mlc.export(predictor, tmp_path / "exported")
+
+
+def test_a_hierarchy_makes_the_program_coherent(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 3)).astype(np.float32)
+    y = np.column_stack([x[:, 0] > -0.5, x[:, 0] > 0.5, x[:, 1] > 0]).astype(float)
+    samples = with_hierarchy(from_arrays(x, y, ["animal", "dog", "red"]), [("dog", "animal"), ("red", None)])
+    predictor = Predictor(auto(samples, seconds=0))
+    tg_mlc.export(predictor, tmp_path / "program", inputs=x)  # refuses outputs that differ from the model's
+    golden = json.loads((tmp_path / "program" / "golden.json").read_text())
+    assert all(animal >= dog for animal, dog, _ in golden["probability"])

@@ -46,6 +46,11 @@ class NetworkBaseline(TunableBaseline):
             (default: :obj:`None`, labels are independent)
         random_state (int, optional): Seed of weights, dropout and the order of samples. (default: :obj:`0`)
 
+    Attributes:
+        networks_ (list[torch.nn.Sequential]): The networks, after :meth:`fit`.
+        mean_, spread_ (torch.Tensor): The scale of inputs :math:`(F)`, after :meth:`fit`.
+        pairs_ (torch.Tensor): Ancestors and labels below them :math:`(2, C)`, if labels form a hierarchy.
+
     Raises:
         RuntimeError: On use, if :meth:`fit` has not been called.
     """
@@ -67,7 +72,7 @@ class NetworkBaseline(TunableBaseline):
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Trains the networks; for the arguments and errors see :meth:`Baseline.fit`."""
         inputs, target = self._start(x, y)
-        self._networks = [self._train(inputs, target, each) for each in range(self.num_networks)]
+        self.networks_ = [self._train(inputs, target, each) for each in range(self.num_networks)]
         return self
 
     def held_out_scores(
@@ -77,10 +82,10 @@ class NetworkBaseline(TunableBaseline):
         are the fitted baseline; for the arguments see :meth:`Baseline.held_out_scores`.
         """
         inputs, target = self._start(x, y)
-        self._networks, scores = [], np.full(target.shape, np.nan)
+        self.networks_, scores = [], np.full(target.shape, np.nan)
         for each, (rest, rows) in enumerate(self._parts(len(target), cv)):
-            self._networks.append(self._train(inputs[rest], target[rest], each))
-            scores[rows] = self._logits(inputs[rows], self._networks[-1:])
+            self.networks_.append(self._train(inputs[rest], target[rest], each))
+            scores[rows] = self._logits(inputs[rows], self.networks_[-1:])
         return scores
 
     def seconds_per_epoch(self, x: Features, y: ArrayLike) -> float:
@@ -93,7 +98,7 @@ class NetworkBaseline(TunableBaseline):
     def decision_function(self, x: Features) -> FloatArray:
         """Returns logits :math:`(N, L)`."""
         self._check_fitted("decision_function")
-        return self._logits(self._inputs(x), self._networks)
+        return self._logits(self._inputs(x), self.networks_)
 
     def predict_proba(self, x: Features) -> FloatArray:
         """Returns probabilities :math:`(N, L)`."""
@@ -105,29 +110,29 @@ class NetworkBaseline(TunableBaseline):
         return {
             "settings": {name: getattr(self, name) for name in _SETTINGS},
             "search": [list(row) for row in self.search],
-            "scale": [self._mean, self._spread],
-            "pairs": None if self._pairs is None else self._pairs.numpy(),
-            "networks": [[weight.detach().numpy() for weight in each.parameters()] for each in self._networks],
+            "scale": [self.mean_, self.spread_],
+            "pairs": None if self.pairs_ is None else self.pairs_.numpy(),
+            "networks": [[weight.detach().numpy() for weight in each.parameters()] for each in self.networks_],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Takes what :meth:`state_dict` returned in place of that of this object, but no label graph."""
         vars(self).update(state["settings"])
         self.search = [tuple(row) for row in state["search"]]
-        self._mean, self._spread = (torch.as_tensor(np.asarray(each)) for each in state["scale"])
-        num_inputs, networks = len(self._mean), state["networks"]
+        self.mean_, self.spread_ = (torch.as_tensor(np.asarray(each)) for each in state["scale"])
+        num_inputs, networks = len(self.mean_), state["networks"]
         num_labels = len(np.asarray(networks[0][-1]))
         pairs = state["pairs"]
-        self._pairs = None if pairs is None else torch.from_numpy(read_array(state, "pairs", 2, None).copy())
-        if self._pairs is not None and not ((self._pairs >= 0) & (self._pairs < num_labels)).all():
+        self.pairs_ = None if pairs is None else torch.from_numpy(read_array(state, "pairs", 2, None).copy())
+        if self.pairs_ is not None and not ((self.pairs_ >= 0) & (self.pairs_ < num_labels)).all():
             raise ValueError(f"Expected 'pairs' of labels below {num_labels} (got others)")
-        self._networks = []
+        self.networks_ = []
         for weights in networks:
             network = self._make(num_inputs, num_labels)
             for parameter, weight in zip(network.parameters(), weights, strict=True):
                 with torch.no_grad():
                     parameter.copy_(torch.as_tensor(np.asarray(weight)).view(parameter.shape))
-            self._networks.append(network.eval())
+            self.networks_.append(network.eval().requires_grad_(False))
         self.classes_, self.n_features_in_ = np.arange(num_labels), num_inputs
         return self
 
@@ -137,15 +142,15 @@ class NetworkBaseline(TunableBaseline):
             check_count(name, getattr(self, name))
         check_number("dropout", self.dropout, below=1.0)
         x, (positive, observed) = self._read(x, y)
-        self._pairs = None if self.label_graph is None else pairs_of(self.label_graph)
+        self.pairs_ = None if self.label_graph is None else pairs_of(self.label_graph)
         dense = torch.from_numpy(np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float32))
-        spread, self._mean = torch.std_mean(dense, dim=0, correction=0)
-        self._spread = torch.where(spread > 0, spread, 1.0)
-        return (dense - self._mean) / self._spread, torch.from_numpy(np.where(observed, positive, np.nan)).float()
+        spread, self.mean_ = torch.std_mean(dense, dim=0, correction=0)
+        self.spread_ = torch.where(spread > 0, spread, 1.0)
+        return (dense - self.mean_) / self.spread_, torch.from_numpy(np.where(observed, positive, np.nan)).float()
 
     def _inputs(self, x: Features) -> Tensor:
         dense = torch.from_numpy(np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float32))
-        return (dense - self._mean) / self._spread
+        return (dense - self.mean_) / self.spread_
 
     def _make(self, num_inputs: int, num_labels: int) -> nn.Sequential:
         sizes = [num_inputs, self.hidden, self.hidden]
@@ -165,11 +170,11 @@ class NetworkBaseline(TunableBaseline):
                     loss = self._loss(network(inputs[rows]), target[rows])
                     loss.backward()  # type: ignore[no-untyped-call]
                     optimizer.step()
-        return network.eval()
+        return network.eval().requires_grad_(False)
 
     def _loss(self, logits: Tensor, target: Tensor) -> Tensor:
-        if self._pairs is not None:
-            return coherent_loss(logits, target, self._pairs)
+        if self.pairs_ is not None:
+            return coherent_loss(logits, target, self.pairs_)
         known = ~target.isnan()
         return binary_cross_entropy_with_logits(logits[known], target[known])
 
@@ -178,5 +183,5 @@ class NetworkBaseline(TunableBaseline):
         parts = []
         for some in torch.split(inputs, _ROWS):
             logits = torch.stack([each(some) for each in networks]).mean(dim=0)
-            parts.append(logits if self._pairs is None else coherent(logits, self._pairs))
+            parts.append(logits if self.pairs_ is None else coherent(logits, self.pairs_))
         return np.asarray(torch.cat(parts).double().numpy()) if parts else np.empty((0, len(self.classes_)))

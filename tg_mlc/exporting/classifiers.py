@@ -7,10 +7,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from tg_mlc.baselines import ForestBaseline, KernelRidgeBaseline, LinearBaseline
+from tg_mlc._hierarchy import coherent
+from tg_mlc.baselines import ForestBaseline, KernelRidgeBaseline, LinearBaseline, NetworkBaseline
 from tg_mlc.baselines.forest import Trees
 from tg_mlc.stacking.classifiers import CLOSEST, LARGEST, StackedClassifier
 
@@ -33,6 +35,8 @@ def as_module(name: str, stacked: StackedClassifier) -> nn.Module:
         return _Read(stacked, _Linear(classifier))
     if isinstance(classifier, ForestBaseline):
         return _Read(stacked, _Forest(classifier))
+    if isinstance(classifier, NetworkBaseline):
+        return _Read(stacked, _Network(classifier))
     if isinstance(classifier, KernelRidgeBaseline):
         if np.prod(classifier.x.shape) <= MAX_NUMBERS:
             return _Read(stacked, _KernelRidge(classifier))
@@ -101,6 +105,20 @@ class _KernelRidge(nn.Module):
         return 2 * (self.get_buffer("mean") + kernel @ self.get_buffer("dual")).float() - 1
 
 
+class _Network(nn.Module):
+    def __init__(self, classifier: NetworkBaseline) -> None:
+        super().__init__()
+        self.networks = nn.ModuleList(classifier.networks_)
+        self.register_buffer("mean", classifier.mean_)
+        self.register_buffer("spread", classifier.spread_)
+        self.register_buffer("pairs", classifier.pairs_)
+
+    def forward(self, x: Tensor) -> Tensor:
+        inputs = (x - self.get_buffer("mean")) / self.get_buffer("spread")
+        logits = torch.stack([network(inputs) for network in self.networks]).mean(dim=0)
+        return logits if self.pairs is None else coherent(logits, self.get_buffer("pairs"))
+
+
 class _Forest(nn.Module):
     def __init__(self, classifier: ForestBaseline) -> None:
         super().__init__()
@@ -124,6 +142,7 @@ class _Trees(nn.Module):
         threshold = trees.threshold.astype(np.float32)
         # Numbers in single precision are above a threshold exactly if they are above the next number below it.
         threshold = np.where(threshold > trees.threshold, np.nextafter(threshold, np.float32(-np.inf)), threshold)
+        rows = trees.probability.toarray() if sp.issparse(trees.probability) else trees.probability
         arrays: dict[str, Any] = {
             "labels": trees.labels.astype(np.int64),
             "roots": trees.roots.astype(np.int64),
@@ -132,7 +151,7 @@ class _Trees(nn.Module):
             "left": np.where(leaf, itself, left),
             "right": np.where(leaf, itself, right),
             "row": np.where(leaf, right, 0),
-            "probability": trees.probability.astype(np.float32),
+            "probability": rows.astype(np.float32),
         }
         for name, array in arrays.items():
             self.register_buffer(name, torch.from_numpy(np.array(array)))

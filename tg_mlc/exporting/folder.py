@@ -86,7 +86,8 @@ def export(
     known = None
     if network.takes_given:  # of every other sample, one label
         known = torch.full((size, len(scorer.label_names)), torch.nan)
-        known[1::2, torch.arange(size // 2) % len(scorer.label_names)] = (torch.arange(size // 2) % 2).float()
+        rows = torch.arange(size // 2)
+        known[2 * rows + 1, rows % len(scorer.label_names)] = (rows % 2).float()
         tensors["given"] = known
     program = trace(network, tensors)
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 from torch_geometric.data import Data
 
+from tg_mlc._hierarchy import coherent, propagate
 from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.exporting.classifiers import as_module
@@ -106,6 +107,8 @@ class Scorer(nn.Module):
         ValueError: If a part cannot be exported; the message names it.
     """
 
+    pairs: Tensor | None
+
     def __init__(self, scorer: InferenceModel, names: list[str]) -> None:
         super().__init__()
         stacking = stacking_of(scorer)
@@ -114,6 +117,7 @@ class Scorer(nn.Module):
         if stacking is not None and "base_scores" not in names:
             self.views = [VIEW.format(each.view) for each in stacking.classifiers.values()]
             self.classifiers.extend(as_module(name, each) for name, each in stacking.classifiers.items())
+        self.register_buffer("pairs", scorer.coherence(None))
         self.objective: Any = None
         self.combination = self.given = None
         if isinstance(scorer, AutoModel):
@@ -131,9 +135,15 @@ class Scorer(nn.Module):
         self.takes_given = self.given is not None or (self.objective and takes_given_labels(self.networks))
 
     def forward(self, *tensors: Tensor) -> Tensor:
-        """Probabilities :math:`(B, L)`; labels that are given have 0 or 1."""
+        """Probabilities :math:`(B, L)`, coherent if they are by default; labels that are given have 0 or 1."""
         values = dict(zip(self.names, tensors, strict=True))
         given = values.pop("given", None)
+        if self.pairs is None:
+            return self._probabilities(values, given)
+        given = None if given is None else propagate(given, self.pairs, check=False)
+        return coherent(self._probabilities(values, given), self.pairs)
+
+    def _probabilities(self, values: dict[str, Tensor], given: Tensor | None) -> Tensor:
         if self.classifiers:
             scores = [each(values[view]) for each, view in zip(self.classifiers, self.views, strict=True)]
             values["base_scores"] = torch.stack(scores, dim=-1)
