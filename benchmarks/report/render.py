@@ -80,6 +80,7 @@ def table(name: str) -> list[str]:
         "default": lambda: default.short(read(DEFAULT)),
         "planted": lambda: comparisons.planted_table(comparisons.planted_numbers()),
         "papers-speed": speed.family,
+        "serving": speed.served,
         "gpu": lambda: speed.ratios(read("models-cuda")),
         "papers-ranks": lambda: ranks.section(ranks.numbers(cells()), "papers-ranks.svg"),
         "papers-steps": lambda: papers.steps_table(papers.steps(cells()), "../papers-steps.svg"),
@@ -92,10 +93,11 @@ def table(name: str) -> list[str]:
     sections: dict[str, Callable[[Any], list[str]]] = {
         "regimes": speed.attention,
         "models": speed.models,
+        "exported": speed.exported,
         "counts": lanet.cells,
         "monitor": learning_curves.tried,
     }
-    if name.startswith(("attention-", "models-", "settings-", "lanet", *CURVES)):
+    if name.startswith(("attention-", "models-", "exporting-", "settings-", "lanet", *CURVES)):
         result = read(name)
         return next((make for key, make in sections.items() if key in result), learning_curves.section)(result)
     return comparisons.short(Comparison.load(name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -141,6 +142,70 @@ def ratios(result: Result) -> list[str]:
     heads = ("inference: ours", "released", "literal", "training: ours", "released", "literal", "MB: ours", "released")
     notes = [f"Precision: {result['settings']['precision']}.", _machine(result)]
     return [*table(("labels", "graph", *heads), lines), "", *listed(notes)]
+
+
+def exported(result: Result) -> list[str]:
+    """One line for each kind of input and size of a batch: the model, and its programs."""
+    lines = []
+    for row in result["exported"]:
+        ours = row["forms"]["tg_mlc"]["wall_ms"]["median"]
+        line = [row["kind"], str(row["batch_size"])]
+        for name, found in row["forms"].items():
+            line.append("{} [{}]".format(*_times(found["wall_ms"], ".3g")))
+            line += [] if name == "tg_mlc" else [f"{found['wall_ms']['median'] / ours:.2f}"]
+        lines.append([*line, f"{max(found['apart'] for found in row['forms'].values()):.0e}"])
+    names_of = [name for name in result["exported"][0]["forms"] if name != "tg_mlc"]
+    heads = ["input", "batch", "tg_mlc, ms", *(head for name in names_of for head in (f"{name}, ms", "x"))]
+    settings = result["settings"]
+    notes = [
+        f"Medians [quartiles] of {settings['repeats']} rounds in which all take turns; x: as a multiple of the time of "
+        f"tg_mlc; {settings['num_labels']} labels, {settings['channels']} channels, {settings['threads']} threads, "
+        f"seed {settings['seed']}; probabilities are apart by at most what the last column says.",
+        machine(result),
+    ]
+    return [*table([*heads, "apart"], lines), "", *listed(notes)]
+
+
+def served() -> list[str]:
+    """One line for each model behind a server: what the server answers, beside the model alone."""
+    results = [read(name) for name in names("serving-")]
+    if not results:
+        return ["Not measured."]
+    lines = []
+    for result in results:
+        found, about = result["serving"], result["model"]
+        alone, served_ = (median(found[key]) for key in ("alone_per_second", "served_per_second"))
+        memory = [f"{1e-6 * found['resident_bytes'][place]:.0f}" for place in (1, -1)]
+        malformed = ", ".join(f"{count:,} times {status}" for status, count in sorted(found["malformed"].items()))
+        line = [f"{about['kind']}, {about['labels']} labels", f"{alone:,.0f}", f"{served_:,.0f}"]
+        cost = [median(found[key]) for key in ("alone_processor_ms", "served_processor_ms")]
+        line += [f"{cost[0]:.2f}", f"{cost[1]:.2f}", f"{cost[0] / cost[1]:.0%}", f"{found['milliseconds']['p50']:.0f}"]
+        lines.append(
+            [*line, f"{found['milliseconds']['p99']:.0f}", malformed, " to ".join(memory), f"{found['requests']:,}"]
+        )
+    heads = (
+        "model",
+        "alone, inputs/s",
+        "server, requests/s",
+        "alone, CPU ms",
+        "server, CPU ms",
+        "share",
+        "median ms",
+        "99 % ms",
+        "malformed",
+        "MB",
+        "requests",
+    )
+    settings = results[0]["settings"]
+    notes = [
+        f"{settings['clients']} clients on the same machine, which send one input each; medians of "
+        f"{settings['rounds']} rounds of {settings['seconds']:g} s in which the server and the model alone, "
+        f"{settings['clients']} inputs at a time, take turns; {settings['threads']} threads. Share: of the "
+        f"processor time of an input, what the model alone takes of it. MB: resident memory of the "
+        f"server over so many requests.",
+        machine(results[0]),
+    ]
+    return [*table(heads, lines), "", *listed(notes)]
 
 
 def family(results: Sequence[Result] | None = None) -> list[str]:

@@ -80,15 +80,12 @@ def export(
     raw = _examples(predictor) if inputs is None else inputs
     scorer = predictor.to("cpu").scorer
     tensors = featurize(scorer, raw, base_scores=base_scores)
-    size = len(tensors["given"])
     network = Scorer(scorer, list(tensors)).eval()
     network.takes_given = network.takes_given and given
-    known = None
-    if network.takes_given:  # of every other sample, one label
-        known = torch.full((size, len(scorer.label_names)), torch.nan)
-        rows = torch.arange(size // 2)
-        known[2 * rows + 1, rows % len(scorer.label_names)] = (rows % 2).float()
-        tensors["given"] = known
+    known = tensors["given"] if network.takes_given else None
+    if known is not None:  # of every other sample, one label, which applies to every other of these
+        rows = torch.arange(1, len(known), 2)
+        known[rows, rows // 2 % known.size(1)] = (rows // 2 % 2).float()
     program = trace(network, tensors)
 
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -98,29 +95,25 @@ def export(
         run = save_torch(program, path) if format == "torch-export" else save_onnx(program, path, network.names)
         probability = _compared(predictor, raw, known, run, network.names, base_scores)
         taken = {name: tensors[name] for name in network.names}
-        contents = {
-            "model.json": _about(predictor, taken, format),
-            "featurize.json": _featurizer(scorer),
-            "golden.json": {
-                "raw": _listed_all(raw.to_dict("records") if hasattr(raw, "iloc") else raw)
-                if hasattr(raw, "iloc") or isinstance(raw, (list, np.ndarray))
-                else None,
-                "inputs": {name: _listed(tensor) for name, tensor in taken.items()},
-                "probability": probability.tolist(),
-                "decision": {
-                    metric: predictor.decide(probability, metric).astype(int).tolist()
-                    for metric in list(scorer.tuners) or ["f1_micro"]
-                },
-            },
+        metrics = list(scorer.tuners) or ["f1_micro"]
+        rows_of = raw.to_dict("records") if hasattr(raw, "iloc") else raw
+        golden = {
+            "raw": rows_of if isinstance(rows_of, list | np.ndarray) else None,
+            "inputs": taken,
+            "probability": probability,
+            "decision": {metric: predictor.decide(probability, metric, known).astype(int) for metric in metrics},
         }
+        about = _about(predictor, taken, format)
+        contents = {"model.json": about, "featurize.json": _featurizer(scorer), "golden.json": golden}
         for name, content in contents.items():
-            text = json.dumps(content, ensure_ascii=False, allow_nan=False, default=str)
-            (unfinished / name).write_text(text, encoding="utf-8")
-        (unfinished / "README.md").write_text(_readme(contents["model.json"], path.name), encoding="utf-8")
+            (unfinished / name).write_text(_as_json(content), encoding="utf-8")
+        (unfinished / "README.md").write_text(_readme(about, path.name), encoding="utf-8")
         unfinished.chmod(0o755)
+        old = unfinished.with_name(f"{unfinished.name}-old")
         if folder.exists():
-            shutil.rmtree(folder)
+            folder.replace(old)
         unfinished.replace(folder)
+        shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return folder
@@ -175,9 +168,9 @@ def _about(predictor: Predictor, tensors: Mapping[str, Tensor], format: str) -> 
     decisions: dict[str, Any] = {}
     for metric, tuner in scorer.tuners.items():
         if isinstance(tuner, LabelSets):
-            decisions[metric] = {"label_sets": _listed_all(tuner.state_dict())}
+            decisions[metric] = {"label_sets": tuner.state_dict()}
         else:
-            decisions[metric] = {"thresholds": _listed(torch.from_numpy(predictor.thresholds(metric).copy()))}
+            decisions[metric] = {"thresholds": predictor.thresholds(metric)}
     described = {}
     for name, tensor in tensors.items():
         rows = _ROWS.get(name, "samples" if name.startswith("features_") else "rows")
@@ -206,7 +199,7 @@ def _featurizer(scorer: Any) -> dict[str, Any]:
         {
             "name": type(step).__name__,
             "does": (inspect.getdoc(type(step)) or "").split("\n\n")[0],
-            "state": _listed_all(to_state(step)["state"]),
+            "state": to_state(step)["state"],
         }
         for step in steps
         if step is not stacking
@@ -216,36 +209,18 @@ def _featurizer(scorer: Any) -> dict[str, Any]:
     views = {
         f"features_{name}": {
             "does": (inspect.getdoc(type(view)) or "").split("\n\n")[0],
-            "state": _listed_all(view.state_dict()),
+            "state": view.state_dict(),
         }
         for name, view in stacking.views.items()
     }
     return {"steps": described, "views": views, "x_is_view": stacking.scaling}
 
 
-def _listed_all(value: Any) -> Any:
-    if isinstance(value, (Tensor, np.ndarray)):
-        return _listed(torch.as_tensor(value))
-    if isinstance(value, Mapping):
-        return {str(key): _listed_all(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_listed_all(item) for item in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    return value
-
-
-def _listed(tensor: Tensor) -> Any:
-    """Nested lists, with null for NaN, and strings for infinite numbers, as JSON has neither."""
-    if not tensor.is_floating_point() or bool(tensor.isfinite().all()):
-        return tensor.tolist()
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, list):
-            return [plain(item) for item in value]
-        return value if np.isfinite(value) else None if np.isnan(value) else str(value)
-
-    return plain(tensor.tolist())
+def _as_json(content: Any) -> str:
+    """Lists in place of tensors, null in place of NaN, and strings in place of infinite numbers."""
+    text = json.dumps(content, default=lambda value: getattr(value, "tolist", lambda: None)())
+    plain = json.loads(text, parse_constant=lambda name: None if name == "NaN" else name)
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
 
 _ROWS = {"edge_index": "edges", "edge_attr": "edges", "ptr": "samples + 1", "given": "samples"}

@@ -7,6 +7,7 @@ import hmac
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,7 @@ class _Server:
     def __init__(self, models: dict[str, Predictor], limits: Limits, tokens: Sequence[str]) -> None:
         self.models, self.limits, self.tokens = models, limits, tokens
         self.numbers, self.batchers, self.is_ready = _Numbers(), dict[str, Batcher](), False
+        self.thresholds = cache(lambda name, metric: _thresholds(models[name], metric))
 
     @asynccontextmanager
     async def lifespan(self, _: Any) -> AsyncIterator[None]:
@@ -66,7 +68,7 @@ class _Server:
             yield
             self.is_ready = False
 
-    def allow(self, request: fastapi.Request) -> None:
+    async def allow(self, request: fastapi.Request) -> None:
         """Refuses requests without a token, if there are any; all are compared, in the same time."""
         sent = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
         if self.tokens and sum(hmac.compare_digest(sent, token.encode()) for token in self.tokens) == 0:
@@ -106,11 +108,8 @@ class _Server:
             self.numbers.inputs.labels(name, "yes").inc(num_read)
             self.numbers.inputs.labels(name, "no").inc(len(results) - num_read)
             status = 200 if num_read else 422
-            numbers = [None if np.isnan(each) else float(each) for each in predictor.thresholds(asked.metric)]
-            thresholds = dict(zip(predictor.label_names, numbers, strict=True))
-            return JSONResponse(
-                {"model": name, "metric": asked.metric, "thresholds": thresholds, "results": results}, status
-            )
+            about = {"model": name, "metric": asked.metric, "thresholds": self.thresholds(name, asked.metric)}
+            return JSONResponse({**about, "results": results}, status)
         except OverloadedError as error:
             status = 429
             raise fastapi.HTTPException(status, str(error), {"Retry-After": "1"}) from None
@@ -194,6 +193,11 @@ def run(
             got = "a port in use, or an address of another machine"
             raise OSError(f"Expected to listen at {host}:{port} (got {got}); choose another") from None
         # It was told to end, and uvicorn raises the signal once more when all is done.
+
+
+def _thresholds(predictor: Predictor, metric: str) -> dict[str, float | None]:
+    numbers = predictor.thresholds(metric).tolist()
+    return {name: None if np.isnan(each) else each for name, each in zip(predictor.label_names, numbers, strict=True)}
 
 
 async def answer(asked: Asked, batcher: Batcher) -> list[dict[str, Any]]:

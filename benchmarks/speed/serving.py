@@ -1,0 +1,209 @@
+"""Measures a server beside its model alone: requests per second, the 99th percentile, malformed requests, memory.
+
+    python -m benchmarks.speed.serving --model model --replace
+    python -m benchmarks.speed.serving --model model --quick
+
+The server is a process of its own, and so are its clients, of which each sends one input and waits for the answer. The
+model alone scores the same inputs in this process, as many at a time as there are clients. Both take turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import torch
+
+import tg_mlc
+from benchmarks.command_line import run
+from benchmarks.files import check_replacement, name_of, write_results
+
+SEED = 0
+
+
+def main(
+    model: str,
+    clients: int = 32,
+    rounds: int = 5,
+    seconds: float = 8.0,
+    malformed: int = 1000,
+    requests: int = 100_000,
+    threads: int = 1,
+    replace: bool = False,
+    quick: bool = False,
+) -> int:
+    """Prints what it measured, and returns 1 if answers differ, a malformed request is no fault of the client, or
+    memory grows.
+
+    Args:
+        model: The folder of a model whose kind of input makes up examples.
+        clients: Number of clients at the same time.
+        rounds: In which the server and the model alone take turns.
+        seconds: Of each.
+        malformed: Number of malformed requests.
+        requests: Number of requests over which memory is looked at.
+        threads: Number of threads of PyTorch, of the server and of the model alone.
+        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
+        quick: Whether to take few requests.
+    """
+    check_replacement(replace, quick=quick)
+    torch.set_num_threads(threads)
+    rounds, seconds, malformed, requests = (1, 0.5, 60, 200) if quick else (rounds, seconds, malformed, requests)
+    predictor = tg_mlc.load(model)
+    steps: Any = getattr(predictor.scorer, "preprocessor")  # noqa: B009 (of any model)
+    made = getattr(steps, "steps", [steps])[0].examples(20)
+    examples = made.tolist() if hasattr(made, "tolist") else made
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "tg_mlc", "serve", model, "--port", str(port)]
+    server = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": str(threads)})
+    url = f"http://127.0.0.1:{port}/models/{Path(model).resolve().name}/predict"
+    try:
+        _wait(f"http://127.0.0.1:{port}/ready")
+        with ProcessPoolExecutor(1) as pool:
+            first = pool.submit(ask, url, examples, len(examples), 60.0, len(examples)).result()["answers"]
+            agree = _agrees(predictor, examples, first)
+            alone, served = [], []
+            for _ in range(rounds):
+                alone.append(_alone(predictor, examples, clients, seconds))
+                before = _processor_seconds(server.pid)
+                served.append(pool.submit(ask, url, examples, clients, seconds).result())
+                served[-1]["processor_seconds"] = _processor_seconds(server.pid) - before
+            statuses = pool.submit(send_malformed, url, malformed).result()
+            memory = [_resident(server.pid)]
+            for _ in range(10):
+                pool.submit(ask, url, examples, clients, 3600.0, requests // 10).result()
+                memory.append(_resident(server.pid))
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(60)
+    per_second = [each["requests"] / each["seconds"] for each in served]
+    processor_ms = [1e3 * each["processor_seconds"] / each["requests"] for each in served]
+    result = {
+        "settings": {"clients": clients, "rounds": rounds, "seconds": seconds, "threads": threads, "seed": SEED},
+        "model": {
+            "kind": type(predictor.scorer).__name__,
+            "labels": len(predictor.label_names),
+            "facts": _facts(predictor),
+        },
+        "serving": {
+            "agrees": agree,
+            "alone_per_second": [each for each, _ in alone],
+            "served_per_second": per_second,
+            "alone_processor_ms": [each for _, each in alone],
+            "served_processor_ms": processor_ms,
+            "milliseconds": {
+                f"p{q}": float(np.percentile(np.concatenate([each["milliseconds"] for each in served]), q))
+                for q in (50, 99)
+            },
+            "malformed": statuses,
+            "requests": requests,
+            "resident_bytes": memory,
+        },
+    }
+    path = write_results(name_of("serving", "cpu", Path(model).resolve().name), result, replace=replace)
+    print(json.dumps(result["serving"], indent=1), f"\nWrote {path}")
+    grows = memory[-1] > 1.1 * memory[1] + 2**24
+    return int(not agree or any(not key.startswith("4") for key in statuses) or grows)
+
+
+def ask(url: str, examples: list[Any], clients: int, seconds: float, most: int | None = None) -> dict[str, Any]:
+    """Lets clients send one input each, over and over, for some seconds or until there were so many requests."""
+
+    async def talk() -> dict[str, Any]:
+        inputs, took, answers = cycle(examples), list[float](), list[Any]()
+        end, start = time.monotonic() + seconds, time.monotonic()
+        left = iter(range(most if most is not None else 10**9))
+        limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
+
+        async def client(session: httpx.AsyncClient) -> None:
+            while time.monotonic() < end and next(left, None) is not None:
+                one, before = next(inputs), time.monotonic()
+                answer = await session.post(url, json={"inputs": [one]})
+                took.append(1e3 * (time.monotonic() - before))
+                answer.raise_for_status()
+                if most == len(examples):
+                    answers.append([one, answer.json()["results"][0]])
+
+        async with httpx.AsyncClient(limits=limits, timeout=120) as session:
+            await asyncio.gather(*(client(session) for _ in range(clients)))
+        return {"requests": len(took), "seconds": time.monotonic() - start, "milliseconds": took, "answers": answers}
+
+    return asyncio.run(talk())
+
+
+def send_malformed(url: str, number: int) -> dict[str, int]:
+    """How many malformed requests got each status: pieces and mixtures of good ones, and random bytes."""
+    rng, statuses = random.Random(SEED), dict[str, int]()
+    good = b'{"inputs": ["CCO", [1, 2.5], {"a": 1}], "given": [{"x": 1}, null, {}], "metric": "f1_micro"}'
+    with httpx.Client(timeout=120) as session:
+        for _ in range(number):
+            body = bytearray(good[: rng.randrange(len(good))] if rng.random() < 0.5 else rng.randbytes(200))
+            for _ in range(rng.randrange(1, 5)):
+                if body:
+                    body[rng.randrange(len(body))] = rng.randrange(256)
+            kind = rng.choice(["application/json", "text/plain", ""])
+            status = session.post(url, content=bytes(body), headers={"content-type": kind}).status_code
+            statuses[str(status)] = statuses.get(str(status), 0) + 1
+    return statuses
+
+
+def _alone(predictor: Any, examples: list[Any], size: int, seconds: float) -> tuple[float, float]:
+    """Inputs per second of the model in this process, and milliseconds of a processor for each."""
+    inputs, done, start, before = cycle(examples), 0, time.monotonic(), time.process_time()
+    while time.monotonic() < start + seconds:
+        predictor.readable_scores(list(islice(inputs, size)))
+        done += size
+    return done / (time.monotonic() - start), 1e3 * (time.process_time() - before) / done
+
+
+def _agrees(predictor: Any, examples: list[Any], answers: list[Any]) -> bool:
+    scores = predictor.scores([one for one, _ in answers])
+    found = np.array([list(result["probability"].values()) for _, result in answers])
+    return len(answers) == len(examples) and bool(np.abs(found - scores).max() < 1e-4)
+
+
+def _facts(predictor: Any) -> dict[str, Any]:
+    report = getattr(predictor.scorer, "report", {})
+    return {"data": report.get("data", predictor.facts.get("data")), "versions": predictor.facts.get("versions")}
+
+
+def _wait(url: str) -> None:
+    for _ in range(1200):
+        try:
+            if httpx.get(url).status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.1)
+    raise RuntimeError(f"Expected a server at {url} (got none in two minutes)")
+
+
+def _processor_seconds(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident(process: int) -> int:
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    assert found is not None
+    return 1024 * int(found[1])
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

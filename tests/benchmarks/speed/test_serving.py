@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.report import speed
+from benchmarks.speed import serving
+
+MODEL = Path(__file__).parents[2] / "saving" / "folders" / "known_labels" / "model"
+
+
+@pytest.mark.slow
+def test_a_server_beside_its_model(own_runs: Path) -> None:
+    assert serving.main(str(MODEL), clients=4, quick=True) == 0
+    result = json.loads((own_runs / "serving-cpu-model.json").read_text())["serving"]
+    assert result["agrees"]
+    assert sum(result["malformed"].values()) == 60
+    assert len(result["resident_bytes"]) == 11
+
+
+def test_table(results: Path) -> None:
+    assert speed.served() == ["Not measured."]
+    found = {
+        "alone_per_second": [90.0, 100.0, 110.0],
+        "served_per_second": [80.0],
+        "alone_processor_ms": [9.0],
+        "served_processor_ms": [10.0],
+        "milliseconds": {"p50": 300.0, "p99": 400.0},
+        "malformed": {"422": 990, "413": 10},
+        "requests": 5000,
+        "resident_bytes": [6e8, 7e8, 7e8],
+    }
+    machine = {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}}
+    settings = {"clients": 32, "rounds": 3, "seconds": 8.0, "threads": 1}
+    about = {"kind": "AutoModel", "labels": 27}
+    content = {"environment": machine, "settings": settings, "model": about, "serving": found}
+    (results / "serving-cpu-model.json").write_text(json.dumps(content))
+    row = speed.served()[2]
+    assert row.startswith("| AutoModel, 27 labels | 100 | 80 | 9.00 | 10.00 | 90% | 300 | 400 |")
+    assert row.endswith("| 10 times 413, 990 times 422 | 700 to 700 | 5,000 |")

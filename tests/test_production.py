@@ -1,0 +1,68 @@
+"""The page on production, followed by its reader: every command of it, in order."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+
+from tests.exporting.test_folder import follow
+from tests.snippets import ROOT, python_blocks
+from tg_mlc import cli
+from tg_mlc.stacking import folds
+
+PAGE = (ROOT / "docs" / "production.md").read_text()
+COMMANDS = "".join(re.findall(r"^```bash\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)).splitlines()
+[CLIENT] = re.findall(r"^```py\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def test_few_commands_and_a_client_of_ten_lines():
+    assert [shlex.split(command)[:2] for command in COMMANDS] == [
+        ["tg-mlc", "train"],
+        ["tg-mlc", "serve"],
+        ["head", "-4"],
+        ["tg-mlc", "export"],
+        ["tg-mlc", "export"],
+    ]
+    assert len([line for line in CLIENT.splitlines() if line]) <= 10
+
+
+@pytest.mark.slow
+def test_every_command_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(folds, "MAX_EPOCHS", 3)
+    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
+    exec(python_blocks("docs/production.md")[0], {})
+    train, serve, ask, *exports = COMMANDS
+    assert cli.main(shlex.split(train)[1:]) == 0
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    process = subprocess.Popen([sys.executable, "-m", "tg_mlc", *shlex.split(serve.replace("8000", port))[1:]])
+    try:
+        for _ in range(1200):
+            try:
+                httpx.get(f"http://127.0.0.1:{port}/ready").raise_for_status()
+                break
+            except httpx.HTTPError:
+                time.sleep(0.1)
+        capsys.readouterr()
+        exec(CLIENT.replace("8000", port), {})
+        first, second = capsys.readouterr().out.splitlines()
+        assert re.match(r"\{'calm': [\d.e-]+, 'sad': 1\.0\} \{'calm': (True|False), 'sad': True\}", first)
+        assert second.endswith("None")
+        shown = subprocess.run(ask.replace("8000", port), shell=True, capture_output=True, text=True, check=True)
+        assert len(json.loads(shown.stdout)["results"]) == 3
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0
+    for export in exports:
+        assert cli.main(shlex.split(export)[1:]) == 0
+        assert follow(tmp_path / shlex.split(export)[4]).startswith("the same probabilities")
