@@ -183,7 +183,9 @@ def run(
         preprocessor = getattr(predictor.scorer, "preprocessor", None)
         with suppress(ValueError, AttributeError):  # of kinds that make up no inputs
             predictor.readable_scores(getattr(preprocessor, "steps", [preprocessor])[0].examples(2))
-    options = {"log_level": "warning", "timeout_graceful_shutdown": drain, "server_header": False}
+    # Connections outlive those of load balancers, which else meet closed ones.
+    kept: dict[str, Any] = {"timeout_keep_alive": 75, "timeout_graceful_shutdown": drain}
+    options = {"log_level": "warning", "server_header": False, **kept}
     server = uvicorn.Server(uvicorn.Config(make_app(models, limits, tokens), host, port, **options))
     print(f"Serving {', '.join(names)} at http://{host}:{port} (try /docs)", flush=True)  # noqa: T201
     try:
