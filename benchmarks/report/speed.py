@@ -91,9 +91,10 @@ def draw(numbers: dict[str, Any]) -> Figure:
     """Times by regime, and how they grow."""
     figure = Figure(figsize=(10, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for shift, (name, colour) in enumerate(DRAWN.items()):
-        places = [place + 0.27 * (shift - 1) for place in range(len(numbers["regimes"]))]
-        left.barh(places, [row[name] for row in numbers["regimes"].values()], 0.25, color=colour, label=name)
+    for name, colour in DRAWN.items():
+        times = [row[name] for row in numbers["regimes"].values()]
+        left.plot(times, range(len(times)), "o", color=colour, label=name)
+    left.grid(axis="y", alpha=0.3)
     left.set(xscale="log", xlabel="forward and backward, ms", yticks=range(len(REGIMES)), yticklabels=REGIMES)
     left.invert_yaxis()
     left.legend(fontsize="small")
