@@ -13,8 +13,10 @@ from torch_geometric.nn import global_mean_pool
 import tg_mlc
 from tests.explanations.networks import NAMES, Net
 from tests.models.samples import molecules
+from tg_mlc.datasets import Planted
 from tg_mlc.explanations import METHODS
 from tg_mlc.graphs import LabelGraph
+from tg_mlc.models import node_lamp
 
 FOLDERS = Path(__file__).parents[1] / "saving" / "folders"
 
@@ -145,6 +147,11 @@ def test_bad_input(network, samples, options, message):
         tg_mlc.explain(network, samples, **options)
 
 
+def test_raw_inputs_of_a_network_are_refused(network):
+    with pytest.raises(ValueError, match=r"no preprocessor .*'CCO'"):
+        tg_mlc.explain(network, ["CCO"])
+
+
 def test_a_sample_without_components_says_so():
     predictor = tg_mlc.load(FOLDERS / "checkpoint_texts" / "model")
     with pytest.raises(ValueError, match=r"components to explain .*in sample 1"):
@@ -158,3 +165,26 @@ def test_random_weights_give_another_explanation(network, samples):
         np.argsort(np.argsort(each.scores["integrated gradients"], axis=0), axis=0).ravel() for each in (ours, other)
     ]
     assert abs(np.corrcoef(*ranks)[0, 1]) < 0.7
+
+
+@pytest.mark.parametrize("name", ["recipe_molecules", "planted"])
+def test_shapley_values_sum_to_what_integrated_gradients_do(name):
+    """Along edges of their own, and beside scores of other classifiers, too."""
+    if name == "planted":
+        samples = Planted(8, num_labels=4, degree=2, num_channels=3)
+        torch.manual_seed(0)
+        model, raw = node_lamp(samples, samples.true_graph, channels=8, heads=2), samples[:3]
+        torch.nn.init.normal_(model.readout.weight)
+    else:
+        pytest.importorskip("rdkit")
+        model = tg_mlc.load(FOLDERS / name / "model")
+        raw = json.loads((FOLDERS / name / "expected.json").read_text())["raw"][:2]
+    ours, other = (tg_mlc.explain(model, raw, method=method) for method in ("shapley", "integrated gradients"))
+    for one, two in zip(ours, other, strict=True):
+        # Without biases, components of zeros add as much as none.
+        sums = [
+            sample.scores[sample_method].sum(axis=0)
+            for sample, sample_method in ((one, "shapley"), (two, "integrated gradients"))
+        ]
+        np.testing.assert_allclose(*sums, atol=1e-4)
+        assert np.abs(sums[0]).max() > 0

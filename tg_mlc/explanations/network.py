@@ -19,7 +19,7 @@ from tg_mlc.ops import Edges, Pattern
 from tg_mlc.ops.patterns import to_list
 from tg_mlc.sequences.lanet import LabelTransformer
 
-NUM_POINTS = 32  #: of the path of integrated gradients
+NUM_POINTS = 16  #: of the path of integrated gradients
 LABELS = 32  #: whose gradients are computed together
 ROWS = 2**14  #: component states that labels attend to at a time
 _TINY = 1e-12

@@ -75,6 +75,11 @@ class Subject:
     def _read(self, raw: Any) -> Any:
         read: Any = raw if self.kind is None else self.kind.transform(raw)
         if not isinstance(read, MultiLabelDataset):
+            if not all(isinstance(data, BaseData) for data in read):
+                raise ValueError(
+                    f"Expected samples as the network takes them, because it has no preprocessor (got {read!r:.60}); "
+                    f"pass a list of Data or a data set"
+                )
             read = ArrayDataset(Samples.collate([_with_target(data, self.label_names) for data in read], [], None))
         if self.kind is None and (read.kind is not None or "smiles" in read[0]):
             rows = torch.arange(len(read))
@@ -96,8 +101,11 @@ class Subject:
 
     def batch(self, samples: Sequence[Data], given: Tensor | None = None) -> Batch:
         """One batch of samples, as networks take it."""
+        return self._batch_of(self.finish(samples, given))
+
+    def _batch_of(self, finished: MultiLabelDataset) -> Batch:
         model = self.probes[0].network
-        [batch] = batches_of(self.finish(samples, given), len(samples))
+        [batch] = batches_of(finished, len(finished))
         device = next((weight.device for weight in model.parameters()), torch.device("cpu"))
         return in_type_of(model, batch.to(device))
 
@@ -163,8 +171,8 @@ class Subject:
         titles = [each.title for each in self.automatic.stacking.classifiers.values()]
         values = [*finished.rows("base_scores").double().unbind(dim=-1)]
         if self.probes:
-            [batch] = batches_of(finished, len(finished))
-            values.append(torch.stack([probe.logits(batch) for probe in self.probes]).double().mean(dim=0))
+            batch = self._batch_of(finished)
+            values.append(torch.stack([probe.logits(batch) for probe in self.probes]).double().mean(dim=0).cpu())
             titles.append("LaMP")
         weighted = [np.asarray(value) * combination.weight[:, place] for place, value in enumerate(values)]
         return {
@@ -244,13 +252,6 @@ class Subject:
                 found.x = torch.where(torch.from_numpy(kept), sample.x, mean)
         return found
 
-    def others(self, network: nn.Module) -> list[tuple[str, int]]:
-        """The components of a network beside those of a sample, and by how many rows each enters label messages."""
-        encoder = getattr(network, "encoder", None)
-        found = [each for each in getattr(encoder, "encoders", []) if isinstance(each, VectorEncoder)]
-        is_joint = isinstance(encoder, JointEncoder)
-        return [(each.key, each.num_components) for each in found] if is_joint else []
-
     def rows_of(self, sample: Data, network: nn.Module, num_rows: int) -> tuple[np.ndarray, list[str]]:
         """The share :math:`(C, N)` of a sample's components in the rows of a network's states, and the names of
         components beside those of the sample.
@@ -265,7 +266,9 @@ class Subject:
             if len(words) == num_rows:
                 same = (sample.x.view(-1, 1) == words.view(1, -1)).double()
                 return (same / same.sum(dim=0).clamp_min(1)).numpy(), []
-        beside = self.others(network)
+        encoder = getattr(network, "encoder", None)
+        joined: Any = encoder.encoders if isinstance(encoder, JointEncoder) else []
+        beside = [(each.key, each.num_components) for each in joined if isinstance(each, VectorEncoder)]
         if num_components + sum(number for _, number in beside) != num_rows:
             beside = [("other inputs", num_rows - num_components)]
         if beside[0][1] < 0:
