@@ -23,7 +23,9 @@ ATOMS = """\
 The network with the drop-in layer of [training](../training.md) learns which functional groups NCI's molecules have;
 RDKit's patterns tell the atoms that make a label true. Each cell is the area under the ROC curve of these atoms in a
 test molecule that has the label, averaged over molecules and then over the labels with five cases or more. A random
-order has 0.5. The substructure logic is that of the public benchmark of graph attributions ([Sanchez-Lengeling et al.
+order has 0.5."""
+OF_LOGIC = """\
+The substructure logic is that of the public benchmark of graph attributions ([Sanchez-Lengeling et al.
 2020](https://papers.nips.cc/paper/2020/hash/417fbbf2e9d5a28a855a11894b2e795a-Abstract.html)), re-created from its
 definitions on molecules of NCI and Tox21, so that its published figures are of other molecules."""
 LABELS = """\
@@ -47,7 +49,7 @@ def page(result: Result) -> str:
     found = {task: [run for run in runs if run["task"] == task] for task in dict.fromkeys(run["task"] for run in runs)}
     sections = [INTRO]
     if atoms := {task: found[task] for task in ("nci", "logic") if task in found}:
-        sections += [ATOMS, "\n".join(_atoms(atoms))]
+        sections += [ATOMS, *([OF_LOGIC] if "logic" in atoms else []), "\n".join(_atoms(atoms))]
     if "planted" in found:
         sections += [LABELS, "\n".join(_planted(found["planted"]))]
     if faithful := {task: each for task, each in found.items() if "gains" in each[0]}:
@@ -91,8 +93,9 @@ def _atoms(found: dict[str, list[dict[str, Any]]]) -> list[str]:
         notes.append(
             f"{task}: {len(runs[0]['shares'])} labels, on average {share:.0%} of a molecule's atoms; the network's "
             f"macro ROC-AUC on the test molecules is {cell(spread(run['roc_auc'] for run in runs))}"
-            + (f"; integrated gradients of untrained weights correlate by {cell(alike)}" if alike["mean"] else "")
+            + (f"; the rank correlation with untrained weights, absolute, is {cell(alike)}" if alike["mean"] else "")
         )
+        notes.append(f"{task}: faithfulness chooses {', '.join(sorted({run['chosen'] for run in runs}))}")
     if missing := [task for task in LOGIC if "logic" in found and task not in logic]:
         notes.append(f"too few of these molecules fulfil {', '.join(missing)} to measure it")
     return [*lines, "", *listed(notes)]
@@ -133,5 +136,6 @@ def _faithful(found: dict[str, list[dict[str, Any]]]) -> list[str]:
             for run in runs
             if rival in run["gains"]
         )
-        notes.append(f"the chosen method is ahead of {rival} in {better} of {len(tasks)} runs")
+        if tasks:
+            notes.append(f"the chosen method is ahead of {rival} in {better} of {len(tasks)} runs")
     return [*table(["method", *names], rows), "", *listed(notes)]
