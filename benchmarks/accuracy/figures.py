@@ -40,7 +40,7 @@ def main(root: Path = Path("data"), folder: Path = FOLDER, max_epochs: int | Non
     plot_lines(mped, of="components", step=1, path=folder / "figures-mped-4.svg")
 
 
-def explained(dataset: str, model: str, graph: str, root: Path, max_epochs: int | None) -> Explanation:
+def explained(dataset: str, model: str, graph: str, root: Path, max_epochs: int | None, least: int = 4) -> Explanation:
     """The explanation of one test sample, by attention, which is what the figures show."""
     recipe = TABLES[dataset].as_member(FAMILY[model])
     raw = recipe.load_dataset(root)
@@ -52,11 +52,13 @@ def explained(dataset: str, model: str, graph: str, root: Path, max_epochs: int 
         result, data = recipe.train(samples, split, label_graph, runs, **options)
         scores = result.predict(data.test_dataloader()).numpy()
     y = samples[split.test].y.numpy()
-    right = (result.predictor.decide(scores, "subset_accuracy") == (y == 1)).all(axis=1) & (y.sum(axis=1) >= 4)
+    right = (result.predictor.decide(scores, "subset_accuracy") == (y == 1)).all(axis=1) & (y.sum(axis=1) >= least)
     if not right.any():
-        raise SystemExit(f"Expected a test sample of four labels that are all predicted (got none on {dataset})")
+        raise SystemExit(
+            f"Expected a test sample of {least} labels whose predictions are all right (got none on {dataset})"
+        )
     chosen = split.test[[int(np.argmax(right))]]
-    return explain(result.predictor, samples[chosen], method="attention", metric="subset_accuracy")
+    return explain(result.predictor, raw[chosen], method="attention", metric="subset_accuracy")
 
 
 if __name__ == "__main__":
