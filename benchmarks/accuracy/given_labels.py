@@ -54,6 +54,7 @@ STACKED = "logistic regression on the default's scores, with masks"
 NEIGHBOURS = "neighbours by given labels, and the default's scores"
 CLOSED = "default, residual messages in closed form"
 DEFAULT = "default"
+WITHOUT_LAMP = "-without-lamp"
 #: That fitting the default may take.
 SECONDS = 150.0
 #: Settings of neighbours: how fast their weight falls with disagreement, and their weight beside the default's scores.
@@ -79,6 +80,7 @@ def main(
     root: Path = Path("data"),
     jobs: int = 1,
     max_epochs: int | None = None,
+    lamp: bool = True,
     replace: bool = False,
 ) -> None:
     """Trains every row with every seed, gives more and more labels, and writes benchmarks/runs/.
@@ -90,13 +92,14 @@ def main(
         root: Folder that keeps the data.
         jobs: How many trainings run at a time, each on one thread.
         max_epochs: Number of epochs, if not that of the recipe.
+        lamp: Whether to train LaMP, which takes hours on many labels; without it, the file has a name of its own.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     check_replacement(replace, max_epochs=max_epochs)
     if dataset not in {**TABLES, **MOLECULES}:
         raise SystemExit(f"Expected --dataset to be one of {', '.join({**TABLES, **MOLECULES})} (got {dataset})")
     options, recipe = {} if max_epochs is None else {"max_epochs": max_epochs}, RECIPES[dataset]
-    raw, name = recipe.load_dataset(root), f"given_labels-{dataset}"
+    raw, name = recipe.load_dataset(root), f"given_labels-{dataset}{'' if lamp else WITHOUT_LAMP}"
     members = {member: recorded(recipe.as_member(FAMILY[member])) for member in FAMILY_ROWS}
     content: dict[str, Any] = {
         "dataset": {**describe_dataset(dataset, raw), "counted_labels": int(recipe.counted_labels(raw).sum())},
@@ -108,6 +111,7 @@ def main(
     calls = {
         (row, seed): delayed(run_row)(dataset, raw, root, seed, row, options)
         for seed, row in product(content["seeds"], ROWS)
+        if lamp or row not in (PLAIN, WITH_MASKS)
     }
     path = collect(name, content, calls, itemgetter("model", "seed"), _in_short, jobs=jobs, replace=replace)
     print(f"Wrote {path}")

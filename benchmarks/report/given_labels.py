@@ -17,6 +17,7 @@ from benchmarks.accuracy.given_labels import (
     STACKED,
     TAKE_GIVEN,
     WITH_MASKS,
+    WITHOUT_LAMP,
 )
 from benchmarks.accuracy.runs import FREQUENCY, WITH_MESSAGES
 from benchmarks.files import Result, names, read
@@ -68,21 +69,24 @@ def results() -> dict[str, Result]:
 
 def page(found: dict[str, Result]) -> str:
     """The page of all of them."""
-    sections = [
-        "\n".join(
-            [f"## `{name}`: {published(name).title}", "", f"![{name}](given-labels-{name}.svg)", "", *section(result)]
-        )
-        for name, result in found.items()
-    ]
+    sections = []
+    for name, result in found.items():
+        dataset = name.removesuffix(WITHOUT_LAMP)
+        title = f"## `{dataset}`: {published(dataset).title}{'' if name == dataset else ', without LaMP'}"
+        sections.append("\n".join([title, "", f"![{name}](given-labels-{name}.svg)", "", *section(result)]))
     # Which models were trained for fewer epochs than their recipe says.
-    recipes = {name: RECIPES[name].as_member(FAMILY["lamp-given"]).fit["max_epochs"] for name in found}
+    recipes = {name: _recipe_epochs(name) for name in found if not name.endswith(WITHOUT_LAMP)}
     fewer = [
         f"{name} {_epochs(result)} of {recipes[name]}"
         for name, result in found.items()
-        if _epochs(result) < recipes[name]
+        if _epochs(result) < recipes.get(name, 0)
     ]
     shortened = f"\n\nTo save time, LaMP was trained here for fewer epochs than its recipe says: {', '.join(fewer)}."
     return "\n\n".join([INTRO.format(epochs=shortened if fewer else ""), *sections]) + "\n"
+
+
+def _recipe_epochs(name: str) -> int:
+    return int(RECIPES[name].as_member(FAMILY["lamp-given"]).fit["max_epochs"])
 
 
 def _epochs(result: Result) -> int:
@@ -131,11 +135,12 @@ def section(result: Result) -> list[str]:
             gains.append(f"{title} {change}")
         halves.append(f"- {row}: half of the labels given takes, of the other half, {', and '.join(gains)}")
     data, seeds = result["dataset"], result["seeds"]
-    has_messages = next(run["settings"]["node_messages"] for run in result["runs"] if run["model"] == WITH_MASKS)
-    model = f"LaMP {WITH_MESSAGES}" if has_messages else "LaMP"
+    trained = ""
+    for run in (run for run in result["runs"] if run["model"] == WITH_MASKS):
+        model = f"LaMP {WITH_MESSAGES}" if run["settings"]["node_messages"] else "LaMP"
+        trained = f", {model} trained for {_epochs(result)} epochs"
     source = (
-        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation), {model} "
-        f"trained for {_epochs(result)} epochs; {data['num_samples']} samples, {data['counted_labels']} labels "
+        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation){trained}; {data['num_samples']} samples, {data['counted_labels']} labels "
         f"counted, data sha256 {data['sha256'][:12]}; {machine(result, 'one thread each')}"
     )
     shares = (f"{share:.0%} given" for share in SHOWN)
