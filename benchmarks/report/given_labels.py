@@ -139,9 +139,12 @@ def section(result: Result) -> list[str]:
     for run in (run for run in result["runs"] if run["model"] == WITH_MASKS):
         model = f"LaMP {WITH_MESSAGES}" if run["settings"]["node_messages"] else "LaMP"
         trained = f", {model} trained for {_epochs(result)} epochs"
+    data_of = (
+        f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}"
+    )
     source = (
-        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation){trained}; {data['num_samples']} samples, {data['counted_labels']} labels "
-        f"counted, data sha256 {data['sha256'][:12]}; {machine(result, 'one thread each')}"
+        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation){trained}; {data_of}; "
+        f"{machine(result, 'one thread each')}"
     )
     shares = (f"{share:.0%} given" for share in SHOWN)
     return [*table([TITLE, *shares], lines), "", _conclusion(scores), "", *halves, source]
