@@ -45,7 +45,7 @@ def check_same_names(
 #: What saved models find by name in rooms above them, by the package that is imported for it.
 ROOMS = {
     "tg_mlc.training": "BinaryObjective",
-    "tg_mlc.stacking": "StackingFeatures auto",
+    "tg_mlc.stacking": "GivenLabelStacking StackingFeatures auto",
     "tg_mlc.sequences": "EventPreprocessor lanet",
     "tg_mlc.papers.next_set": "C2AEObjective",
     "tg_mlc.papers": (

@@ -341,6 +341,26 @@ def test_given_labels_stay_and_tell_of_others(tmp_path) -> None:
         AutoClassifier(seconds=0, random_state=0).fit(VALUES, coin.astype(int)).predict(VALUES, given={0: 1})
 
 
+def test_lamp_learns_of_given_labels_from_validation_samples(tmp_path) -> None:
+    x = np.random.default_rng(0).normal(size=(240, 2)).astype(np.float32)
+    coin = np.random.default_rng(1).random(240) < 0.5  # of which inputs say nothing
+    y = np.stack([coin, coin, x[:, 0] > 0], axis=1).astype(int)
+    classifier = small(validation_fraction=0.4).fit(x, y)
+    again = LaMPClassifier.load(classifier.save(tmp_path / "model"))
+    given = np.where(np.arange(3) == 0, y, np.nan)
+    for each in (classifier, again):
+        found = each.predict_proba(x, given=given)
+        assert (found[:, 0] == coin).all()
+        assert (np.abs(found[:, 1] - coin) < 0.2).all()  # it was the same coin
+        np.testing.assert_array_equal(each.predict(x, given=given)[:, 0], y[:, 0])
+    of_folder = tg_mlc.load(tmp_path / "model").scores(x, given=given)
+    np.testing.assert_allclose(of_folder, found, atol=1e-5)
+    alone = np.full((240, 3), np.nan)
+    np.testing.assert_allclose(again.predict_proba(x, given=alone), classifier.predict_proba(x), atol=1e-6)
+    with pytest.raises(ValueError, match="too few held-out samples"):
+        small().fit(x[:60], y[:60]).predict(x, given=given)
+
+
 def test_raw_frames_of_numbers_and_words_with_gaps() -> None:
     frame = pd.DataFrame({"colour": np.where(VALUES[:, 0] > 0, "red", "blue"), "size": VALUES[:, 1]})
     frame.loc[3, "colour"], frame.loc[4, "size"] = None, np.nan

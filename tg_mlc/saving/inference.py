@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from scipy.special import expit
 from torch import Tensor, nn
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Subset
@@ -26,6 +27,7 @@ from tg_mlc._names import find, register
 from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.inputs import Preprocessor
+from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.metrics import LabelSets, ThresholdTuner
 from tg_mlc.metrics.thresholds import Decider, coherent_decider
 from tg_mlc.models.builders import blueprint_of
@@ -45,12 +47,14 @@ class InferenceModel(ABC):
         tuners (dict[str, ThresholdTuner or LabelSets]): What decides, by the metric that it is chosen for.
         hierarchy (LabelGraph, optional): The hierarchy of the labels, if the model knows one; if it came with the data,
             which its kind says, predictions are coherent unless told otherwise.
+        given (GivenLabelStacking, optional): What given labels say of the others, beside the logits without them.
     """
 
     kind: ClassVar[str]
     label_names: list[str]
     tuners: Mapping[str, Decider]
     hierarchy: Data | None = None
+    given: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -71,6 +75,38 @@ class InferenceModel(ABC):
     def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
         """Returns scores, and the labels :math:`(N, L)` that were known to the model (0, 1 or NaN), if any were."""
         return self.scores(raw, given, batch_size), None
+
+    def known_labels(self, samples: Any, given: Any) -> Tensor | None:
+        """Returns the labels that are given :math:`(N, L)`, by the caller or by the samples, if any are.
+
+        Raises:
+            ValueError: If a given label is unknown, all labels are given, or the model cannot take any.
+        """
+        if given is not None:
+            known = given_labels(self.label_names, given, len(samples))
+        elif len(samples) and "given" in samples[0]:
+            known = samples.rows("given")
+        else:
+            return None
+        if known.shape != (len(samples), len(self.label_names)):
+            raise ValueError(
+                f"Expected 'given' with a row for each of {len(samples)} samples and a column for each of "
+                f"{len(self.label_names)} labels (got shape {list(known.shape)})"
+            )
+        if not known.isnan().any():
+            raise ValueError(f"Expected labels that are left to predict (got all {known.size(1)} labels given)")
+        if self.given is None and not known.isnan().all():
+            few = "had too few held-out samples to learn of them, or was fitted by an earlier version"
+            reason = "has one label" if known.size(1) == 1 else few
+            raise ValueError(f"Expected no given labels, of which the model learned nothing, because it {reason}")
+        return known
+
+    def with_given(self, logits: np.ndarray, known: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Returns scores of logits without given labels, and the labels that are given, if any are."""
+        if known is None or self.given is None:
+            return torch.from_numpy(expit(logits)), None
+        scores = expit(self.given.decision_function(logits, known.numpy()))
+        return torch.from_numpy(np.where(known.isnan(), scores, known)), known
 
     def coherence(self, coherent: bool | Data | None) -> Tensor | None:
         """Returns the pairs of ancestors and labels below them along which predictions are made coherent, if they are.
@@ -232,7 +268,7 @@ class ModuleInference(InferenceModel):
                     f"{single}); pass a list of Data or a data set, or 'preprocessor' to MultiLabelModule "
                     f"before training"
                 )
-        if given is not None:
+        if given is not None and self.given is None:
             if not isinstance(samples, MultiLabelDataset):
                 raise ValueError(f"Expected no 'given' for samples that come as batches (got {type(samples).__name__})")
             samples = with_attribute(samples, "given", given_labels(self.label_names, given, len(samples)))
@@ -243,9 +279,13 @@ class ModuleInference(InferenceModel):
             if self.examples is None and blueprint_of(self.model) is None:
                 self.examples = loaded
             batch = in_type_of(self.model, loaded.to(device))
+            if self.given is not None and "given" in batch:  # which change scores afterwards
+                del batch.given
             scores.append(scores_of(self.objective, self.model, batch).cpu())
             of_batch = given_in(self.model, batch)
             found += [] if of_batch is None else [of_batch]
+        if self.given is not None and (known := self.known_labels(samples, given)) is not None:
+            return self.with_given(torch.logit(torch.cat(scores).double(), 1e-7).numpy(), known)
         return torch.cat(scores), torch.cat(found) if found else None
 
     def state_dict(self, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -259,7 +299,8 @@ class ModuleInference(InferenceModel):
             ValueError: If an argument is not known.
         """
         described = model_state(self.model, self.settings, self.label_names, arguments)
-        return {"hyper_parameters": self.hparams, **make_entry(described, self.tuners, self.preprocessor)}
+        learned = {} if self.given is None else {"given": as_tensors(self.given.state_dict())}
+        return {"hyper_parameters": self.hparams, **make_entry(described, self.tuners, self.preprocessor), **learned}
 
     def checked_state(self, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Returns the state, once a model of it was compared: of a network of one's own, the outputs as well."""
@@ -294,7 +335,7 @@ class ModuleInference(InferenceModel):
         """
         hparams = state["hyper_parameters"]
         objective = dict(hparams["objective"])
-        return cls(
+        found = cls(
             SimpleNamespace(
                 model=restore_model(state, hparams["label_names"], network),
                 label_names=hparams["label_names"],
@@ -305,6 +346,9 @@ class ModuleInference(InferenceModel):
                 settings=state["settings"],
             )
         )
+        if "given" in state:
+            found.given = find("given labels", "GivenLabelStacking").from_state(state["given"])
+        return found
 
     @classmethod
     def of_network(cls, network: nn.Module, label_names: Sequence[str]) -> Self:

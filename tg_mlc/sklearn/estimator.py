@@ -62,6 +62,10 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
     def _logits(self, X: Any) -> FloatArray:
         """The log odds :math:`(N, L)` of the labels of inputs that have been read."""
 
+    def _given_proba(self, X: Any, given: Any) -> FloatArray:
+        """The probabilities :math:`(N, L)` of such inputs, some of whose labels are given."""
+        raise NotImplementedError
+
     def predict(self, X: Any, coherent: bool | LabelGraph = False) -> Any:
         """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`.
 
@@ -150,7 +154,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
 
     def _margins(self, X: Any, given: Any = None, coherent: bool | LabelGraph = False) -> FloatArray:
         check_is_fitted(self)
-        logits = self._logits(self._read_inputs(X), *([] if given is None else [given]))
+        X = self._read_inputs(X)
+        logits = self._logits(X) if given is None else log_odds(self._given_proba(X, given))
         thresholds = logit(np.minimum(self.thresholds_, 1)).astype(logits.dtype)
         if coherent is not False:
             logits = self._made_coherent(logits, coherent)
@@ -197,6 +202,43 @@ class SavedEstimator(RawInputEstimator):
     @abstractmethod
     def _adopt(self, scorer: Any) -> None:
         """Takes over what computes the scores."""
+
+    def predict(self, X: Any, given: Any = None, coherent: bool | LabelGraph = False) -> Any:  # type: ignore[override]
+        """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`.
+
+        Args:
+            X (Any): Inputs.
+            given (Any, optional): Labels that are known already, by names or as a matrix with NaN for unknown (see
+                :func:`~tg_mlc.data.given_labels`), which stay as they are. (default: :obj:`None`)
+            coherent (bool or LabelGraph, optional): Whether no label applies without those above it in a hierarchy: the
+                label graph, or, if set to :obj:`True`, the argument :obj:`label_graph` of the estimator. The default
+                with a hierarchy as :obj:`label_graph` is coherent in any case. (default: :obj:`False`)
+
+        Raises:
+            ValueError: If a given label is unknown, all labels are given, or the model cannot take any.
+        """
+        margins = self._margins(X, given, coherent)
+        return self._form.decide(margins)
+
+    def predict_proba(  # type: ignore[override]
+        self, X: Any, given: Any = None, coherent: bool | LabelGraph = False
+    ) -> FloatArray:
+        """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
+
+        Args:
+            X, given, coherent (Any): As of :meth:`predict`.
+        """
+        if given is None:
+            return super().predict_proba(X, coherent)
+        check_is_fitted(self)
+        return self._made_coherent(self._given_proba(self._read_inputs(X), given), coherent)
+
+    def _given_proba(self, X: Any, given: Any) -> FloatArray:
+        if self._form.form == "classes":
+            raise ValueError("Expected no 'given' labels where each sample has one class (got some)")
+        logits, scorer = self._logits(X), self._scorer()
+        scores: FloatArray = scorer.with_given(logits, scorer.known_labels(logits, given))[0].numpy()
+        return scores
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a folder from which :meth:`load` makes this estimator again, and :func:`tg_mlc.load` a

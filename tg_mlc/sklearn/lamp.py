@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, fields
@@ -14,7 +15,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities.seed import isolate_rng
 from scipy.special import expit
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 from typing_extensions import Self
 
 from tg_mlc._options import check_choice, check_count, check_share
@@ -29,9 +30,10 @@ from tg_mlc.models import LaMP
 from tg_mlc.saving.inference import ModuleInference, batches_of, logits_of
 from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed, log_odds
 from tg_mlc.stacking import AutoModel, StackingFeatures, auto
+from tg_mlc.stacking.automatic import GIVEN_SHARE
 from tg_mlc.stacking.classifiers import AUTOMATIC
 from tg_mlc.stacking.folds import MODULE, settings_of
-from tg_mlc.stacking.given import GivenMasks
+from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
 from tg_mlc.training import BinaryObjective
 from tg_mlc.training.fitting import TrainSettings, train_model
 
@@ -55,6 +57,7 @@ _TRAIN: dict[str, Any] = {
     "ema_decay": 0.998,
     "gradient_clip": 1.0,
 }
+_GIVEN_MASKS = "given_masks"
 _OF_OBJECTIVE = tuple(each.name for each in fields(BinaryObjective))
 _OF_MODULE = ("weight_decay", "betas", "eps", "lr_schedule", "warmup")
 _OF_FIT = ("monitor", "patience", "ema_decay", "gradient_clip", "precision", "deterministic")
@@ -103,7 +106,8 @@ class LaMPClassifier(SavedEstimator):
         max_epochs (int, optional): Number of epochs at most; training stops after 10 without a better one.
             (default: :obj:`None`, those of about 1000 steps, 4 to 60)
         train_options (dict, optional): Other options of training: :obj:`batch_size` (by default 32), :obj:`verbose`
-            (:obj:`True` for a progress bar on a terminal), :obj:`weight_decay` (0.01) and others of
+            (:obj:`True` for a progress bar on a terminal), :obj:`given_masks` (the labels that predictions will be
+            told, :obj:`"both"` present and absent ones, or :obj:`"present"`), :obj:`weight_decay` (0.01) and others of
             :class:`~tg_mlc.training.MultiLabelModule`, :obj:`patience` (10) and others of
             :func:`~tg_mlc.training.fit`, :obj:`loss_name` (such as :obj:`"focal"` for rare labels) and
             :obj:`loss_options` (*e.g.* :obj:`{"pos_weight": 5.0}`) of :class:`~tg_mlc.training.BinaryObjective`. With
@@ -124,6 +128,8 @@ class LaMPClassifier(SavedEstimator):
         inputs_ (str): The kind of inputs.
         trained_ (TrainedModel): The preprocessor and the model.
         n_iter_ (int): The number of epochs.
+        given_ (GivenLabelStacking): What given labels say of the others, learned from validation samples;
+            :obj:`None` if there are less than 20.
     """
 
     inputs: str = "auto"
@@ -180,9 +186,15 @@ class LaMPClassifier(SavedEstimator):
             for step in start.preprocessor.steps:
                 X = X if isinstance(X, MultiLabelDataset) else step.transform(X)
             samples = with_attribute(X, "y", torch.from_numpy(y))
+        begin = time.monotonic()
         self.trained_, logits = self._train(samples, split, start, seed)
         self.n_iter_ = self.trained_.num_epochs
         y = y[split.val.numpy()]
+        self.given_ = None
+        if len(y) >= MIN_SAMPLES and y.shape[1] > 1 and self._form.form != "classes":
+            seconds = GIVEN_SHARE * (time.monotonic() - begin)
+            masks = (self.train_options or {}).get(_GIVEN_MASKS, "both")
+            self.given_ = GivenLabelStacking(masks).fit(logits.astype(float), y, seconds, seed)
         if not isinstance(tuner, ThresholdTuner):
             return self._fix_threshold(tuner)
         if self._form.form == "classes" or not (y == 1).any():
@@ -198,8 +210,8 @@ class LaMPClassifier(SavedEstimator):
         """
         check_count("max_epochs", self.max_epochs, or_none=True)
         options = {**_TRAIN, **(self.train_options or {})}
-        if unknown := sorted({*options} - {*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT}):
-            expected = sorted({*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT})
+        if unknown := sorted({*options} - {*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT, _GIVEN_MASKS}):
+            expected = sorted({*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT, _GIVEN_MASKS})
             raise ValueError(f"Expected 'train_options' among {expected} (got {unknown})")
         objective = BinaryObjective(**_taken(_OF_OBJECTIVE, options))
         batch_size, steps = options["batch_size"], -(-split.train.numel() // options["batch_size"])
@@ -263,10 +275,12 @@ class LaMPClassifier(SavedEstimator):
         tuner = ThresholdTuner(per_label=self.thresholds_.size > 1)
         tuner.thresholds = self.thresholds_
         scorer.preprocessor, scorer.tuners = self.trained_.preprocessor, {"f1_micro": tuner}
+        scorer.given = getattr(self, "given_", None)  # which pickles of earlier versions lack
         return scorer
 
     def _adopt(self, scorer: ModuleInference) -> None:
         self.trained_ = TrainedModel(cast(Chain, scorer.preprocessor), cast(LaMP, scorer.model), self.n_iter_)
+        self.given_ = scorer.given
 
     @property
     def torch_device(self) -> torch.device:
@@ -324,31 +338,6 @@ class AutoClassifier(SavedEstimator):
         self.thresholds_ = decider.fitted()
         return self
 
-    def predict(self, X: Any, given: Any = None, coherent: bool | LabelGraph = False) -> Any:  # type: ignore[override]
-        """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`.
-
-        Args:
-            X, coherent (Any): As of :class:`LaMPClassifier`; with a hierarchy as :obj:`label_graph`, predictions are
-                coherent in any case.
-            given (Any, optional): Labels that are known already, by names or as a matrix with NaN for unknown (see
-                :func:`~tg_mlc.data.given_labels`), which stay as they are. (default: :obj:`None`)
-        """
-        margins = self._margins(X, given, coherent)
-        return self._form.decide(margins)
-
-    def predict_proba(  # type: ignore[override]
-        self, X: Any, given: Any = None, coherent: bool | LabelGraph = False
-    ) -> FloatArray:
-        """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
-
-        Args:
-            X, given, coherent (Any): As of :meth:`predict`.
-        """
-        if given is None:
-            return super().predict_proba(X, coherent)
-        check_is_fitted(self)
-        return self._made_coherent(self._given_proba(self._read_inputs(X), given), coherent)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -360,13 +349,8 @@ class AutoClassifier(SavedEstimator):
     def _adopt(self, scorer: AutoModel) -> None:
         self.model_ = scorer
 
-    def _logits(self, X: Any, given: Any = None) -> FloatArray:
-        return log_odds(self.model_.predict_proba(X) if given is None else self._given_proba(X, given))
-
-    def _given_proba(self, X: Any, given: Any) -> FloatArray:
-        if self._form.form == "classes":
-            raise ValueError("Expected no 'given' labels where each sample has one class (got some)")
-        return self.model_.predict_proba(X, given=given)
+    def _logits(self, X: Any) -> FloatArray:
+        return log_odds(self.model_.predict_proba(X))
 
     def _margins(self, X: Any, given: Any = None, coherent: bool | LabelGraph = False) -> FloatArray:
         margins, decider = super()._margins(X, given, coherent), self.model_.tuners[self.threshold]

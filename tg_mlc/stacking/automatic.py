@@ -19,7 +19,7 @@ from tg_mlc._hierarchy import coherent as make_coherent
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.baselines.baseline import read_array
 from tg_mlc.baselines.forest import MAX_OUTPUTS
-from tg_mlc.data import MultiLabelDataset, Split, given_labels
+from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.inputs.preprocessor import as_tensors, from_state, to_state
 from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
@@ -241,34 +241,11 @@ class AutoModel(InferenceModel):
         """Returns probabilities, and the labels that were given, by the caller or by the samples."""
         *first, features = self.preprocessor.steps  # type: ignore[attr-defined]
         samples = Chain(*first).transform(raw)
-        known = self._known(samples, given)
+        known = self.known_labels(samples, given)
         starts = range(0, len(samples), _ROWS) if len(samples) > _ROWS else [0]
         parts = (samples if len(starts) == 1 else samples[start : start + _ROWS] for start in starts)
         logits = np.concatenate([self._combined(features.transform(part), batch_size) for part in parts])
-        if known is None or self.given is None:
-            return torch.from_numpy(expit(logits)), None
-        scores = expit(self.given.decision_function(logits, known.numpy()))
-        return torch.from_numpy(np.where(known.isnan(), scores, known)), known
-
-    def _known(self, samples: MultiLabelDataset, given: Any) -> Tensor | None:
-        """The labels that are given :math:`(N, L)`, if any are."""
-        if given is not None:
-            known = given_labels(self.label_names, given, len(samples))
-        elif len(samples) and "given" in samples[0]:
-            known = samples.rows("given")
-        else:
-            return None
-        if known.shape != (len(samples), len(self.label_names)):
-            raise ValueError(
-                f"Expected 'given' with a row for each of {len(samples)} samples and a column for each of "
-                f"{len(self.label_names)} labels (got shape {list(known.shape)})"
-            )
-        if not known.isnan().any():
-            raise ValueError(f"Expected labels that are left to predict (got all {known.size(1)} labels given)")
-        if self.given is None and not known.isnan().all():
-            reason = "has one label" if known.size(1) == 1 else "was fitted by an earlier version; fit it again"
-            raise ValueError(f"Expected no given labels, of which the model learned nothing, because it {reason}")
-        return known
+        return self.with_given(logits, known)
 
     def _combined(self, samples: MultiLabelDataset, batch_size: int) -> np.ndarray:
         """The logits of samples with base scores."""

@@ -18,6 +18,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.utils import to_undirected
 from typing_extensions import Self
 
+from tg_mlc._names import register
 from tg_mlc._options import check_choice
 from tg_mlc.baselines.baseline import read_array
 from tg_mlc.data.splits import stratified_folds
@@ -208,6 +209,9 @@ class GivenLabelStacking:
             part.load_state_dict(state["parts"][name])
         found.report = state["report"]
         return found
+
+
+register("given labels", GivenLabelStacking)
 
 
 class _Fitting:
