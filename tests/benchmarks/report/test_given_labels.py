@@ -111,6 +111,7 @@ def test_the_page_is_rendered_with_the_others(results: Path, monkeypatch: pytest
     path = render.DOCS / "results" / "given-labels.md"
     monkeypatch.setattr(render, "pages", list)
     monkeypatch.setattr(render, "ABLATIONS", ())
+    monkeypatch.setattr(render, "SPEEDS", ())
     assert path not in render.texts()
     (results / "given_labels-sider.json").write_text(json.dumps(result_of([0, 1])))
     assert render.texts()[path] == given_labels.page(given_labels.results())
