@@ -49,9 +49,7 @@ class OneLabel(nn.Module):
         if isinstance(label, str) and label not in names:
             raise ValueError(f"Expected 'label' to be one of the network (got {label!r}){nearest(label, names)}")
         self.place = names.index(label) if isinstance(label, str) else range(len(names))[label]
-        parameters = inspect.signature(network.forward).parameters.values()
-        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self.takes_batch = sum(each.kind in kinds for each in parameters) == 1
+        self.takes_batch = len(inspect.getfullargspec(network.forward).args) == len(("self", "batch"))
 
     def forward(self, x: Tensor, edge_index: Tensor, **attributes: Any) -> Tensor:
         """Returns the logits of the label."""
