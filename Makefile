@@ -21,7 +21,7 @@ PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --constra
 # Recipes read it as $$TORCH: the shell then splits it into words but takes no "<" in it for a redirection.
 export TORCH
 
-.PHONY: help sider test test-browser test-sparse lint format docs clean FORCE
+.PHONY: help sider test test-browser test-slow test-sparse lint format docs clean FORCE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -38,6 +38,9 @@ sider: $(STAMPS)/app ## Train on the SIDER side effects and print the comparison
 # One thread each: the test processes already share the cores.
 test: $(STAMPS)/dev ## Run the tests
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-slow: $(STAMPS)/dev ## Run the tests that take long: exports, the server, tutorials
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 test-sparse: $(STAMPS)/sparse ## Compile torch-scatter and torch-sparse, once, and run the tests of what uses them
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest $(PYTEST_ARGS) $(SPARSE_TESTS)

@@ -65,6 +65,7 @@ def test_three_lines_make_a_label_message_passing_network() -> None:
         assert losses[-1] < 0.2 * losses[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", TUTORIALS)
 @pytest.mark.usefixtures("_readers_own")
 @pytest.mark.filterwarnings("ignore:.*non-interactive:UserWarning")
