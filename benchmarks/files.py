@@ -47,10 +47,14 @@ def describe_environment() -> Result:
 
 
 def command_of(words: Sequence[str]) -> str:
-    """The command of a process, without the folder of its data, which is another one on each machine."""
+    """The command of a process, without the folder of its data, which is another one on each machine, and with the name
+    alone of a model's folder.
+    """
     told = list(words[1:])
     for place in [place for place, word in enumerate(told) if word == "--root"][::-1]:
         del told[place : place + 2]
+    for place in [place for place, word in enumerate(told) if word == "--model"]:
+        told[place + 1] = Path(told[place + 1]).name
     return shlex.join(["python", *(word for word in told if not word.startswith("--root="))])
 
 

@@ -103,3 +103,5 @@ def test_what_there_is_so_far_is_kept(own_runs: Path) -> None:
 def test_the_command_is_recorded_without_the_folder_of_the_data(root: list[str]) -> None:
     words = ["python3", "-m", "benchmarks.accuracy.auto", *root, "--seeds", "5"]
     assert files.command_of(words) == "python -m benchmarks.accuracy.auto --seeds 5"
+    served = ["python3", "-m", "benchmarks.speed.serving", "--model", "/home/me/models/drugs", "--rounds", "3"]
+    assert files.command_of(served) == "python -m benchmarks.speed.serving --model drugs --rounds 3"
