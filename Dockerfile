@@ -1,9 +1,12 @@
 # A server of models, on CPUs. Build it in a clone, and mount folders of models:
-#   docker build -t tg-mlc .
+#   docker build -t tg-mlc --build-arg TORCH="torch ..." .
 #   docker run --rm -p 8000:8000 -v "$PWD/model:/models/model:ro" tg-mlc /models/model
 FROM python:3.12-slim AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
-RUN python -m venv /opt/tg_mlc && /opt/tg_mlc/bin/pip install torch --index-url https://download.pytorch.org/whl/cpu
+# Arguments of pip that install a CPU wheel of torch, as PyTorch's page on installing it names them; without them, the
+# wheel holds the libraries of CUDA, too, and the image takes several GB more.
+ARG TORCH=torch
+RUN python -m venv /opt/tg_mlc && /opt/tg_mlc/bin/pip install $TORCH
 WORKDIR /source
 COPY pyproject.toml setup.py README.md LICENSE ./
 COPY tg_mlc ./tg_mlc

@@ -16,7 +16,10 @@ INTRO = """\
 Functions of genes (FunCat, a tree; Gene Ontology, a graph), diatoms and X-ray images, with the official parts: the area
 under the precision-recall curve of all pairs of a test sample and a label but roots (micro average precision).
 C-HMCNN(h) is as published (Giunchiglia and Lukasiewicz, NeurIPS 2020); all other rows are ours. "Coherent" rows give
-each label the largest score of itself and all labels below it. The parts of the default are fitted within it."""
+each label the largest score of itself and all labels below it. The parts of the default are fitted within it.
+
+Rows of the default come from a run of their own, of an earlier state of the code, and were joined to the others by hand.
+All ran on a machine that was busy with other work, which leaves the default fewer epochs in its time."""
 MESSAGES = """\
 ## What the label graph adds
 

@@ -209,4 +209,6 @@ def test_the_theme_can_be_turned(open_page: Any) -> None:
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
 def test_pictures(open_page: Any, size: dict[str, int], scheme: str) -> None:
     page = open_page(size=size, color_scheme=scheme)
-    page.screenshot(path=Path(os.environ["TG_MLC_PICTURES"]) / f"{size['width']}-{scheme}.png", full_page=True)
+    path = Path(os.environ["TG_MLC_PICTURES"]) / f"{size['width']}-{scheme}.png"
+    page.screenshot(path=path, full_page=True)
+    assert path.stat().st_size > 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tg_mlc.explanations import Explanation, Faithfulness, SampleExplanation
+from tg_mlc.explanations.explanation import Explanation, Faithfulness, SampleExplanation
 
 BAD_NAME = "<script>document.title = 'changed'</script>"
 LABELS = ["liver & bile", BAD_NAME, "skin", "heart"]

@@ -14,7 +14,7 @@ import tg_mlc
 from tests.explanations.networks import NAMES, Net
 from tests.models.samples import molecules
 from tg_mlc.datasets import Planted
-from tg_mlc.explanations import METHODS
+from tg_mlc.explanations.explaining import METHODS
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.models import node_lamp
 

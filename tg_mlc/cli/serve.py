@@ -31,7 +31,8 @@ def serve(
         drain: The most seconds that requests in progress get at the end.
     """
     from tg_mlc.cli._inputs import split_names
-    from tg_mlc.serving import Limits, run
+    from tg_mlc.serving import Limits
+    from tg_mlc.serving.app import run
 
     limits = Limits(max_bytes, max_items, max_seconds=max_seconds, max_batch=max_batch)
     run([model, *split_names(also or [])], host=host, port=port, token_file=token_file, limits=limits, drain=drain)

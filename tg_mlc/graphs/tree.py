@@ -277,7 +277,7 @@ def _read_skos(text: str, name: str, by_name: bool) -> Parentage:
     for concept in root.iter():
         identifier = concept.get(f"{_RDF}about")
         is_concept = concept.tag == f"{_SKOS}Concept" or any(
-            (kind.get(f"{_RDF}resource") or "").endswith("#Concept") for kind in concept.iter(f"{_RDF}type")
+            (of_type.get(f"{_RDF}resource") or "").endswith("#Concept") for of_type in concept.iter(f"{_RDF}type")
         )
         if identifier is None or not is_concept:
             continue

@@ -8,7 +8,7 @@ from tg_mlc.nn.head import LabelHead
 from tg_mlc.nn.label import FeatureToLabelConv, LabelMessagePassing, LabelToLabelConv
 from tg_mlc.nn.nodes import NeighbourComponents
 from tg_mlc.nn.residual import ResidualMessages
-from tg_mlc.nn.shortlist import Shortlist, Shortlister
+from tg_mlc.nn.shortlist import Shortlister
 
 __all__ = [
     "AttentionConv",
@@ -22,6 +22,5 @@ __all__ = [
     "LabelToLabelConv",
     "NeighbourComponents",
     "ResidualMessages",
-    "Shortlist",
     "Shortlister",
 ]
