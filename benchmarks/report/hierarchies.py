@@ -18,8 +18,8 @@ under the precision-recall curve of all pairs of a test sample and a label but r
 C-HMCNN(h) is as published (Giunchiglia and Lukasiewicz, NeurIPS 2020); all other rows are ours. "Coherent" rows give
 each label the largest score of itself and all labels below it. The parts of the default are fitted within it.
 
-Rows of the default come from a run of their own, of an earlier state of the code, and were joined to the others by hand.
-All ran on a machine that was busy with other work, which leaves the default fewer epochs in its time."""
+Rows of the default come from a run of their own, of an earlier state of the code, and were joined to the others by
+hand. All ran on a machine that was busy with other work, which leaves the default fewer epochs in its time."""
 MESSAGES = """\
 ## What the label graph adds
 

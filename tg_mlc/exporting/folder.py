@@ -279,7 +279,7 @@ A shape by name may be of any size. All rows of a sample stand together, samples
   highest value `sum of log(p / (1 - p)) of its labels + prior * log(count)`, with `p` cut to 0.0001 and 0.9999; for
   `f1_samples`, the set with the highest expected F1, where these values are the logarithms of what sets weigh.
 - `featurize.json`: how raw inputs become tensors, step by step, with all that was learned (vocabularies, weights,
-  scales). In Python, `tg_mlc.exporting.featurize` does it.
+  scales). In Python, `tg_mlc.exporting.program.featurize` does it.
 - `golden.json`: {num_golden} inputs, as raw inputs and as tensors (null is NaN), with probabilities and decisions.
   Whoever runs this model in another language is right if probabilities agree to {tolerance:g}:
 
