@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from pathlib import Path
+from pydoc import locate
 from typing import Any
 
 import pytest
@@ -84,6 +85,14 @@ def test_the_reference_documents_every_public_module_once() -> None:
     rooms = [folder.parent for folder in (ROOT / "tg_mlc").rglob("__init__.py") if "__all__" in folder.read_text()]
     public = {".".join(room.relative_to(ROOT).parts) for room in rooms} - {"tg_mlc", "tg_mlc.ops.attention"}
     assert sorted(documented) == sorted({*public, "tg_mlc.losses"})
+
+
+def test_roles_name_what_exists() -> None:
+    role = r"(?:\{(?:class|func|meth|attr)\}|:(?:class|func|meth):)`~?(tg_mlc[\w.]+)`"
+    sources = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "tg_mlc").rglob("*.py")]
+    named = {found for source in sources for found in re.findall(role, source.read_text())}
+    assert len(named) > 100
+    assert not [name for name in named if locate(name) is None]
 
 
 def test_every_page_is_in_the_index() -> None:
