@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tg_mlc._files import MAX_BYTES, read_unpacked
+from tg_mlc._names import shorten
 from tg_mlc._numbers import NUMBER, TRUTHS, parse_number
 from tg_mlc._optional import require
 from tg_mlc.inputs.notations import Date, looks_like
@@ -187,7 +188,7 @@ class _Attribute(NamedTuple):
         if self.paths is not None and self.values is not None:
             if wrong := [path for path in map(str.strip, text.split("@")) if path not in self.paths]:
                 expected = f"a path of attribute '{self.name}', or several with '@' between them"
-                raise ValueError(f"Expected {expected} (got {_shorten(wrong[0])})")
+                raise ValueError(f"Expected {expected} (got {shorten(wrong[0])!r})")
             return self.values.setdefault(text, len(self.values) + 1.0)
         number = Date(self.date).parse(text) if self.date else parse_number(text)
         fits = number in self.values.values() if self.values and self.is_plain else not self.values
@@ -196,7 +197,7 @@ class _Attribute(NamedTuple):
         wanted = f"a date as {self.date}" if self.date else "a number"
         wanted = wanted if self.values is None else f"one of {', '.join(self.values)}"
         looks = looks_like(text)
-        got = f"{_shorten(text)}{'' if looks == 'text' else f', {looks}'}"
+        got = f"{shorten(text)!r}{'' if looks == 'text' else f', {looks}'}"
         hint = "" if text else "; write ? for what is unknown"
         raise ValueError(f"Expected {wanted} for attribute '{self.name}' (got {got}){hint}")
 
@@ -221,7 +222,7 @@ def _read_header(content: bytes) -> tuple[str, list[_Attribute], int, int]:
                 if (first := attributes.setdefault(new.name, new)) is not new:
                     raise ValueError(f"Expected distinct names (got '{new.name}' as on line {first.line})")
             elif text:
-                raise ValueError(f"Expected '@relation', '@attribute' or '@data' (got {_shorten(text)})")
+                raise ValueError(f"Expected '@relation', '@attribute' or '@data' (got {shorten(text)!r})")
         raise ValueError("Expected a line '@data' before the end of the file (it may be cut off)")
     except ValueError as error:
         raise ValueError(f"line {line}: {error}") from None
@@ -230,7 +231,7 @@ def _read_header(content: bytes) -> tuple[str, list[_Attribute], int, int]:
 def _read_attribute(text: str, line: int) -> _Attribute:
     match = _ATTRIBUTE.match(text)
     if match is None:
-        raise ValueError(f"Expected '@attribute name type' (got {_shorten(text)})")
+        raise ValueError(f"Expected '@attribute name type' (got {shorten(text)!r})")
     name, kind = " ".join(_unquote(match[1]).splitlines()), match[2].strip()
     if not name:
         raise ValueError("Expected the attribute to have a name (got an empty one)")
@@ -246,7 +247,7 @@ def _read_attribute(text: str, line: int) -> _Attribute:
     elif kind.startswith("{") and kind.endswith("}"):
         return _read_values(new, kind[1:-1])
     elif word not in _NUMERIC:
-        raise ValueError(f"Expected a type of attribute '{name}', such as numeric or {{0,1}} (got {_shorten(kind)})")
+        raise ValueError(f"Expected a type of attribute '{name}', such as numeric or {{0,1}} (got {shorten(kind)!r})")
     return new
 
 
@@ -296,19 +297,19 @@ def without_roots(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     return {name: [each for each in above if each not in ROOTS] for name, above in parents.items() if name not in ROOTS}
 
 
-def labels_of_arff(path: str | Path, max_bytes: int = MAX_BYTES) -> tuple[list[str], bool]:
+def labels_of_arff(path: str | Path) -> tuple[list[str], bool]:
     """The attributes that are labels, if the file says so, and whether it is one that lists names of a hierarchy."""
-    relation, attributes, _, _ = _read_header(read_unpacked(path, max_bytes))
+    relation, attributes, _, _ = _read_header(read_unpacked(path))
     paths = [each.name for each in attributes if each.paths is not None]
     labels = _find_labels([each.name for each in attributes], relation, None) or paths
     return labels, len(labels) == 1 and labels == paths
 
 
-def read_arff_cells(path: Path, max_bytes: int = MAX_BYTES) -> tuple[Any, dict[str, dict[str, list[str]]]]:
+def read_arff_cells(path: Path) -> tuple[Any, dict[str, dict[str, list[str]]]]:
     """Reads the cells of an ARFF file as they are written, as a data frame of texts that are blank where unknown, and
     the names just above each name of each hierarchical attribute.
     """
-    content = read_unpacked(path, max_bytes)
+    content = read_unpacked(path)
     try:
         _, attributes, start, line = _read_header(content)
         names, rows = [each.name for each in attributes], list[list[str]]()
@@ -478,13 +479,13 @@ def _dense_cells(text: str, width: int) -> dict[int, str]:
 
 def _sparse_cells(row: str, width: int) -> dict[int, str]:
     if not (row.startswith("{") and row.endswith("}")):
-        raise ValueError(f"Expected a row in braces, as the first one is (got {_shorten(row)}; is it cut off?)")
+        raise ValueError(f"Expected a row in braces, as the first one is (got {shorten(row)!r}; is it cut off?)")
     text, cells, position = row[1:-1], dict[int, str](), 0
     comma = "," if text.strip() else ""
     while comma:
         match = _PAIR.match(text, position)
         if match is None:
-            raise ValueError(f"Expected 'index value' between commas (got {_shorten(text[position:])})")
+            raise ValueError(f"Expected 'index value' between commas (got {shorten(text[position:])!r})")
         number, quoted, bare, comma = match.groups()
         index, position = int(number), match.end()
         if index >= width:
@@ -515,7 +516,7 @@ def _split_cells(text: str, width: int = 1) -> list[str]:
     while separator:
         match = form.match(text, position)
         if match is None:
-            raise ValueError(f"Expected values between commas, with closed quotes (got {_shorten(text[position:])})")
+            raise ValueError(f"Expected values between commas, with closed quotes (got {shorten(text[position:])!r})")
         quoted, bare, separator = match.groups()
         cells.append(_unquote(quoted) if quoted else (bare or "").strip())
         position = match.end()
@@ -541,7 +542,3 @@ def _decode(line: bytes) -> str:
     if "\0" in text:
         raise ValueError("Expected text (got a zero byte)")
     return _COMMENT.sub(lambda match: match[1] or "", text).strip() if "%" in text else text
-
-
-def _shorten(text: str, length: int = 40) -> str:
-    return repr(text if len(text) <= length else f"{text[:length]}...")

@@ -13,9 +13,9 @@ from typing_extensions import Self
 
 from tg_mlc._frames import in_order, take_by_name
 from tg_mlc._names import check_names
-from tg_mlc._numbers import as_array, as_list, check_real, to_numbers, to_scipy
+from tg_mlc._numbers import as_array, check_real, to_numbers, to_scipy
 from tg_mlc.data import MultiLabelDataset, Split
-from tg_mlc.inputs.kind import InputKind
+from tg_mlc.inputs.kind import InputKind, num_rows
 from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
 
 Document = Sequence[Any]
@@ -58,7 +58,7 @@ class TableKind(InputKind):
         schema = None if self.schema is None else Schema.from_dict(self.schema)
         raw = read_frame(raw, self.feature_names, self.kind, is_old=True, schema=schema)[0]
         old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
-        return self.samples(raw, self._unknown(num_rows_of(raw)), self.label_names, self.kind, **old)
+        return self.samples(raw, self._unknown(num_rows(raw) or 0), self.label_names, self.kind, **old)
 
     def _column(self, raw: Any) -> Any:
         """A data frame's columns that training had, if all are there."""
@@ -69,11 +69,6 @@ class TableKind(InputKind):
         if not wanted or not wanted.issubset(columns):
             return raw
         return raw[[own for own, column in zip(raw.columns, columns, strict=True) if column in wanted]]
-
-
-def num_rows_of(X: Any) -> int:
-    """The number of rows of a matrix, or of entries of a list."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def as_documents(X: Any) -> list[Document] | None:
@@ -180,12 +175,6 @@ def dense_matrix(X: Any) -> np.ndarray:
         hint = "split texts into words first, or take 'from_csv' with 'text_column'"
         raise ValueError(f"Expected {expected} (got an array of shape {list(values.shape)}); {hint}")
     return to_numbers(values, getattr(X, "columns", None), "inputs")
-
-
-def list_of_column(frame: Any) -> Any:
-    """The entries of a data frame's only column if they are texts or lists, else the frame."""
-    column = as_list(frame[frame.columns[0]])
-    return column if isinstance(column, list) else frame
 
 
 def _refuse(value: float, row: int, column: int) -> None:

@@ -12,7 +12,7 @@ from tg_mlc._frames import check_same_rows, in_order
 from tg_mlc._numbers import as_list
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, predefined_split
 from tg_mlc.data._label_values import read_labels
-from tg_mlc.inputs._features import num_rows_of, read_frame
+from tg_mlc.inputs._features import read_frame
 from tg_mlc.inputs.checks import check_samples
 from tg_mlc.inputs.kind import num_rows
 from tg_mlc.inputs.kinds import infer_kind, kind_named
@@ -91,7 +91,7 @@ def from_arrays(
     if Y is None:
         if label_names is None:
             raise ValueError("Expected labels 'Y', or 'like' or 'label_names' for samples of unknown labels (got none)")
-        Y = np.full((num_rows_of(X), len(label_names)), np.nan)
+        Y = np.full((num_rows(X) or 0, len(label_names)), np.nan)
     y, names = read_labels(as_list(Y), label_names, None if like is None else like.num_labels)
     if num_rows(X) not in (None, len(y)):
         raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import cache
@@ -303,8 +303,3 @@ def _unit(written: re.Match[str]) -> str:
 
 def _name_of(mark: str) -> str:
     return {",": "commas", ".": "dots", " ": "spaces", "'": "apostrophes"}[mark]
-
-
-def share_read(notation: Notation, cells: Sequence[str]) -> float:
-    """The share of cells that can be read in this way."""
-    return sum(notation.parse(cell) is not None for cell in cells) / max(len(cells), 1)

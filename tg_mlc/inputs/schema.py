@@ -31,7 +31,6 @@ from tg_mlc.inputs.notations import (
     looks_like,
     notation_of,
     plain_numbers,
-    share_read,
 )
 
 logger = logging.getLogger(__name__)
@@ -513,7 +512,7 @@ def _read_texts(column: Column, texts: list[str], unique: list[str], hints: Hint
         column.notation, column.reason = notation.to_dict(), "all cells are numbers"
         return column
     ways = [way for way in candidates(unique, hints.decimal) if not isinstance(way, Truth)]
-    best = max(ways, key=lambda way: share_read(way, unique), default=None)
+    best = max(ways, key=lambda way: sum(way.parse(cell) is not None for cell in unique), default=None)
     known = len(texts) - column.missing
     others = [cell for cell in unique if best is not None and best.parse(cell) is None]
     are_few = 2 * len(others) <= len(unique)

@@ -58,8 +58,11 @@ class TfIdf(Preprocessor):
         if not words.shape[0]:
             raise ValueError("Expected 'words' of at least one document (got none)")
         self.counts = _are_counts(words)
-        known = (words != 0).sum(axis=0).A1 > 0
-        self.idf = np.where(known, _transformer().fit(words).idf_ if self.counts else 1.0, 0.0)
+        known, idf = (words != 0).sum(axis=0).A1 > 0, 1.0
+        if self.counts:
+            transformer = require("sklearn.feature_extraction.text", extra="data").TfidfTransformer(sublinear_tf=True)
+            idf = transformer.fit(words).idf_
+        self.idf = np.where(known, idf, 0.0)
         return self
 
     def weigh(self, words: Any) -> sp.csr_array:
@@ -109,7 +112,3 @@ class TfIdf(Preprocessor):
 
 def _are_counts(words: sp.csr_matrix) -> bool:
     return bool(((words.data >= 0) & (words.data == np.floor(words.data))).all())
-
-
-def _transformer() -> Any:
-    return require("sklearn.feature_extraction.text", extra="data").TfidfTransformer(sublinear_tf=True)

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
 
 from tg_mlc._names import check_names
+from tg_mlc._numbers import as_list
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.data.records import Records, Tokens
@@ -22,7 +23,6 @@ from tg_mlc.inputs._features import (
     TableKind,
     as_documents,
     dense_matrix,
-    list_of_column,
     may_be_rows,
     read_matrix,
     sparse_matrix,
@@ -128,7 +128,10 @@ class Words(TableKind):
 
     def _column(self, raw: Any) -> Any:
         """The only column of a data frame, if it holds texts or lists; else those that training had."""
-        return list_of_column(raw) if len(getattr(raw, "columns", ())) == 1 else super()._column(raw)
+        if len(getattr(raw, "columns", ())) != 1:
+            return super()._column(raw)
+        column = as_list(raw[raw.columns[0]])
+        return column if isinstance(column, list) else raw
 
     def _new_samples(self, raw: Any) -> MultiLabelDataset:
         documents = as_documents(raw)

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.index import index2ptr
 from torch_geometric.typing import Adj
-from torch_geometric.utils import cumsum
 
 from tg_mlc._options import check_count
+from tg_mlc.nn.shortlist import gathered, grouped
 from tg_mlc.ops.patterns import check_edge_index, to_list
 
 
@@ -171,11 +170,7 @@ def _as_index(seeds: Any, x: Tensor) -> Tensor:
 
 def _step(frontier: Tensor, edge_index: Tensor, num_nodes: int, num_seeds: int) -> Tensor:
     """Pairs of a node one step farther from its seed, each once."""
-    source, target = edge_index[:, edge_index[1].argsort(stable=True)]
-    ptr = index2ptr(target, num_nodes)
     node, seed = frontier
-    counts = ptr.diff()[node]
-    start = ptr[node] - cumsum(counts)[:-1]
-    place = torch.arange(int(counts.sum()), device=node.device) + start.repeat_interleave(counts)
-    pairs = torch.unique(source[place] * num_seeds + seed.repeat_interleave(counts))
+    place, source = gathered(node, *grouped(edge_index, num_nodes))
+    pairs = torch.unique(source * num_seeds + seed[place])
     return torch.stack([pairs // num_seeds, pairs % num_seeds])

@@ -50,9 +50,9 @@ class Shortlister:
 
     def __init__(self, label_graph: Data) -> None:
         self.num_labels = int(label_graph.num_nodes or 0)
-        self._neighbours = _grouped(to_list(adjacency_of(label_graph)), self.num_labels)
+        self._neighbours = grouped(to_list(adjacency_of(label_graph)), self.num_labels)
         parents = label_graph.get("parent_index")
-        self._above = None if parents is None else _grouped(pairs_of(label_graph), self.num_labels)
+        self._above = None if parents is None else grouped(pairs_of(label_graph), self.num_labels)
 
     def __call__(self, candidates: Tensor) -> Shortlist:
         """Makes the shortlists of candidates :math:`(B, K)`, labels of each sample."""
@@ -61,11 +61,11 @@ class Shortlister:
         sample = torch.arange(candidates.size(0), device=candidates.device).repeat_interleave(candidates.size(1))
         keys = sample * self.num_labels + candidates.flatten()
         if self._above is not None:
-            place, above = _gathered(candidates.flatten(), *self._above)
+            place, above = gathered(candidates.flatten(), *self._above)
             keys = torch.cat([keys, sample[place] * self.num_labels + above])
         keys = torch.unique(keys)  # sorted by sample, then by label
         sample, label = keys // self.num_labels, keys % self.num_labels
-        place, neighbour = _gathered(label, *self._neighbours)
+        place, neighbour = gathered(label, *self._neighbours)
         wanted = sample[place] * self.num_labels + neighbour
         found = torch.searchsorted(keys, wanted).clamp(max=max(len(keys) - 1, 0))
         listed = keys[found] == wanted
@@ -73,16 +73,16 @@ class Shortlister:
         return Shortlist(label, index2ptr(sample, candidates.size(0)), edge_index)
 
 
-def _grouped(edge_index: Tensor, num_labels: int) -> tuple[Tensor, Tensor]:
+def grouped(edge_index: Tensor, num_targets: int) -> tuple[Tensor, Tensor]:
     """Pointers to the sources of every target, and these."""
     source, target = edge_index
     order = target.argsort(stable=True)
-    return index2ptr(target[order], num_labels), source[order]
+    return index2ptr(target[order], num_targets), source[order]
 
 
-def _gathered(label: Tensor, ptr: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
-    """The sources of labels, each with the place of its label."""
-    begin, count = ptr[label], ptr[label + 1] - ptr[label]
+def gathered(target: Tensor, ptr: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
+    """The sources of some targets, each with the place of its target."""
+    begin, count = ptr[target], ptr[target + 1] - ptr[target]
     place = torch.repeat_interleave(count)
-    within = torch.arange(len(place), device=label.device) - (count.cumsum(0) - count)[place]
+    within = torch.arange(len(place), device=target.device) - (count.cumsum(0) - count)[place]
     return place, source[begin[place] + within]

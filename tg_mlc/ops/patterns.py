@@ -314,17 +314,14 @@ class Blocks(Pattern):
 
     @property
     def num_edges(self) -> int:
-        if self._num_edges is None:
-            self._num_edges = self._count_edges()
+        if self._num_edges is None:  # the device is asked only where the answer does not follow from what is known
+            if self._max_queries is not None and self._max_queries * self.num_samples == self.num_queries:
+                self._num_edges = self._max_queries * self.num_keys  # all samples have as many queries
+            elif self.query_ptr is self.key_ptr and not torch.compiler.is_compiling():
+                self._num_edges = segments(self.key_ptr).num_pairs
+            else:
+                self._num_edges = int((self.query_ptr.diff() * self.key_ptr.diff()).sum())
         return self._num_edges
-
-    def _count_edges(self) -> int:
-        """Asks the device only where the answer does not follow from what is known."""
-        if self._max_queries is not None and self._max_queries * self.num_samples == self.num_queries:
-            return self._max_queries * self.num_keys  # all samples have as many queries
-        if self.query_ptr is self.key_ptr and not torch.compiler.is_compiling():
-            return segments(self.key_ptr).num_pairs
-        return int((self.query_ptr.diff() * self.key_ptr.diff()).sum())
 
     def to_edge_index(self) -> Tensor:
         """The literal list of all pairs, sample after sample."""

@@ -104,14 +104,15 @@ def _refuse_triton(shape: CallShape) -> str | None:
     return refuse_opaque("triton", shape)
 
 
-def _prefer_triton(shape: CallShape) -> str | None:
-    return None if shape.device != "cuda" or isinstance(shape.pattern, Blocks) else SPARSE
-
-
 _KERNELS = "tg_mlc.ops.kernels"
 _run_csr = define("csr_attention", "csr", f"{_KERNELS}.csr_cpu", "cpu", num_kept)
 CSR = Backend("csr", _run_csr, _refuse_csr, prefer=lambda shape: SPARSE)
 _run_triton = define(  # which keeps one number for every query and head
     "triton_csr_attention", "triton", f"{_KERNELS}.csr_triton", None, lambda query, *_: query.size(0) * query.size(1)
 )
-TRITON = Backend("triton", _run_triton, _refuse_triton, _prefer_triton)
+TRITON = Backend(
+    "triton",
+    _run_triton,
+    _refuse_triton,
+    prefer=lambda shape: None if shape.device != "cuda" or isinstance(shape.pattern, Blocks) else SPARSE,
+)

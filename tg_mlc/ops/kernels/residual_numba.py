@@ -75,8 +75,7 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
             offset = 0 if keep else low
             y, of = x[low:high], slice(low - offset, high - offset)
             if branch.first is not None:
-                y = _linear(y, branch.first, branch.first_bias, hidden[of])
-                rectify(_flat(y))
+                y = _linear(y, branch.first, branch.first_bias, hidden[of]).relu_()
             _linear(y, branch.last, branch.last_bias, normalised[of])
             add_and_normalise(low, high, flat_residual, flat, offset, norm, *written)
 
@@ -230,13 +229,6 @@ def drop_rows(size: int, dropout_p: float, seed: int, out: Array) -> None:
         low, key = uintp(row * size), row_key(seed, row)
         for c in range(uintp(size)):
             out[low + c] = dropped(out[low + c], factor, key, c, dropout_p)
-
-
-@kernel
-def rectify(hidden: Array) -> None:
-    """Zeroes what is negative."""
-    for e in range(uintp(hidden.shape[0])):
-        hidden[e] = hidden.dtype.type(0) if hidden[e] < 0 else hidden[e]
 
 
 @kernel
