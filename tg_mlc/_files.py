@@ -169,6 +169,17 @@ def read_tensors(path: FilePath) -> Any:
 
 
 @contextmanager
+def named_if_full(path: Path) -> Iterator[None]:
+    """Names the file in an error of the system that names none, as where a disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from error
+        raise
+
+
+@contextmanager
 def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Gives a temporary name beside :obj:`path`, and renames it to :obj:`path` only if nothing went wrong."""
     path = Path(path)
@@ -177,15 +188,12 @@ def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
     os.close(handle)
     unfinished = Path(name)
     try:
-        yield unfinished
+        with named_if_full(path):
+            yield unfinished
         mask = os.umask(0)  # mkstemp gives files to their owner alone; a folder is often shared
         os.umask(mask)
         unfinished.chmod(0o666 & ~mask)
         unfinished.replace(path)
-    except OSError as error:
-        if error.filename is None and error.errno is not None:  # as where a disk is full
-            raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from error
-        raise
     except RuntimeError as error:
         if "PytorchStreamWriter" in str(error) or "unexpected pos" in str(error):  # PyTorch's words for a full disk
             raise OSError(f"Expected to write '{path}' whole (got {str(error).splitlines()[0]!r})") from error

@@ -3,6 +3,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+from contextlib import nullcontext
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -11,9 +13,13 @@ import tg_mlc
 from tests.cli.conftest import write_rows
 from tests.saving.conftest import folder, result  # noqa: F401
 from tg_mlc import cli
+from tg_mlc.cli._output import resumable
 from tg_mlc.inputs import tables
 from tg_mlc.metrics import LabelSets
+from tg_mlc.saving import Predictor
 from tg_mlc.stacking import folds
+
+predicting = import_module("tg_mlc.cli.predict")  # the package's attribute of this name is the function
 
 
 def read(text):
@@ -134,6 +140,69 @@ def test_rows_that_cannot_be_read_are_reported_and_stay_blank(pieces, capsys):
     line = json.loads(printed.out)
     assert (line["predicted"], line["bound"], "letters of DNA" in line["reason"]) == ("", None, True)
     assert printed.err.endswith("tg-mlc: 1 row could not be read as DNA and is left blank\n")
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_prediction_that_was_stopped_goes_on(form, pieces, tmp_path, monkeypatch, capsys):
+    """Twice, each time in the midst of a block, as if the process had been killed."""
+    monkeypatch.setattr(tables, "_BLOCK", 2)
+    path, out = tmp_path / "new.csv", tmp_path / "out.csv"
+    path.write_bytes((pieces / "new.csv").read_bytes() + b"\nACGT,1" * 5)
+    command = ["predict", str(pieces / "model"), "--csv", str(path), *form, "--out"]
+    assert cli.main([*command, str(tmp_path / "straight.csv")]) == 1
+    capsys.readouterr()
+    straight, decide, blocks = (tmp_path / "straight.csv").read_bytes(), Predictor.decide, []
+
+    def stops(*arguments):
+        blocks.append(arguments[1])
+        if len(blocks) in (2, 4):
+            (tmp_path / ".out.csv.partial").open("ab").write(b"half a li")
+            raise KeyboardInterrupt
+        return decide(*arguments)
+
+    monkeypatch.setattr(Predictor, "decide", stops)
+    for _ in range(2):
+        assert cli.main([*command, str(out)]) == 130
+        assert "run it again to go on" in capsys.readouterr().err
+        assert not out.exists()
+    for changed in (["--metric", "f1_macro"], ["--keep", "none"]):
+        assert cli.main([*command, str(out), *changed]) == 1
+        assert f"(got another {changed[0][2:]}); run that command again" in capsys.readouterr().err
+    before = path.read_bytes()
+    path.write_bytes(before + b"\nACGT,0")
+    assert cli.main([*command, str(out)]) == 1
+    assert "(got another csv)" in capsys.readouterr().err
+    path.write_bytes(before)
+    assert cli.main([*command, str(out)]) == 1
+    assert "2 rows could not be read" in capsys.readouterr().err
+    assert out.read_bytes() == straight
+    assert len(blocks) == 7  # 5 blocks, two of which were begun twice
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["new.csv", "out.csv", "straight.csv"]
+
+
+@pytest.mark.parametrize("error", [ValueError, MemoryError])
+def test_errors_of_the_input_leave_nothing_behind(error, pieces, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tables, "_BLOCK", 2)
+
+    def refuse(table, *_):
+        if table.first:
+            raise error
+        return {}
+
+    monkeypatch.setattr(predicting, "_kept", refuse)
+    command = ["predict", str(pieces / "model"), "--csv", str(pieces / "new.csv"), "--out", str(tmp_path / "out.csv")]
+    with nullcontext() if error is ValueError else pytest.raises(error):
+        assert cli.main(command) == 1
+    left = {each.name for each in tmp_path.iterdir()}
+    assert left == (set() if error is ValueError else {".out.csv.partial", ".out.csv.notes"})
+
+
+def test_two_commands_do_not_write_to_one_file(rows, tmp_path, capsys):
+    out = tmp_path / "out.csv"
+    with resumable(str(out), {}):
+        command = ["predict", str(rows / "model"), "--csv", str(rows / "rows.csv"), "--out", str(out)]
+        assert cli.main(command) == 1
+    assert f"no other command that writes to --out (got '{out}'" in capsys.readouterr().err
 
 
 def test_label_sets_decide_without_a_threshold(fruit, tmp_path, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,7 +98,8 @@ class Scores:
         coherent: bool | None = None,
     ) -> None:
         self.predictor, self.inputs, self.path, self.batch_size = predictor, inputs, Path(path), batch_size
-        self.stops, self.given, self.coherent, self.num_refused = stops, given, coherent, 0
+        self.stops, self.given, self.coherent = stops, given, coherent
+        self.num_done, self.num_refused = 0, 0  #: blocks of the file to pass over, and rows that could not be read
 
     def __iter__(self) -> Iterator[tuple[Table, np.ndarray, dict[int, str], np.ndarray | None]]:
         total = None  # of lines
@@ -105,7 +107,10 @@ class Scores:
             with self.path.open("rb") as file:
                 total = sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
         with tqdm(total=total, desc="Predicting", unit="row", disable=None, leave=False) as bar:
-            for table in read_blocks(self.path, self.inputs.delimiter, self.inputs.encoding):
+            tables = read_blocks(self.path, self.inputs.delimiter, self.inputs.encoding)
+            for table in islice(tables, self.num_done):
+                bar.update(len(table))
+            for table in tables:
                 names, raw = self.predictor.label_names, self.inputs.raw(table)
                 known = None if self.given is None else self.inputs.given(table, names, self.given)
                 if known is not None and not np.isnan(known).any():

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+from tg_mlc._optional import require
 
 _ARGUMENT = re.compile(
     r"\b(ignore|categorical|encoding|delimiter|decimal|label_separator|label_paths)="
@@ -60,3 +65,66 @@ def check_output(out: str, csv: str, model: str) -> None:
     if is_csv or (in_model and any(fnmatch(path.name, name) for name in (CONTENT, WEIGHTS))):
         other = "--csv" if is_csv else "a file of the model"
         raise ValueError(f"Expected another --out than {other} (got '{out}', which the command reads)")
+
+
+@dataclass
+class Written:
+    """A file that is written block by block, and what is in it; with a path for notes, these are kept there."""
+
+    file: TextIO
+    num_blocks: int = 0
+    num_refused: int = 0
+    notes: Path | None = None
+    command: Mapping[str, Any] = field(default_factory=dict)
+
+    def note(self, num_refused: int) -> None:
+        """Counts a block, which a command that goes on later passes over."""
+        self.num_blocks, self.num_refused = self.num_blocks + 1, num_refused
+        if self.notes is not None:
+            from tg_mlc._files import replace_when_done
+
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            done = [os.fstat(self.file.fileno()).st_size, self.num_blocks, self.num_refused]
+            with replace_when_done(self.notes) as unfinished:
+                unfinished.write_text(json.dumps({"command": self.command, "done": done}), encoding="utf-8")
+
+
+@contextmanager
+def resumable(out: str, command: Mapping[str, Any]) -> Iterator[Written]:
+    """A file that is there once all of it is written; the same command goes on with what an earlier one has left beside
+    it, if that was stopped. Errors of the input leave nothing.
+    """
+    from tg_mlc._files import named_if_full
+
+    locks = require("filelock", extra="train")
+    path = Path(out)
+    partial, notes, lock = (path.with_name(f".{path.name}.{end}") for end in ("partial", "notes", "lock"))
+    try:
+        held = locks.FileLock(lock, blocking=False).acquire()
+    except locks.Timeout:
+        raise ValueError(f"Expected no other command that writes to --out (got '{out}', which one does)") from None
+    with held:
+        size, num_blocks, num_refused = 0, 0, 0
+        if notes.exists() and partial.exists():
+            before = json.loads(notes.read_text(encoding="utf-8"))
+            if changed := [name for name, value in command.items() if before["command"].get(name) != value]:
+                hint = f"run that command again, or delete '{notes}' to start anew"
+                raise ValueError(
+                    f"Expected the command that '{partial}' was begun with (got another {', '.join(changed)}); {hint}"
+                )
+            if before["done"][0] <= partial.stat().st_size:
+                size, num_blocks, num_refused = before["done"]
+        try:
+            with named_if_full(path), partial.open("a", encoding="utf-8", newline="") as file:
+                file.truncate(size)
+                yield Written(file, num_blocks, num_refused, notes, command)
+            partial.replace(path)
+            notes.unlink(missing_ok=True)
+        except ValueError:
+            notes.unlink(missing_ok=True)
+            raise
+        finally:
+            if not notes.exists():
+                partial.unlink(missing_ok=True)
+            lock.unlink()

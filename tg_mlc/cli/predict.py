@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from math import isnan
+from pathlib import Path
 from typing import Any, TextIO
 
+from tg_mlc import __version__
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
-from tg_mlc.cli._output import check_output, show
+from tg_mlc.cli._output import Written, check_output, resumable, show
 from tg_mlc.cli._output import table as table_of
 
 
@@ -37,6 +38,7 @@ def predict(
     """Predicts the labels of one input, or of all rows of a CSV file.
 
     Rows whose molecule or DNA cannot be read are reported, and get no probabilities; the exit status is then 1.
+    Files are read and written some rows at a time: a command that was stopped goes on beside --out if it is run again.
 
     Args:
         model: The folder of the model.
@@ -59,8 +61,10 @@ def predict(
         coherent: true or false, whether labels agree with their hierarchy; by default, if it came with the data.
         json: Prints JSON, a line for each row of a file.
     """
+    from tg_mlc._files import file_sha256
     from tg_mlc.cli._inputs import Scores, inputs_of, one_file, one_input
     from tg_mlc.saving import load
+    from tg_mlc.saving.folder import CONTENT
 
     csv = None if csv is None and arff is None else one_file(csv, arff)
     if out is not None and csv is None:
@@ -78,9 +82,14 @@ def predict(
         _show_one(predictor.label_names, scores[0], decisions[0], thresholds, json)
         return 0
     check_choice("--on_error", on_error, ("blank", "raise"))
-    blocks = Scores(predictor, inputs, csv, batch_size, stops=on_error == "raise", given=given, coherent=coherent)
-    with nullcontext(sys.stdout) if out is None else _replaced(out) as file:
-        for index, (table, scores, refused, known) in enumerate(blocks):
+    rows = Scores(predictor, inputs, csv, batch_size, stops=on_error == "raise", given=given, coherent=coherent)
+    command: dict[str, Any] = {"keep": keep, "given": given, "metric": metric, "on_error": on_error, "json": json}
+    command |= {"delimiter": delimiter, "encoding": encoding, "coherent": coherent, "device": device}
+    command |= {"batch_size": batch_size, "version": __version__, "model": file_sha256(Path(model) / CONTENT)}
+    command["csv"] = file_sha256(Path(csv)) if out is not None and Path(csv).is_file() else csv
+    with nullcontext(Written(sys.stdout)) if out is None else resumable(out, command) as written:
+        rows.num_done, rows.num_refused = written.num_blocks, written.num_refused
+        for table, scores, refused, known in rows:
             lines = require("pandas", extra="train").DataFrame(scores.round(6), columns=predictor.label_names)
             decisions = predictor.decide(scores, metric, known, coherent)
             names = [(inputs.separator or ";").join(lines.columns[row]) for row in decisions]
@@ -88,8 +97,9 @@ def predict(
             lines["reason"] = [refused.get(row, "") for row in range(len(lines))]
             for place, (name, cells) in enumerate(_kept(table, keep, set(lines.columns)).items()):
                 lines.insert(place, name, cells)
-            _write(lines, file, json, header=index == 0)
-    return blocks.status("left blank")
+            _write(lines, written.file, json, header=written.num_blocks == 0)
+            written.note(rows.num_refused)
+    return rows.status("left blank")
 
 
 def _values(given: str) -> dict[str, str]:
@@ -120,15 +130,6 @@ def _show_one(names: list[str], scores: Any, decisions: Any, thresholds: Any, as
         result.append({"label": name, "probability": score, "decision": applies, "threshold": number})
         rows.append((name, f"{score:.3f}", "label sets" if by_sets else f"{threshold:.3f}", "yes" if applies else "no"))
     show(result, table_of(("label", "probability", "threshold", "predicted"), rows), as_json)
-
-
-@contextmanager
-def _replaced(path: str) -> Iterator[TextIO]:
-    """A file that is there once all of it is written."""
-    from tg_mlc._files import replace_when_done
-
-    with replace_when_done(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
-        yield file
 
 
 def _write(lines: Any, file: TextIO, as_json: bool, *, header: bool) -> None:
