@@ -47,6 +47,8 @@ def test_metrics_are_those_of_all_rows(text: str):
     cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", table)
     assert cells[cells.index("tall") + 2] == "0.4"
     assert "80 rows" in unescape(text)
+    assert ">ECE</th>" in table
+    assert text.count("<polyline") == 1  # of the reliability
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,11 @@ def test_evaluation_of_a_file(rows, capsys):
     command = ["evaluate", str(rows / "model"), "--csv", str(rows / "rows.csv")]
     assert cli.main([*command, "--json"]) == 0
     values = json.loads(capsys.readouterr().out)
-    assert cli.main(command) == 0
-    assert f"{values['roc_auc_macro']:.4f}" in capsys.readouterr().out
+    picture = rows / "reliability.svg"
+    assert cli.main([*command, "--reliability", str(picture)]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"{values[name]:.4f}" in printed for name in ("roc_auc_macro", "ece_macro", "brier_macro"))
+    assert "<circle" in picture.read_text()
 
 
 def test_metrics_that_are_undefined_are_null(rows, tmp_path, capsys):

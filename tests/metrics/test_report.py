@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit
 
 from tests.metrics.test_decisions import METRICS as DECISIONS
 from tg_mlc.metrics import (
@@ -46,7 +47,7 @@ def test_values_are_those_of_the_metrics(data, per_label):
     y, scores = data
     tuners = tune_thresholds(y, scores, "per_label" if per_label else "shared")
     evaluation = evaluate(y, scores, tuners, NAMES)
-    assert list(evaluation.values) == [*DECISIONS, *RANKINGS]
+    assert list(evaluation.values) == [*DECISIONS, *RANKINGS, "ece_macro", "brier_macro"]
     for name, metric in DECISIONS.items():
         assert evaluation[name] == metric(y, tuners[name].predict(scores))
         np.testing.assert_array_equal(evaluation.thresholds[name], tuners[name].thresholds.squeeze())
@@ -85,9 +86,9 @@ def test_counts_and_zero_division_are_reported(data):
 def test_table_shows_every_metric(data):
     lines = str(evaluate(*data, 0.3)).splitlines()
     assert lines[0].split() == ["metric", "value", "threshold", "zero_division"]
-    assert [line.split()[0] for line in lines[1:10]] == [*DECISIONS, *RANKINGS]
+    assert [line.split()[0] for line in lines[1:12]] == [*DECISIONS, *RANKINGS, "ece_macro", "brier_macro"]
     assert lines[3].split()[2:] == ["0.3", "1"]
-    assert lines[10] == "30 samples, 5 labels, 38 unknown entries"
+    assert lines[12] == "30 samples, 5 labels, 38 unknown entries"
 
 
 def test_to_dict_is_json(data):
@@ -143,7 +144,8 @@ def test_logits_need_thresholds_of_their_own(data):
             evaluate(y, logits, thresholds)
     with pytest.raises(RuntimeError, match="'fit'"):
         evaluate(y, scores, ThresholdTuner())
-    assert evaluate(y, logits, 0.0).values == evaluate(y, 1 / (1 + np.exp(-logits))).values
+    values, of_probabilities = (each.values for each in (evaluate(y, logits, 0.0), evaluate(y, expit(logits))))
+    assert {name for name in values if values[name] != of_probabilities[name]} == {"ece_macro", "brier_macro"}
     assert evaluate(y, scores).thresholds == dict.fromkeys(DECISIONS, 0.5)
 
 

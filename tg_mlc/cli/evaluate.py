@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 import sys
 
-from tg_mlc.cli._output import show
+from tg_mlc.cli._output import check_output, show
 
 
 def evaluate(
@@ -17,6 +17,7 @@ def evaluate(
     encoding: str | None = None,
     batch_size: int = 256,
     device: str = "cpu",
+    reliability: str | None = None,
     json: bool = False,
 ) -> int:
     """Evaluates a model on the rows of a CSV file, whose labels are known.
@@ -32,17 +33,21 @@ def evaluate(
         encoding: How characters are stored; by default, what the first bytes say, else UTF-8.
         batch_size: The number of samples at a time.
         device: Where to compute.
+        reliability: A file for the picture of how probabilities agree with shares (SVG).
         json: Prints JSON.
     """
     import numpy as np
     import torch
 
+    from tg_mlc._files import replace_when_done
     from tg_mlc._hierarchy import coherent
     from tg_mlc.cli._inputs import Scores, inputs_of, one_file
     from tg_mlc.metrics import evaluate as report_of
     from tg_mlc.saving import load
 
     csv, predictor = one_file(csv, arff), load(model, device=device)
+    if reliability is not None:
+        check_output(reliability, csv, model)
     names, inputs = predictor.label_names, inputs_of(predictor, model, delimiter, encoding)
     blocks, scores, targets = Scores(predictor, inputs, csv, batch_size), [], []
     others: dict[str, set[str]] = {}
@@ -64,5 +69,8 @@ def evaluate(
         message = f"labels that the model does not know count in no metric: {unknown} (in {where})"
         print(f"tg-mlc: {message}", file=sys.stderr)  # noqa: T201
     report = report_of(y[kept], p[kept], predictor.scorer.tuners or 0.5, names)
+    if reliability is not None and report.reliability is not None:
+        with replace_when_done(reliability) as unfinished:
+            unfinished.write_text(report.reliability.to_svg(), encoding="utf-8")
     show(report.to_dict()["values"], str(report), json)
     return blocks.status("left out")

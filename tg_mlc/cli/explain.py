@@ -65,7 +65,7 @@ def explain_(
     value = one_input(inputs, csv, smiles=smiles, text=text, dna=dna)
     options: dict[str, Any] = {"labels": None if labels is None else split_names(labels), "metric": metric}
     raw: Any = [value]
-    per_label: dict[str, Any] = {}
+    per_label, bins = dict[str, Any](), list[Any]()
     if csv is not None:
         if rows < 1:
             raise ValueError(f"Expected --rows to be at least 1 (got {rows})")
@@ -83,7 +83,7 @@ def explain_(
         if {*inputs.labels} <= {*table.header}:
             y = inputs.targets(table, predictor.label_names, {})
             options["y"] = y[kept[:rows]]
-            per_label = _per_label(y[kept], scores[kept], predictor.decide(scores[kept], metric))
+            per_label, bins = _per_label(y[kept], scores[kept], predictor.decide(scores[kept], metric))
         if rows < MEASURED_ROWS:
             options["validation"] = _taken(raw, kept[rows : rows + MEASURED_ROWS] or kept)
         raw = _taken(raw, kept[:rows])
@@ -92,6 +92,7 @@ def explain_(
     if per_label:
         explanation.facts["per_label"] = {name: values[places].tolist() for name, values in per_label.items()}
         explanation.facts["per_label_of"] = f"Of {len(kept)} rows of the file; calibrated if shares and means agree."
+        explanation.facts["reliability"] = bins
     explanation.to_html(out, title)
     areas = explanation.faithfulness.get(explanation.method)
     how = "" if areas is None else f", whose faithfulness is {areas.gain:.2f}"
@@ -103,23 +104,29 @@ def _taken(raw: Any, rows: list[int]) -> Any:
     return raw.iloc[rows] if hasattr(raw, "iloc") else [raw[row] for row in rows]
 
 
-def _per_label(y: np.ndarray, scores: np.ndarray, decided: np.ndarray) -> dict[str, np.ndarray]:
-    """Metrics of every label, and how well it is calibrated: its share and its mean probability are then equal."""
+def _per_label(y: np.ndarray, scores: np.ndarray, decided: np.ndarray) -> tuple[dict[str, np.ndarray], list[Any]]:
+    """Metrics of every label, and how well it is calibrated: its share and its mean probability are then equal; and the
+    bins of all labels.
+    """
     import numpy as np
 
     from tg_mlc.metrics._inputs import read_targets
+    from tg_mlc.metrics.calibration import Reliability
     from tg_mlc.metrics.decisions import LABELS, count, f1_per_item
     from tg_mlc.metrics.ranking import average_precision_per_label, roc_auc_per_label
 
     if np.isnan(y).all():
-        return {}
+        return {}, []
     targets = read_targets(y)
     known = targets.observed.sum(axis=0)
-    counts = count(targets, decided, LABELS)
-    return {
+    counts, reliability = count(targets, decided, LABELS), Reliability.of(targets, scores)
+    found = {
         "share": np.divide(counts.positive, known, out=np.full(len(known), np.nan), where=known > 0),
         "mean probability": scores.mean(axis=0),
         "ROC-AUC": roc_auc_per_label(y, scores),
         "average precision": average_precision_per_label(y, scores),
         "F1": f1_per_item(counts, 0),
+        "ECE": np.array(reliability.ece),
+        "Brier score": np.array(reliability.brier),
     }
+    return found, reliability.bins

@@ -15,6 +15,7 @@ import numpy as np
 from tg_mlc._names import shorten
 from tg_mlc._optional import require
 from tg_mlc.explanations.explanation import Explanation, SampleExplanation
+from tg_mlc.metrics.calibration import Reliability
 
 MAX_NUMBERS = 450_000  #: in a file, which take about three bytes each
 MOST_EFFECTS = 27  #: of other labels on one
@@ -69,6 +70,7 @@ def report(explanation: Explanation, title: str | None = None) -> str:
         weights=[(name, f"{value:.2f}") for name, value in facts.get("weights", {}).items()],
         metrics=_metrics(explanation, per_label) if per_label or not np.isnan(explanation.threshold).all() else None,
         metrics_note=facts.get("per_label_of", ""),
+        reliability=markup(Reliability([], [], bins).to_svg()) if (bins := facts.get("reliability")) else "",
         faithfulness_note=_faithfulness_note(explanation, noun),
         notes=_notes(explanation, noun),
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from tg_mlc._names import check_names
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, check_scale, read_array, read_scores, read_targets
+from tg_mlc.metrics.calibration import Reliability
 from tg_mlc.metrics.decisions import (
     DECISION_METRICS,
     LABELS,
@@ -34,7 +35,7 @@ class Evaluation:
     """The result of :func:`evaluate`. ``print(evaluation)`` shows it as a table."""
 
     #: The metrics: subset_accuracy, hamming_accuracy, f1_samples, f1_micro, f1_macro, and roc_auc_micro, roc_auc_macro,
-    #: average_precision_micro and average_precision_macro, which are NaN where undefined.
+    #: average_precision_micro, average_precision_macro, ece_macro and brier_macro, which are NaN where undefined.
     values: dict[str, float]
     #: that of each metric that has one; a list if there is one per label; none if label sets decide
     thresholds: dict[str, float | list[float]]
@@ -48,6 +49,7 @@ class Evaluation:
     num_samples: int
     num_labels: int
     num_unknown: int  #: entries whose label is unknown, left out everywhere
+    reliability: Reliability | None = None  #: how far probabilities are from shares; of other scores, none
 
     def __getitem__(self, metric: str) -> float:
         return self.values[metric]
@@ -55,7 +57,8 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as plain values for JSON, with None for NaN (which JSON does not have)."""
         values = {name: None if np.isnan(value) else float(value) for name, value in self.values.items()}
-        return {**vars(self), "values": values}
+        reliability = None if self.reliability is None else self.reliability.to_dict()
+        return {**vars(self), "values": values, "reliability": reliability}
 
     def __str__(self) -> str:
         rows = [("metric", "value", "threshold", "zero_division")]
@@ -93,7 +96,8 @@ def evaluate(
     *,
     zero_division: ZeroDivisions = None,
 ) -> Evaluation:
-    """Computes the papers' five decision metrics, ROC-AUC and average precision over the observed labels.
+    """Computes the papers' five decision metrics, ROC-AUC, average precision, and the expected calibration error and
+    Brier score of probabilities, over the observed labels.
 
     .. code-block:: python
 
@@ -129,6 +133,8 @@ def evaluate(
         for name, each in chosen.items()
     }
     counts = count(targets, decisions["f1_macro"], LABELS)
+    are_probabilities = matrix.min() >= 0 and matrix.max() <= 1
+    reliability = Reliability.of(targets, matrix) if are_probabilities else None
     (pooled_roc, pooled_precision), (roc, precision) = pooled_areas(targets, matrix), areas_per_label(targets, matrix)
     return Evaluation(
         values={
@@ -137,6 +143,10 @@ def evaluate(
             "roc_auc_macro": mean_of_defined(roc),
             "average_precision_micro": pooled_precision,
             "average_precision_macro": mean_of_defined(precision),
+            **{
+                f"{name}_macro": np.nan if reliability is None else mean_of_defined(np.array(vars(reliability)[name]))
+                for name in ("ece", "brier")
+            },
         },
         thresholds={name: _shown(each) for name, each in chosen.items() if not isinstance(each, LabelSets)},
         undefined=list(compress(names, np.isnan(roc))),
@@ -145,6 +155,7 @@ def evaluate(
         num_samples=targets.observed.shape[0],
         num_labels=targets.observed.shape[1],
         num_unknown=int((~targets.observed).sum()),
+        reliability=reliability,
     )
 
 
