@@ -16,6 +16,7 @@ from tg_mlc import cli
 from tg_mlc.cli._output import resumable
 from tg_mlc.inputs import tables
 from tg_mlc.metrics import LabelSets
+from tg_mlc.metrics.coverage import Coverage
 from tg_mlc.saving import Predictor
 from tg_mlc.stacking import folds
 
@@ -52,6 +53,21 @@ def test_evaluation_of_a_file(rows, capsys):
     printed = capsys.readouterr().out
     assert all(f"{values[name]:.4f}" in printed for name in ("roc_auc_macro", "ece_macro", "brier_macro"))
     assert "<circle" in picture.read_text()
+
+
+def test_label_sets_of_a_coverage(tmp_path, capsys):
+    file, model = str(write_rows(tmp_path / "rows.csv")), str(tmp_path / "model")
+    train = ["train", "--csv", file, "--labels", "tall,broad", "--seconds", "0", "--out", model]
+    assert cli.main([*train, "--coverage_share", "0.5"]) == 0
+    capsys.readouterr()
+    assert cli.main(["predict", model, "--csv", file, "--coverage", "0.8"]) == 0
+    lines, predictor = read(capsys.readouterr().out), tg_mlc.load(model)
+    inputs = [[float(line["height"] or "nan"), float(line["width"])] for line in lines]
+    expected = predictor.decide(predictor.scores(np.array(inputs)), Coverage(0.8))
+    assert [["tall" in each["predicted"], "broad" in each["predicted"]] for each in lines] == expected.tolist()
+    for options in (["--coverage", "2"], ["--coverage", "0.8", "--given", "all"], ["--coverage", "0.99"]):
+        assert cli.main(["predict", model, "--csv", file, *options]) == 1
+        assert "coverage" in capsys.readouterr().err
 
 
 def test_metrics_that_are_undefined_are_null(rows, tmp_path, capsys):

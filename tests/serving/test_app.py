@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tg_mlc
+from tg_mlc.metrics.coverage import Coverage
 from tg_mlc.serving import Limits, make_app
 
 FOLDERS = Path(__file__).parents[1] / "saving" / "folders"
@@ -116,6 +117,32 @@ def test_given_labels_move_the_others_of_their_input_alone(ask, models):
     assert given[0, 0] == 1
     np.testing.assert_allclose(given[1:], free[1:], atol=1e-5)
     assert unknown.status_code == 422
+
+
+def test_label_sets_of_a_coverage(ask, models, monkeypatch):
+    predictor = models["rows"]
+    y = np.eye(len(predictor.label_names))[np.arange(60) % len(predictor.label_names)]
+    rows = [list(map(float, np.array(ROWS[k % 3]) + k / 30)) for k in range(60)]
+    monkeypatch.setattr(predictor.scorer, "conformal", None)
+    [refused] = ask(post("rows", inputs=ROWS, coverage=0.8))
+    assert refused.status_code == 422
+    predictor.conformalize(rows, y)
+    first = predictor.label_names[0]
+    answer, table, given, much = ask(
+        post("rows", inputs=ROWS, coverage=0.8, coverage_per="sample"),
+        (
+            "POST",
+            "/models/rows/predict?coverage=0.8&coverage_per=sample",
+            {"content": "a,b\n1,2\n", "headers": {"content-type": "text/csv"}},
+        ),
+        post("rows", inputs=ROWS[:1], given=[{first: 1}], coverage=0.8),
+        post("rows", inputs=ROWS, coverage=1.5),
+    )
+    assert answer.json()["metric"] == "coverage 0.8 per sample"
+    expected = predictor.decide(predictor.scores(ROWS), Coverage(0.8, "sample"))
+    assert [list(each["decision"].values()) for each in answer.json()["results"]] == expected.tolist()
+    assert "thresholds" in table.json() or "error" in str(table.json())
+    assert [given.status_code, much.status_code] == [422, 422]
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,21 @@ def test_new_samples_are_predicted_by_all_parts(fitted):
     assert len(fitted.report["weights"]) == 5
 
 
+def test_a_share_that_no_fit_sees_gives_label_sets_their_coverage(monkeypatch):
+    seen, train = [], AutoModel._fit
+    monkeypatch.setattr(AutoModel, "_fit", lambda self, part, parts: seen.append(part) or train(self, part, parts))
+    dataset = vectors(120)
+    model = saved(auto(dataset, seconds=0, coverage_share=0.5))
+    assert len(seen[0]) == 60
+    rest = {tuple(sample.x[0].tolist()) for sample in dataset} - {tuple(sample.x[0].tolist()) for sample in seen[0]}
+    held_out = dataset[[row for row, sample in enumerate(dataset) if tuple(sample.x[0].tolist()) in rest]]
+    for per in ("label", "sample"):
+        applies = model.predict(held_out, coverage=0.8, coverage_per=per)[held_out.y.numpy() == 1]
+        assert 0.8 <= applies.mean() < 1.0
+    with pytest.raises(ValueError, match=r"Expected 'coverage_share' to be a number in \[0, 1\) \(got 1.0\)"):
+        auto(dataset, coverage_share=1.0)
+
+
 def test_saved_model_predicts_the_same_for_samples_and_raw_rows(fitted):
     new, restored = vectors(seed=1), saved(fitted)
     rows = new.rows("x").numpy()

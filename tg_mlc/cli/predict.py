@@ -6,7 +6,7 @@ import sys
 from contextlib import nullcontext
 from math import isnan
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from tg_mlc import __version__
 from tg_mlc._optional import require
@@ -33,6 +33,8 @@ def predict(
     batch_size: int = 256,
     device: str = "cpu",
     coherent: bool | None = None,
+    coverage: float | None = None,
+    coverage_per: str = "label",
     json: bool = False,
 ) -> int:
     """Predicts the labels of one input, or of all rows of a CSV file.
@@ -59,10 +61,13 @@ def predict(
         batch_size: The number of samples at a time.
         device: Where to compute.
         coherent: true or false, whether labels agree with their hierarchy; by default, if it came with the data.
+        coverage: The share of what applies that label sets hold, such as 0.9, by a model of "train --coverage_share".
+        coverage_per: What --coverage is of: each label, or the labels of a sample together.
         json: Prints JSON, a line for each row of a file.
     """
     from tg_mlc._files import file_sha256
     from tg_mlc.cli._inputs import Scores, inputs_of, one_file, one_input
+    from tg_mlc.metrics.coverage import Coverage, Per
     from tg_mlc.saving import load
     from tg_mlc.saving.folder import CONTENT
 
@@ -72,18 +77,19 @@ def predict(
     if out is not None and csv is not None:
         check_output(out, csv, model)
     predictor = load(model, device=device)
-    thresholds = predictor.thresholds(metric, coherent)
+    decides = metric if coverage is None else Coverage(coverage, cast("Per", coverage_per))
+    thresholds = predictor.thresholds(decides, coherent)
     inputs = inputs_of(predictor, model, delimiter, encoding)
     value = one_input(inputs, csv, smiles=smiles, text=text, dna=dna)
     if csv is None:
         values = None if given is None else _values(given)
         scores = predictor.scores([value], values, batch_size, coherent)
-        decisions = predictor.decide(scores, metric, values, coherent)
+        decisions = predictor.decide(scores, decides, values, coherent)
         _show_one(predictor.label_names, scores[0], decisions[0], thresholds, json)
         return 0
     check_choice("--on_error", on_error, ("blank", "raise"))
     rows = Scores(predictor, inputs, csv, batch_size, stops=on_error == "raise", given=given, coherent=coherent)
-    command: dict[str, Any] = {"keep": keep, "given": given, "metric": metric, "on_error": on_error, "json": json}
+    command: dict[str, Any] = {"keep": keep, "given": given, "metric": str(decides), "on_error": on_error, "json": json}
     command |= {"delimiter": delimiter, "encoding": encoding, "coherent": coherent, "device": device}
     command |= {"batch_size": batch_size, "version": __version__, "model": file_sha256(Path(model) / CONTENT)}
     command["csv"] = file_sha256(Path(csv)) if out is not None and Path(csv).is_file() else csv
@@ -91,7 +97,7 @@ def predict(
         rows.num_done, rows.num_refused = written.num_blocks, written.num_refused
         for table, scores, refused, known in rows:
             lines = require("pandas", extra="train").DataFrame(scores.round(6), columns=predictor.label_names)
-            decisions = predictor.decide(scores, metric, known, coherent)
+            decisions = predictor.decide(scores, decides, known, coherent)
             names = [(inputs.separator or ";").join(lines.columns[row]) for row in decisions]
             lines.insert(0, "predicted", names)
             lines["reason"] = [refused.get(row, "") for row in range(len(lines))]

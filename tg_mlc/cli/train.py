@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(kw_only=True)
@@ -75,6 +75,7 @@ def train(
     file: FileFlags,
     *,
     given_masks: Literal["both", "present"] = "both",
+    coverage_share: float = 0.0,
     force: bool = False,
     json: bool = False,
 ) -> int:
@@ -83,6 +84,8 @@ def train(
     Args:
         given_masks: The labels that "predict --given" will be told: both, present and absent ones, or present, only
             those that apply.
+        coverage_share: The share of the other rows that no fit sees, so that "predict --coverage 0.9" can promise what
+            label sets hold.
         force: Replaces a model that is there, and starts anew what was interrupted.
         json: Prints the result as JSON.
     """
@@ -92,7 +95,9 @@ def train(
     with Run(options, file, force=force, json=json) as run:
         train = run.train
         with time_left(options.seconds):
-            model = AutoModel(options.seconds, options.seed, given_masks=given_masks)
-            model.fit(train, run.folder / f"train-{run.key}{'' if given_masks == 'both' else f'-{given_masks}'}")
+            own: dict[str, Any] = {"given_masks": given_masks, "coverage_share": coverage_share}
+            parts = [str(value) for value in own.values() if value not in ("both", 0.0)]
+            model = AutoModel(options.seconds, options.seed, **own)
+            model.fit(train, run.folder / "-".join(["train", run.key, *parts]))
         run.finish(model)
     return 0

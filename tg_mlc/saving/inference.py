@@ -29,6 +29,7 @@ from tg_mlc.data.bags import with_attribute
 from tg_mlc.inputs import Preprocessor
 from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.metrics import LabelSets, ThresholdTuner
+from tg_mlc.metrics.coverage import ConformalThresholds, Coverage
 from tg_mlc.metrics.thresholds import Decider, coherent_decider
 from tg_mlc.models.builders import blueprint_of
 from tg_mlc.nn.given import given_in
@@ -48,6 +49,7 @@ class InferenceModel(ABC):
         hierarchy (LabelGraph, optional): The hierarchy of the labels, if the model knows one; if it came with the data,
             which its kind says, predictions are coherent unless told otherwise.
         given (GivenLabelStacking, optional): What given labels say of the others, beside the logits without them.
+        conformal (ConformalThresholds, optional): What decides if a coverage is asked for.
     """
 
     kind: ClassVar[str]
@@ -55,6 +57,7 @@ class InferenceModel(ABC):
     tuners: Mapping[str, Decider]
     hierarchy: Data | None = None
     given: Any = None
+    conformal: ConformalThresholds | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -146,12 +149,50 @@ class InferenceModel(ABC):
             scores = torch.where(known.isnan(), scores, known.to(scores))
         return make_coherent(scores, pairs), known
 
-    def decider(self, metric: str = "f1_micro", coherent: bool | Data | None = None) -> Decider:
-        """Returns what decides for a metric: thresholds, 0.5 where validation samples gave none, or label sets.
+    def conformalize(self, raw: Any, y: Any, batch_size: int = 256) -> Self:
+        """Keeps the scores of samples that nothing was fitted to, by which label sets get a coverage.
+
+        Args:
+            raw (Any): Raw inputs, or samples, drawn at random from those to come.
+            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+            batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
 
         Raises:
-            ValueError: If there are thresholds, but none for this metric.
+            ValueError: If labels of the samples are given, or none applies.
         """
+        scores, known = self.predictions(raw, None, batch_size)
+        self.check_promise(known)
+        self.conformal = ConformalThresholds(y, scores)
+        return self
+
+    def check_promise(self, known: Any, coherent: bool | Data | None = None) -> None:
+        """Refuses a coverage for scores of another distribution than those of calibration: if labels are given."""
+        if known is not None and not (isinstance(known, Tensor) and known.isnan().all()):
+            raise ValueError("Expected no 'given' labels with a coverage, which would not hold for them (got some)")
+        pairs, usual = self.coherence(coherent), self.coherence(None)
+        if not (pairs is usual is None or (pairs is not None and usual is not None and torch.equal(pairs, usual))):
+            raise ValueError(f"Expected 'coherent' as in calibration for a coverage, None (got {coherent!r:.60})")
+
+    def decider(self, metric: str | Coverage = "f1_micro", coherent: bool | Data | None = None) -> Decider:
+        """Returns what decides for a metric: thresholds, 0.5 where validation samples gave none, or label sets; or for
+        a coverage.
+
+        Raises:
+            ValueError: If there are thresholds, but none for this metric, or no scores by which a coverage holds.
+        """
+        if isinstance(metric, Coverage):
+            metric.check()
+            if self.conformal is None:
+                raise ValueError(
+                    f"Expected a model with scores of samples that nothing was fitted to, for {metric} (got one "
+                    f"without); pass such samples to 'conformalize', or let 'auto' keep some: auto(..., "
+                    f"coverage_share=0.2), or tg-mlc train --coverage_share 0.2"
+                )
+            self.check_promise(None, coherent)
+            tuner, pairs = self.conformal.tuner(metric, self.label_names), self.coherence(None)
+            if pairs is not None and tuner.per_label:  # lower ones above, because sets may only grow
+                tuner.thresholds = -make_coherent(-torch.from_numpy(tuner.fitted())[None], pairs)[0].numpy()
+            return tuner
         if self.tuners and metric not in self.tuners:
             raise ValueError(f"Expected 'metric' to be one of {list(self.tuners)} (got {metric!r})")
         half = ThresholdTuner()
@@ -160,12 +201,18 @@ class InferenceModel(ABC):
         return found if pairs is None else coherent_decider(found, pairs)
 
     def decide(
-        self, scores: Tensor, metric: str = "f1_micro", known: Tensor | None = None, coherent: bool | Data | None = None
+        self,
+        scores: Tensor,
+        metric: str | Coverage = "f1_micro",
+        known: Tensor | None = None,
+        coherent: bool | Data | None = None,
     ) -> Tensor:
         """Returns decisions 0 and 1 :math:`(N, L)` of scores, those of known labels as they are; arguments are as of
         :meth:`predictions` and :meth:`decider`.
         """
         decisions, pairs = self.decider(metric, coherent).predict(scores), self.coherence(coherent)
+        if isinstance(metric, Coverage):
+            self.check_promise(known, coherent)
         if known is not None:
             known = known if pairs is None else propagate(known, pairs, self.label_names, "given")
             decisions = torch.where(known.isnan(), decisions, known.long())
@@ -205,6 +252,8 @@ class InferenceModel(ABC):
         beside = {name: options.pop(name) for name in ("estimator",) if name in options}
         state = self.checked_state(**options)
         about = {"label_names": self.label_names, "facts": {"versions": versions(), **(facts or {})}}
+        if self.conformal is not None:
+            about["conformal"] = as_tensors(self.conformal.state_dict())
         return write_folder(path, {"kind": self.kind, **about, **beside, self.kind: state})
 
     @classmethod
@@ -224,6 +273,8 @@ class InferenceModel(ABC):
         if not issubclass(found, cls):
             raise ValueError(f"Expected the folder of a {cls.__name__} (got one of a {found.__name__})")
         scorer: Self = found.from_state(content[content["kind"]], *made_of)
+        if "conformal" in content:
+            scorer.conformal = ConformalThresholds.from_state(content["conformal"])
         check_consistent(scorer, content)
         return scorer
 
@@ -446,6 +497,8 @@ def check_consistent(scorer: InferenceModel, content: Mapping[str, Any]) -> None
         )
     if not isinstance(facts, dict):
         raise ValueError(f"'facts' has to be an object (got {str(facts)[:80]})")
+    if scorer.conformal is not None and scorer.conformal.num_labels != len(names):
+        raise ValueError(f"the scores of label sets have to be of {len(names)} labels (got others)")
     for metric, tuner in scorer.tuners.items():
         if isinstance(tuner, LabelSets):
             if tuner.sets.shape[1] != len(names):

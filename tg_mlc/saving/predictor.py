@@ -21,10 +21,11 @@ from tg_mlc._frames import in_order
 from tg_mlc._names import shorten
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice, check_count
-from tg_mlc.data import given_labels
+from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.inputs.kind import num_rows
 from tg_mlc.metrics import Evaluation, LabelSets, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import read_matrix
+from tg_mlc.metrics.coverage import Coverage, Per
 from tg_mlc.saving.folder import CONTENT, WEIGHTS, read_folder
 from tg_mlc.saving.inference import InferenceModel, ModuleInference, batches_of
 
@@ -81,12 +82,13 @@ class Predictor:
         """The labels, in the order of columns."""
         return self.scorer.label_names
 
-    def thresholds(self, metric: str = "f1_micro", coherent: bool | Data | None = None) -> np.ndarray:
+    def thresholds(self, metric: str | Coverage = "f1_micro", coherent: bool | Data | None = None) -> np.ndarray:
         """The probability from which each label is predicted, :math:`(L)`: 0.5 where validation samples gave none, NaN
         where :class:`~tg_mlc.metrics.LabelSets` decide, because they have no threshold.
 
         Args:
-            metric (str, optional): The metric that they were chosen for. (default: :obj:`"f1_micro"`)
+            metric (str or Coverage, optional): The metric that they were chosen for, or what they are to cover.
+                (default: :obj:`"f1_micro"`)
             coherent (bool or LabelGraph, optional): As in :meth:`predict`. (default: :obj:`None`)
 
         Raises:
@@ -99,7 +101,7 @@ class Predictor:
     def decide(
         self,
         scores: np.ndarray,
-        metric: str = "f1_micro",
+        metric: str | Coverage = "f1_micro",
         given: Any = None,
         coherent: bool | Data | None = None,
     ) -> np.ndarray:
@@ -107,8 +109,8 @@ class Predictor:
 
         Args:
             scores (numpy.ndarray): What :meth:`scores` or :meth:`readable_scores` returned.
-            metric (str, optional): The metric that thresholds or label sets were chosen for.
-                (default: :obj:`"f1_micro"`)
+            metric (str or Coverage, optional): The metric that thresholds or label sets were chosen for, or what they
+                are to cover. (default: :obj:`"f1_micro"`)
             given (Any, optional): Labels that were known, whose decisions are what they are. (default: :obj:`None`)
             coherent (bool or LabelGraph, optional): As in :meth:`predict`. (default: :obj:`None`)
 
@@ -179,6 +181,8 @@ class Predictor:
         batch_size: int = 256,
         on_error: Literal["blank", "raise"] = "blank",
         coherent: bool | Data | None = None,
+        coverage: float | None = None,
+        coverage_per: Per = "label",
     ) -> Any:
         """Returns a data frame with three columns for each label: its ``"probability"``, the ``"decision"`` (whether it
         applies), and the ``"threshold"`` that the probability reaches then, which is missing where label sets decide.
@@ -199,14 +203,23 @@ class Predictor:
                 it, and labels that are given say what holds of those above and below them. A label graph with parents
                 (:func:`~tg_mlc.graphs.tree`) is the hierarchy of a model that knows none. (default: :obj:`None`, where
                 a hierarchy came with the training data)
+            coverage (float, optional): The share of what applies that label sets have to hold, in expectation over new
+                samples; it decides in place of :obj:`metric` (see :meth:`conformalize`). (default: :obj:`None`)
+            coverage_per (str, optional): :obj:`"label"` covers each label, of the samples to which it applies;
+                :obj:`"sample"` the labels of a sample together. (default: :obj:`"label"`)
 
         Raises:
-            ValueError: If an input is none that the model takes.
+            ValueError: If an input is none that the model takes, or no samples allow to promise the coverage.
             ImportError: If pandas is not installed (extra ``train``).
         """
         check_choice("on_error", on_error, ("blank", "raise"))
         pandas = require("pandas", extra="train")
-        threshold = self.thresholds(metric, coherent)
+        decides: str | Coverage = metric if coverage is None else Coverage(coverage, coverage_per)
+        threshold = self.thresholds(decides, coherent)
+        if coverage is not None and isinstance(raw, MultiLabelDataset) and len(raw) and "given" in raw[0]:
+            given = raw.rows("given")
+        if coverage is not None:
+            self.scorer.check_promise(given, coherent)
         refused: dict[int, str] = {}
         if on_error == "raise":
             probability = self.scores(raw, given, batch_size, coherent)
@@ -217,7 +230,7 @@ class Predictor:
             told = "1 input" if len(refused) == 1 else f"{len(refused)} inputs"
             warnings.warn(f"{told} cannot be read, the first of them {first}", stacklevel=2)
         index = raw.index if hasattr(raw, "iloc") else None
-        decision = pandas.DataFrame(self.decide(probability, metric, given, coherent), index, self.label_names)
+        decision = pandas.DataFrame(self.decide(probability, decides, given, coherent), index, self.label_names)
         if refused:
             decision = decision.astype("boolean").mask(np.isnan(probability))
         frames = {
@@ -266,6 +279,21 @@ class Predictor:
         """
         y = _targets(raw) if y is None else in_order(y, self.label_names, "y", old="the model's labels")
         self.scorer.tuners = tune_thresholds(read_matrix(y, "y"), self.scores(raw, batch_size=batch_size))
+        return self
+
+    def conformalize(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Predictor:
+        """Keeps the scores of samples that no part of the model was fitted to, so that ``predict(..., coverage=0.9)``
+        can promise what label sets hold, for new samples that are exchangeable with these: drawn from the same source,
+        at random. Samples that chose an epoch, thresholds or weights will not do, because the promise would not hold.
+
+        Args:
+            raw, y, batch_size: As in :meth:`evaluate`.
+
+        Raises:
+            ValueError: If labels of the samples are given, or none applies.
+        """
+        y = _targets(raw) if y is None else in_order(y, self.label_names, "y", old="the model's labels")
+        self.scorer.conformalize(raw, y, batch_size)
         return self
 
     def evaluate(

@@ -15,6 +15,7 @@ import numpy as np
 
 import tg_mlc
 from tg_mlc._optional import require
+from tg_mlc.metrics.coverage import Coverage
 from tg_mlc.saving import Predictor, load
 from tg_mlc.serving.batching import Batcher, OverloadedError, as_raw
 from tg_mlc.serving.requests import CONTENT, Asked, Limits, read
@@ -108,7 +109,7 @@ class _Server:
             self.numbers.inputs.labels(name, "yes").inc(num_read)
             self.numbers.inputs.labels(name, "no").inc(len(results) - num_read)
             status = 200 if num_read else 422
-            about = {"model": name, "metric": asked.metric, "thresholds": self.thresholds(name, asked.metric)}
+            about = {"model": name, "metric": str(asked.metric), "thresholds": self.thresholds(name, asked.metric)}
             return JSONResponse({**about, "results": results}, status)
         except OverloadedError as error:
             status = 429
@@ -197,7 +198,7 @@ def run(
         # It was told to end, and uvicorn raises the signal once more when all is done.
 
 
-def _thresholds(predictor: Predictor, metric: str) -> dict[str, float | None]:
+def _thresholds(predictor: Predictor, metric: str | Coverage) -> dict[str, float | None]:
     numbers = predictor.thresholds(metric).tolist()
     return {name: None if np.isnan(each) else each for name, each in zip(predictor.label_names, numbers, strict=True)}
 

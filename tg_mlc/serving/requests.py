@@ -11,6 +11,7 @@ import numpy as np
 from tg_mlc._numbers import is_missing
 from tg_mlc._optional import require
 from tg_mlc.data import given_labels
+from tg_mlc.metrics.coverage import Coverage, Per
 from tg_mlc.saving import Predictor
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Request(pydantic.BaseModel):
         None, description="Labels that are known of each input: 1 or 0 by name."
     )
     metric: str = pydantic.Field("f1_micro", description="The metric that decisions are best for.")
+    coverage: float | None = pydantic.Field(None, description="The share of what applies that decisions hold, if any.")
+    coverage_per: Per = pydantic.Field("label", description="What the share is of: each label, or those of a sample.")
     explain: list[str] | None = pydantic.Field(None, description="Labels to explain, which takes long.")
 
 
@@ -80,7 +83,7 @@ class Asked:
 
     inputs: list[Any]
     given: np.ndarray | None  #: ``[n, L]``
-    metric: str
+    metric: str | Coverage
     explain: list[str]
 
 
@@ -95,8 +98,9 @@ async def read(request: fastapi.Request, limits: Limits, predictor: Predictor) -
     try:
         if request.headers.get("content-type", "").startswith("text/csv"):
             query = request.query_params
-            options: dict[str, Any] = {"metric": query.get("metric", "f1_micro"), "explain": query.getlist("explain")}
-            found = Request.model_construct(inputs=rows_of(bytes(body), predictor), **options)
+            options = {name: query[name] for name in ("metric", "coverage", "coverage_per") if name in query}
+            found = Request.model_validate({"inputs": [], "explain": query.getlist("explain"), **options})
+            found.inputs = rows_of(bytes(body), predictor)
         else:
             found = Request.model_validate_json(bytes(body))
     except ValueError as error:  # of pydantic, of pandas and of other encodings than UTF-8
@@ -116,17 +120,19 @@ def _checked(found: Request, limits: Limits, predictor: Predictor) -> Asked:
         expected = f"at most {limits.max_explained} inputs times labels to explain"
         raise fastapi.HTTPException(413, f"Expected {expected} (got {size * len(explain)})")
     given: np.ndarray | None = None
+    metric = found.metric if found.coverage is None else Coverage(found.coverage, found.coverage_per)
     try:
-        predictor.thresholds(found.metric)
+        predictor.thresholds(metric)
         if found.given is not None:
             if len(found.given) != size:
                 raise ValueError(f"Expected 'given' with an entry for each of {size} inputs (got {len(found.given)})")
             given = given_labels(predictor.label_names, [each or {} for each in found.given], size).numpy()
+            predictor.decide(np.zeros(given.shape), metric, given)  # which refuses some coverages
         if unknown := {*explain} - {*predictor.label_names}:
             raise ValueError(f"Expected 'explain' to name labels of the model (got {sorted(unknown)[:5]})")
     except ValueError as error:
         raise fastapi.HTTPException(422, str(error)) from None
-    return Asked(list(found.inputs), given, found.metric, explain)
+    return Asked(list(found.inputs), given, metric, explain)
 
 
 def rows_of(body: bytes, predictor: Predictor) -> list[Any]:

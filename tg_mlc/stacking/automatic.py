@@ -19,10 +19,11 @@ from tg_mlc._hierarchy import coherent as make_coherent
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.baselines.baseline import read_array
 from tg_mlc.baselines.forest import MAX_OUTPUTS
-from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data import MultiLabelDataset, Split, random_split
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.inputs.preprocessor import as_tensors, from_state, to_state
 from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
+from tg_mlc.metrics.coverage import Coverage, Per
 from tg_mlc.metrics.thresholds import Decider, coherent_decider
 from tg_mlc.saving.checkpoint import restore_tuners
 from tg_mlc.saving.inference import InferenceModel, batches_of, logits_of
@@ -56,7 +57,11 @@ class ClassifierScore(NamedTuple):
 
 
 def auto(
-    dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0, given_masks: GivenMasks = "both"
+    dataset: MultiLabelDataset,
+    seconds: float = 300.0,
+    seed: int = 0,
+    given_masks: GivenMasks = "both",
+    coverage_share: float = 0.0,
 ) -> AutoModel:
     """Fits a model to any training samples: bags, texts, vectors, molecules or DNA.
 
@@ -89,12 +94,14 @@ def auto(
         seed (int, optional): Seed of folds, trees and weights. (default: :obj:`0`)
         given_masks (str, optional): The labels that ``predict(..., given=...)`` will be told: :obj:`"both"`, present
             and absent ones, or :obj:`"present"`, only labels that apply. (default: :obj:`"both"`)
+        coverage_share (float, optional): The share of samples, drawn at random, that no fit sees, so that
+            ``predict(..., coverage=0.9)`` can promise what label sets hold. (default: :obj:`0`)
 
     Raises:
         ImportError: If scikit-learn is not installed (extra ``data``).
         ValueError: If the samples are of no kind above, or too few for two folds.
     """
-    return AutoModel(seconds, seed, given_masks=given_masks).fit(dataset)
+    return AutoModel(seconds, seed, given_masks=given_masks, coverage_share=coverage_share).fit(dataset)
 
 
 class AutoModel(InferenceModel):
@@ -110,7 +117,7 @@ class AutoModel(InferenceModel):
         search (callable, optional): Finds options of LaMP in further time: it is given a function that trains with some
             of them changed and returns the loss of samples left out, and the usual options, and returns the best
             changes. (default: :obj:`None`, a few options are tried)
-        given_masks (str, optional): As in :func:`auto`. (default: :obj:`"both"`)
+        given_masks, coverage_share (optional): As in :func:`auto`.
 
     Attributes:
         label_names (list[str]): The names of the labels.
@@ -134,14 +141,21 @@ class AutoModel(InferenceModel):
     held_out: np.ndarray | None = None
 
     def __init__(
-        self, seconds: float = 300.0, seed: int = 0, search: Search | None = None, given_masks: GivenMasks = "both"
+        self,
+        seconds: float = 300.0,
+        seed: int = 0,
+        search: Search | None = None,
+        given_masks: GivenMasks = "both",
+        coverage_share: float = 0.0,
     ) -> None:
         check_number("seconds", seconds)
+        check_number("coverage_share", coverage_share, below=1.0)
         check_choice("given_masks", given_masks, get_args(GivenMasks))
         self.seconds = seconds
         self.seed = seed
         self.search = search
         self.given_masks: GivenMasks = given_masks
+        self.coverage_share = coverage_share
 
     def fit(self, dataset: MultiLabelDataset, keep: Path | None = None) -> Self:
         """Fits to training samples; see :func:`auto`.
@@ -154,8 +168,12 @@ class AutoModel(InferenceModel):
         """
         from lightning.pytorch.utilities.seed import isolate_rng  # loading a model needs no Lightning
 
+        # At random, because samples of a stratified split depend on each other, and no fit may see any of them.
+        split = random_split(len(dataset), (1 - self.coverage_share, 0.0, self.coverage_share), self.seed)
         with isolate_rng():
-            return self._fit(dataset, ResumableParts(keep))
+            model = self._fit(dataset[split.train] if self.coverage_share else dataset, ResumableParts(keep))
+        held_out: MultiLabelDataset = dataset[split.test]
+        return model.conformalize(held_out, held_out.y) if self.coverage_share else model
 
     def _fit(self, dataset: MultiLabelDataset, parts: ResumableParts) -> Self:
         from tg_mlc.stacking.folds import train_folds
@@ -257,7 +275,14 @@ class AutoModel(InferenceModel):
         return self.combination.decision_function(logits)
 
     def predict(
-        self, raw: Any, metric: str = "f1_micro", *, given: Any = None, coherent: bool | Data | None = None
+        self,
+        raw: Any,
+        metric: str = "f1_micro",
+        *,
+        given: Any = None,
+        coherent: bool | Data | None = None,
+        coverage: float | None = None,
+        coverage_per: Per = "label",
     ) -> np.ndarray:
         """Returns decisions 0 and 1 :math:`(N, L)`, with the thresholds or label sets that are best for a metric.
 
@@ -265,13 +290,15 @@ class AutoModel(InferenceModel):
             raw (Any): As of :meth:`predict_proba`.
             metric (str, optional): One of :obj:`tg_mlc.metrics.DECISION_METRICS`. (default: :obj:`"f1_micro"`)
             given, coherent (Any, optional): As of :meth:`predict_proba`. (default: :obj:`None`)
+            coverage, coverage_per (optional): As of :meth:`tg_mlc.saving.Predictor.predict`.
 
         Raises:
-            ValueError: If the metric is not known.
+            ValueError: If the metric is not known, or no samples allow to promise the coverage.
         """
-        self.decider(metric)
+        decides: str | Coverage = metric if coverage is None else Coverage(coverage, coverage_per)
+        self.decider(decides)
         scores, known = self.predictions(raw, given, coherent=coherent)
-        return self.decide(scores, metric, known, coherent).numpy()
+        return self.decide(scores, decides, known, coherent).numpy()
 
     def evaluate(self, dataset: MultiLabelDataset) -> Evaluation:
         """Evaluates probabilities and decisions on samples with known labels, which are matched by name.

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import tg_mlc
+from tg_mlc.data import from_arrays
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.graphs import tree
+from tg_mlc.metrics.coverage import Coverage
+from tg_mlc.saving import Predictor
+from tg_mlc.saving.inference import HIERARCHY
+
+LABELS = ["above", "below", "beside"]
+
+
+class Net(nn.Module):
+    """The first columns of inputs as logits."""
+
+    def __init__(self, num_labels):
+        super().__init__()
+        self.weight = nn.Parameter(2 * torch.eye(num_labels))
+
+    def forward(self, batch):
+        return batch.x.view(batch.num_graphs, -1) @ self.weight
+
+
+def samples(num_samples=300, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(num_samples, 3)).astype(np.float32)
+    y = (rng.random(x.shape) < 1 / (1 + np.exp(-x))).astype(np.float32)
+    y[rng.random(y.shape) < 0.2] = np.nan
+    return from_arrays(x, y, LABELS, kind="vector")
+
+
+def network(hierarchy=None):
+    predictor = Predictor(Net(3), label_names=LABELS)
+    predictor.scorer.hierarchy = hierarchy
+    return predictor
+
+
+@pytest.mark.parametrize("per", ["label", "sample"])
+def test_label_sets_hold_their_coverage_and_are_saved(per, tmp_path):
+    predictor, new = network().conformalize(samples()), samples(2000, seed=1)
+    frame = predictor.predict(new, coverage=0.8, coverage_per=per)
+    np.testing.assert_array_equal(frame["decision"], frame["probability"] >= frame["threshold"])
+    assert frame["decision"].to_numpy()[new.y.numpy() == 1].mean() == pytest.approx(0.8, abs=0.06)
+    assert frame["threshold"].to_numpy()[0].std() > 0 or per == "sample"
+    loaded = tg_mlc.load(predictor.save(tmp_path / "model"), Net)
+    assert loaded.predict(new, coverage=0.8, coverage_per=per).equals(frame)
+    assert loaded.predict(new).equals(predictor.predict(new))
+
+
+def test_label_sets_of_a_hierarchy_are_coherent_and_lose_nothing():
+    hierarchy = tree({"below": "above"}, LABELS)
+    hierarchy.kind = HIERARCHY
+    predictor, new = network(hierarchy).conformalize(samples()), samples(500, seed=1)
+    alone = predictor.scorer.conformal.tuner(Coverage(0.8), LABELS)
+    decision = predictor.predict(new, coverage=0.8)["decision"].to_numpy()
+    assert (decision[:, 0] >= decision[:, 1]).all()
+    assert (decision >= alone.predict(predictor.scores(new))).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"coverage": 1.2}, "'coverage' between 0 and 1, such as 0.9 (got 1.2)"),
+        ({"coverage": 0.8, "coverage_per": "row"}, "'coverage_per' to be one of label, sample"),
+        ({"coverage": 0.8, "given": {"above": 1}}, "no 'given' labels with a coverage"),
+        ({"coverage": 0.8, "coherent": tree({"below": "above"}, LABELS)}, "'coherent' as in calibration"),
+        ({"coverage": 0.999}, "at least 999 samples of a label"),
+    ],
+)
+def test_what_cannot_be_promised_is_refused(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        network().conformalize(samples()).predict(samples(4), **options)
+
+
+def test_a_model_without_held_out_scores_says_what_to_do():
+    with pytest.raises(ValueError, match=r"coverage 0.8 per label .*'conformalize'.*coverage_share=0.2"):
+        network().predict(samples(4), coverage=0.8)
+
+
+def test_given_labels_of_samples_are_no_calibration():
+    known = with_attribute(samples(), "given", samples().y)
+    predictor = network().conformalize(samples())
+    with pytest.raises(ValueError, match="no 'given' labels with a coverage"):
+        predictor.predict(known, coverage=0.8)
