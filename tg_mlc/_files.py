@@ -46,16 +46,12 @@ def most_unpacked(packed: int) -> int:
 
 
 def open_unpacked(path: FilePath, max_bytes: int | None = None, content: bytes | None = None) -> io.BufferedReader:
-    """Opens a file, unpacked if its name ends in ``.gz``, ``.bz2`` or ``.xz``, or if it begins as such files.
+    """Opens a file, or the content of one, unpacked if its name ends in ``.gz``, ``.bz2`` or ``.xz``, or if it begins
+    as such files.
 
     Reading it raises a :class:`ValueError` where it is damaged, holds more than :obj:`max_bytes`, or unpacks to more
     than 64 MiB that are also more than 1,000 times its own size, or to more than a million lines that are also more
     than eight for each of its bytes.
-
-    Args:
-        path (str, bytes or Path): The file.
-        max_bytes (int, optional): The most bytes that it may hold, unpacked. (default: any number)
-        content (bytes, optional): What stands in the file, if that was read before. (default: :obj:`None`)
     """
     name = os.fsdecode(path)
     suffix = Path(name).suffix.lower()
@@ -158,11 +154,7 @@ def find_damage(path: FilePath) -> str | None:
 
 
 def read_tensors(path: FilePath) -> Any:
-    """Reads tensors and plain data, written by :func:`torch.save`, that are as they were written.
-
-    Raises:
-        ValueError: If a single bit is lost or changed.
-    """
+    """Reads tensors and plain data, written by :func:`torch.save`; a :class:`ValueError` if any bit has changed."""
     if (damage := find_damage(path)) is not None:
         raise ValueError(f"Expected '{os.fsdecode(path)}' to be whole (got one that is damaged: {damage})")
     return torch.load(os.fsdecode(path), weights_only=True)

@@ -15,17 +15,8 @@ _NUMBERS = 2**24  # that scores of the closure may hold at a time without gradie
 
 
 def ancestor_pairs(parent_index: Tensor, num_labels: int) -> Tensor:
-    r"""The transitive closure of a hierarchy.
-
-    Args:
-        parent_index (Tensor): Pairs of parent and child :math:`(2, P)`.
-        num_labels (int): The number of labels.
-
-    Returns:
-        All pairs of an ancestor and a label below it :math:`(2, C)`, sorted, none of a label with itself.
-
-    Raises:
-        ValueError: If the labels form a cycle.
+    """The transitive closure of a hierarchy: of pairs of parent and child :math:`(2, P)`, all pairs of an ancestor and
+    a label below it :math:`(2, C)`, sorted, none of a label with itself; a :class:`ValueError` if there is a cycle.
     """
     size, (parent, child) = (num_labels, num_labels), parent_index.cpu().numpy()
     closure, num_pairs = sp.csr_array((np.ones(len(parent), dtype=np.int32), (parent, child)), shape=size), -1
@@ -39,10 +30,8 @@ def ancestor_pairs(parent_index: Tensor, num_labels: int) -> Tensor:
 
 
 def pairs_of(label_graph: Data, label_names: Sequence[str] | None = None, name: str = "label_graph") -> Tensor:
-    """The :func:`ancestor_pairs` of a label graph that keeps parents, in the order of a model's labels.
-
-    Raises:
-        ValueError: If it keeps none, has other labels, or they form a cycle.
+    """The :func:`ancestor_pairs` of a label graph that keeps parents, in the order of a model's labels; a
+    :class:`ValueError` if it keeps none, or has other labels.
     """
     parents, size = label_graph.get("parent_index"), int(label_graph.num_nodes or 0)
     if parents is None:
@@ -60,11 +49,8 @@ def pairs_of(label_graph: Data, label_names: Sequence[str] | None = None, name: 
 
 
 def coherent(scores: Tensor, pairs: Tensor) -> Tensor:
-    r"""The largest score of each label and all below it; along :obj:`pairs.flip(0)`, of all above it.
-
-    Args:
-        scores (Tensor): Scores :math:`(N, L)`: probabilities, logits, decisions or thresholds.
-        pairs (Tensor): What :func:`ancestor_pairs` returned.
+    """The largest score :math:`(N, L)` (probability, logit, decision or threshold) of each label and all below it;
+    along :obj:`pairs.flip(0)`, of all above it.
     """
     if torch.compiler.is_compiling():  # in the order of dimensions that takes any number of samples, one too
         return scores.scatter_reduce(1, pairs[0].expand(scores.size(0), -1), scores[:, pairs[1]], "amax")
@@ -77,13 +63,8 @@ def coherent(scores: Tensor, pairs: Tensor) -> Tensor:
 
 
 def coherent_loss(logits: Tensor, y: Tensor, pairs: Tensor) -> Tensor:
-    r"""The cross-entropy of coherent logits :math:`(N, L)`, of labels that apply by the maximum over those below that
-    apply, too.
-
-    Args:
-        logits (Tensor): Logits :math:`(N, L)` before the constraint.
-        y (Tensor): Targets :math:`(N, L)`: 0, 1, or NaN for unknown, which counts neither as a term nor in maxima.
-        pairs (Tensor): What :func:`ancestor_pairs` returned.
+    """The cross-entropy of coherent logits :math:`(N, L)`, of labels that apply by the maximum over those below that
+    apply, too; an unknown target (NaN) counts neither as a term nor in maxima.
     """
     applies, known = y == 1, ~y.isnan()
     among_true = coherent(logits.masked_fill(~applies, -torch.inf), pairs)
@@ -97,17 +78,8 @@ def coherent_loss(logits: Tensor, y: Tensor, pairs: Tensor) -> Tensor:
 def propagate(
     y: Tensor, pairs: Tensor, label_names: Sequence[str] | None = None, name: str = "y", *, check: bool = True
 ) -> Tensor:
-    r"""What labels say of others: those above a label that applies apply, those below one that does not do not.
-
-    Args:
-        y (Tensor): Labels :math:`(N, L)`: 0, 1, or NaN for unknown.
-        pairs (Tensor): What :func:`ancestor_pairs` returned.
-        label_names (Sequence[str], optional): Names for errors. (default: :obj:`None`, numbers)
-        name (str, optional): The argument that errors name. (default: :obj:`"y"`)
-        check (bool, optional): Whether to refuse contradictions. (default: :obj:`True`)
-
-    Raises:
-        ValueError: If a label applies and one above it does not.
+    """What labels :math:`(N, L)`, 0, 1, or NaN for unknown, say of others: those above a label that applies apply,
+    those below one that does not do not; a :class:`ValueError` if they contradict each other, unless unchecked.
     """
     present = coherent((y == 1).float(), pairs) == 1
     absent = coherent((y == 0).float(), pairs.flip(0)) == 1

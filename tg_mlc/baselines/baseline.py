@@ -245,15 +245,8 @@ def check_positive(name: str, value: float) -> None:
 
 
 def read_array(state: Mapping[str, Any], name: str, *sizes: int | None) -> npt.NDArray[Any]:
-    """Returns an array of numbers that a state holds.
-
-    Args:
-        state (dict): The state.
-        name (str): The entry of the array.
-        *sizes (int, optional): Its sizes; :obj:`None` for any.
-
-    Raises:
-        ValueError: If it holds no numbers, or is of another shape.
+    """Returns an array of numbers that a state holds, of these sizes (:obj:`None` for any); a :class:`ValueError` if it
+    holds no numbers, or is of another shape.
     """
     array = np.asarray(state[name])
     wanted = ["*" if size is None else size for size in sizes]

@@ -245,11 +245,7 @@ class Trees(NamedTuple):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], num_features: int | None, num_labels: int) -> Self:
-        """The trees of arrays by name.
-
-        Raises:
-            ValueError: If an array points outside of another one, or back in a tree, which no prediction would leave.
-        """
+        """The trees of arrays by name; a :class:`ValueError` if one points outside of another, or back in a tree."""
         labels, roots, left = (read_array(state, name, None) for name in ("labels", "roots", "left"))
         feature, threshold, right = (read_array(state, name, len(left)) for name in ("feature", "threshold", "right"))
         if "columns" in state:

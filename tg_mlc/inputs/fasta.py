@@ -57,10 +57,6 @@ def read_fasta(path: FilePath) -> Iterator[FastaRecord]:
 
     The letters A, C, G and T, in upper or lower case, become 0 to 3, and U becomes 3 as T; the others of IUPAC, among
     them N, mean that a letter is not known, and become 4.
-
-    Raises:
-        OSError: If the file cannot be read.
-        ValueError: If it is damaged or no FASTA file, has no sequences, or one has no letters or strange ones.
     """
     path = os.fsdecode(path)
     header: str | None = None

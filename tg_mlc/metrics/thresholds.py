@@ -202,13 +202,8 @@ Decider = ThresholdTuner | LabelSets
 
 def coherent_decider(decider: Decider, pairs: Tensor, y: ArrayLike | None = None, scores: Any = None) -> Decider:
     """What decides, with thresholds that keep decisions of coherent scores coherent: those of labels below others are
-    at least those of the others.
-
-    Args:
-        decider (ThresholdTuner or LabelSets): What decides without a hierarchy.
-        pairs (Tensor): Ancestors and labels below them :math:`(2, C)`.
-        y, scores (optional): Targets and coherent scores, which choose whether thresholds of labels below are raised or
-            those of labels above are lowered. (default: :obj:`None`, the former)
+    at least those of the others. Targets and coherent scores choose whether the former are raised or the latter
+    lowered; without them, the former are raised.
     """
     if isinstance(decider, LabelSets) or decider.fitted().size == 1:
         return decider

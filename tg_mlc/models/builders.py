@@ -32,14 +32,7 @@ class Blueprint:
     samples: dict[str, Any]  #: the sizes and types of what a sample is made of; nothing if it takes no samples
 
     def build(self, label_graph: Data | None) -> nn.Module:
-        """Builds the model, with weights that are those of no training; random numbers elsewhere do not change.
-
-        Args:
-            label_graph (LabelGraph, optional): The label graph.
-
-        Raises:
-            ValueError: If no builder of that name is known.
-        """
+        """Builds the model, with weights that are those of no training; random numbers elsewhere do not change."""
         samples = [_stand_in(self.samples)] if self.samples else []
         with torch.random.fork_rng(devices=[]):
             model: nn.Module = find("builder", self.builder)(*samples, label_graph, **self.options)

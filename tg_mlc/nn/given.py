@@ -68,11 +68,7 @@ def takes_given_labels(model: nn.Module) -> bool:
 
 
 def given_in(model: nn.Module, data: Data) -> Tensor | None:
-    r"""Returns the known labels :math:`(B, L)` of a batch for a model, if there are any.
-
-    Raises:
-        ValueError: If there are some and the model does not take them.
-    """
+    """Returns the known labels :math:`(B, L)` of a batch for a model, if there are any, which it has to take."""
     given: Tensor | None = data.get("given")
     if given is not None and not takes_given_labels(model):
         raise ValueError(

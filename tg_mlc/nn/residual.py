@@ -216,12 +216,8 @@ class _StateAttention(nn.Module):
 
 
 def conjugate_gradients(matrix: Callable[[Tensor], Tensor], right: Tensor, num_rounds: int) -> Tensor:
-    """Solves symmetric systems, one for each row of :obj:`right`, by a few differentiable steps.
-
-    Args:
-        matrix (Callable): Multiplies each row by the matrix of its system.
-        right (Tensor): Right-hand sides :math:`(B, L)`.
-        num_rounds (int): The number of steps.
+    """Solves symmetric systems, one for each row of right-hand sides :math:`(B, L)`, by a few differentiable steps;
+    :obj:`matrix` multiplies each row by the matrix of its system.
     """
     solution, rest = torch.zeros_like(right), right
     direction, squares = rest, (rest * rest).sum(dim=1, keepdim=True)

@@ -16,17 +16,8 @@ from tg_mlc.ops.runtime import is_functorch_wrapped_tensor, numba_problem
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
-    r"""Zeroes entries with a probability, and scales the others so that the mean stays; as
-    :func:`torch.nn.functional.dropout`.
-
-    Args:
-        x (torch.Tensor): The input.
-        p (float): The probability :math:`p`.
-        training (bool, optional): If set to :obj:`False`, returns :obj:`x` itself. (default: :obj:`True`)
-
-    Shapes:
-        - **input:** :math:`(*)`
-        - **output:** :math:`(*)`, the shape of the input
+    """Zeroes entries with a probability, and scales the others so that the mean stays, as
+    :func:`torch.nn.functional.dropout` does.
     """
     check_share("p", p)
     if not training or p == 0.0:

@@ -38,10 +38,6 @@ _KEYS = {"format", "sha256", "weights", "content"}
 def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Path:
     """Writes tensors and plain data to a folder, whose earlier content stays until all of it is there; files of others
     stay in any case.
-
-    Raises:
-        ValueError: If a value is neither a tensor nor plain data, or the path is one of a file.
-        OSError: If the disk is full, or refuses the files.
     """
     folder = check_folder(path)
     tensors: dict[str, Tensor] = {}
@@ -76,11 +72,8 @@ def check_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads what :func:`write_folder` wrote, once more if the folder is replaced meanwhile.
-
-    Raises:
-        FileNotFoundError: If the folder or a file in it is missing.
-        ValueError: If a file is damaged, too large, or no file but a device or a pipe.
+    """Reads what :func:`write_folder` wrote, once more if the folder is replaced meanwhile; a :class:`ValueError` if a
+    file is damaged, too large, or a device or a pipe.
     """
     description = Path(path) / CONTENT
     for attempt in range(_READS):

@@ -66,13 +66,8 @@ class InferenceModel(ABC):
 
     @abstractmethod
     def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
-        """Returns scores :math:`(N, L)` in :math:`[0, 1]`.
-
-        Args:
-            raw (Any): Raw inputs, or samples.
-            given (Any, optional): What is known of their labels, as :func:`~tg_mlc.data.given_labels` takes it.
-                (default: :obj:`None`)
-            batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
+        """Returns scores :math:`(N, L)` in :math:`[0, 1]` of raw inputs, or samples, given what is known of their
+        labels, as :func:`~tg_mlc.data.given_labels` takes it.
         """
 
     def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
@@ -80,10 +75,8 @@ class InferenceModel(ABC):
         return self.scores(raw, given, batch_size), None
 
     def known_labels(self, samples: Any, given: Any) -> Tensor | None:
-        """Returns the labels that are given :math:`(N, L)`, by the caller or by the samples, if any are.
-
-        Raises:
-            ValueError: If a given label is unknown, all labels are given, or the model cannot take any.
+        """Returns the labels that are given :math:`(N, L)`, by the caller or by the samples, if any are; a
+        :class:`ValueError` if one is unknown, all are given, or the model cannot take any.
         """
         if given is not None:
             known = given_labels(self.label_names, given, len(samples))
@@ -112,14 +105,8 @@ class InferenceModel(ABC):
         return torch.from_numpy(np.where(known.isnan(), scores, known)), known
 
     def coherence(self, coherent: bool | Data | None) -> Tensor | None:
-        """Returns the pairs of ancestors and labels below them along which predictions are made coherent, if they are.
-
-        Args:
-            coherent (bool or LabelGraph, optional): Whether they are; a label graph is the hierarchy itself.
-                (default: :obj:`None`, where a hierarchy came with the training data)
-
-        Raises:
-            ValueError: If it is :obj:`True` and the model knows no hierarchy, or the hierarchy has other labels.
+        """Returns the pairs of ancestors and labels below them along which predictions are made coherent, if they are:
+        by default, where a hierarchy came with the training data; a label graph is the hierarchy itself.
         """
         if coherent is None:
             coherent = self.hierarchy is not None and self.hierarchy.get("kind") == HIERARCHY
@@ -150,15 +137,8 @@ class InferenceModel(ABC):
         return make_coherent(scores, pairs), known
 
     def conformalize(self, raw: Any, y: Any, batch_size: int = 256) -> Self:
-        """Keeps the scores of samples that nothing was fitted to, by which label sets get a coverage.
-
-        Args:
-            raw (Any): Raw inputs, or samples, drawn at random from those to come.
-            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-            batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
-
-        Raises:
-            ValueError: If labels of the samples are given, or none applies.
+        """Keeps the scores of samples that nothing was fitted to, drawn at random from those to come, by which label
+        sets get a coverage; no label of them may be given, and some have to apply.
         """
         scores, known = self.predictions(raw, None, batch_size)
         self.check_promise(known)
@@ -175,10 +155,7 @@ class InferenceModel(ABC):
 
     def decider(self, metric: str | Coverage = "f1_micro", coherent: bool | Data | None = None) -> Decider:
         """Returns what decides for a metric: thresholds, 0.5 where validation samples gave none, or label sets; or for
-        a coverage.
-
-        Raises:
-            ValueError: If there are thresholds, but none for this metric, or no scores by which a coverage holds.
+        a coverage, if there are scores by which it holds.
         """
         if isinstance(metric, Coverage):
             metric.check()
@@ -239,15 +216,8 @@ class InferenceModel(ABC):
 
     def save(self, path: str | os.PathLike[str], facts: Mapping[str, Any] | None = None, **options: Any) -> Path:
         """Writes a folder that :func:`tg_mlc.load` reads, once it has been made again as a test; a model that is there
-        already is replaced as a whole.
-
-        Args:
-            path (str or PathLike): The folder.
-            facts (dict, optional): What else to write down, as plain data. (default: :obj:`None`)
-            **options (optional): What the model needs besides to be made again; and an entry :obj:`estimator`.
-
-        Raises:
-            ValueError: If it cannot be made again.
+        already is replaced as a whole. Facts are what else to write down, as plain data; options, what the model needs
+        besides to be made again, and an entry :obj:`estimator`.
         """
         beside = {name: options.pop(name) for name in ("estimator",) if name in options}
         state = self.checked_state(**options)
@@ -258,11 +228,7 @@ class InferenceModel(ABC):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Loads a model of this class from the folder that :meth:`save` wrote.
-
-        Raises:
-            ValueError: If the folder holds a model of another class.
-        """
+        """Loads a model of this class from the folder that :meth:`save` wrote."""
         return cls.from_content(read_folder(path))
 
     @classmethod
@@ -340,14 +306,8 @@ class ModuleInference(InferenceModel):
         return torch.cat(scores), torch.cat(found) if found else None
 
     def state_dict(self, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Returns all that it takes to build the model again, and to predict with it.
-
-        Args:
-            arguments (dict, optional): Arguments of the constructor of a network of one's own, where neither
-                :func:`~tg_mlc.models.builder` nor the network's attributes tell them. (default: :obj:`None`)
-
-        Raises:
-            ValueError: If an argument is not known.
+        """Returns all that it takes to build the model again, and to predict with it. Arguments of the constructor of a
+        network of one's own are given where neither :func:`~tg_mlc.models.builder` nor its attributes tell them.
         """
         described = model_state(self.model, self.settings, self.label_names, arguments)
         learned = {} if self.given is None else {"given": as_tensors(self.given.state_dict())}
@@ -379,11 +339,7 @@ class ModuleInference(InferenceModel):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], network: type[nn.Module] | None = None) -> Self:
-        """Builds the model again, a network of one's own by its class.
-
-        Raises:
-            ValueError: If its parts do not fit together, or a class or builder is unknown.
-        """
+        """Builds the model again, a network of one's own by its class."""
         hparams = state["hyper_parameters"]
         objective = dict(hparams["objective"])
         found = cls(

@@ -145,11 +145,8 @@ _USERS = ("config",)  # entries whose content users named
 
 
 def upgrade(value: Any, entry: str | None = None) -> Any:
-    """Returns what an earlier version stored under today's names.
-
-    Args:
-        value (Any): Tensors and plain data.
-        entry (str, optional): The key of this value. (default: :obj:`None`, the content of a folder)
+    """Returns what an earlier version stored under today's names, given the key of this value; the content of a folder
+    has none.
     """
     if isinstance(value, (list, tuple)):
         return type(value)(upgrade(item, entry) for item in value)

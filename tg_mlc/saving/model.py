@@ -50,12 +50,8 @@ def label_graph_users(model: nn.Module) -> Iterator[LabelGraphUser]:
 
 
 def describe_model(model: nn.Module, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Returns the builder of a model, if one made it, its label graph, and its settings, if they are to be checked.
-
-    Args:
-        model (torch.nn.Module): The model.
-        settings (dict, optional): What :func:`describe_settings` returned of the model before its first forward pass,
-            which may change what looks like a setting, *e.g.* a counter. (default: :obj:`None`)
+    """Returns the builder of a model, if one made it, its label graph, and its settings, if they are to be checked:
+    what :func:`describe_settings` returned before its first forward pass, which may change what looks like a setting.
     """
     blueprint = blueprint_of(model)
     return {
@@ -71,17 +67,9 @@ def model_state(
     label_names: Sequence[str] | None = None,
     arguments: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Returns tensors and plain data, of which :func:`restore_model` makes the model again.
-
-    Args:
-        model (torch.nn.Module): What a :func:`~tg_mlc.models.builder` made, or a network of one's own.
-        settings (dict, optional): As in :func:`describe_model`. (default: :obj:`None`)
-        label_names (list[str], optional): The labels. (default: :obj:`None`)
-        arguments (dict, optional): Arguments of the network's constructor that are not found otherwise.
-            (default: :obj:`None`)
-
-    Raises:
-        ValueError: If an argument of the constructor is not known, or is no plain data.
+    """Returns tensors and plain data, of which :func:`restore_model` makes the model again: what a
+    :func:`~tg_mlc.models.builder` made, or a network of one's own, with arguments of its constructor that are not found
+    otherwise.
     """
     described = {**describe_model(model, settings), "state_dict": model.state_dict()}
     if blueprint_of(model) is None:
@@ -142,11 +130,7 @@ def unpacked(entry: Mapping[str, Any]) -> Any:
 def restore_model(
     state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None = None
 ) -> nn.Module:
-    """Makes a model of what :func:`model_state` returned, ready to predict.
-
-    Raises:
-        ValueError: If its weights or settings do not fit, or its builder is unknown.
-    """
+    """Makes a model of what :func:`model_state` returned, ready to predict."""
     if network is not None:
         maker = f"class '{network.__name__}'"
         arguments = {name: unpacked(value) for name, value in state["network"]["arguments"].items()}
