@@ -77,6 +77,14 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_layers(case: str) -> None:
     model, form = CASES[case]
+    check(model(), "eager", form, BATCHES)
+
+
+@pytest.mark.parametrize(
+    "case", ["ptr", *(pytest.param(case, marks=pytest.mark.slow) for case in CASES if case != "ptr")]
+)
+def test_gradients_of_layers_are_traced(case: str) -> None:
+    model, form = CASES[case]
     check(model(), "aot_eager", form, BATCHES)
 
 
@@ -88,7 +96,7 @@ def test_inductor() -> None:
 
 def test_dropout_and_pre_norm() -> None:
     model = labels(fully_connected(5), dropout=0.5, norm="pre")
-    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="aot_eager")
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="eager")
     x, batch = ragged([3, 2], 8)
     assert not torch.equal(compiled(x, batch, batch_size=2), compiled(x, batch, batch_size=2))
 
@@ -98,7 +106,7 @@ def test_dropout_and_pre_norm() -> None:
 def test_whole_models(num_feature_layers: int, tied: bool) -> None:
     options = {"num_steps": 1, "num_feature_layers": num_feature_layers, "tied": tied, "heads": 2, "dropout": 0.0}
     model = LaMP(BagEncoder(20, 8), path_graph(5), **options)
-    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="aot_eager")
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="eager")
     for i, sizes in enumerate(BATCHES):
         samples = [Data(x=torch.arange(size) % 20, num_nodes=size) for size in sizes]
         batch = Batch.from_data_list(samples)
