@@ -85,9 +85,9 @@ def test_both_passes_drop_the_same_weights(kind: str) -> None:
     present = graph_attention(*leaves, pattern, backend="reference")
     # Every head draws for itself.
     leaves = [leaf.repeat(1, 100, 1) for leaf in leaves]
-    kept = [graph_attention(*leaves, pattern, dropout_p=0.4, backend="blocks") for _ in range(10)]
+    kept = [graph_attention(*leaves, pattern, dropout_p=0.4, backend="blocks") for _ in range(4)]
     mean = torch.stack(kept).unflatten(2, (100, 2)).mean(dim=(0, 2))
-    torch.testing.assert_close(mean, present, atol=0.15, rtol=0.0)
+    torch.testing.assert_close(mean, present, atol=0.2, rtol=0.0)
 
 
 @pytest.mark.parametrize("kind", PATTERNS)

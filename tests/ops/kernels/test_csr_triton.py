@@ -106,6 +106,7 @@ def check_against_the_oracle(tensors: list[Tensor], pattern: Pattern) -> None:
         torch.testing.assert_close(one.double(), other, atol=tolerance, rtol=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="runs in the interpreter already")
 def test_in_the_interpreter() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
