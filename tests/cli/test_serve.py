@@ -32,6 +32,7 @@ def is_ready(url):
         return False
 
 
+@pytest.mark.slow
 def test_requests_in_progress_are_answered_after_sigterm(port, tmp_path):
     (tmp_path / "tokens").write_text("secret\n")
     options = ["--port", str(port), "--token_file", str(tmp_path / "tokens")]

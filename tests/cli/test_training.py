@@ -68,7 +68,9 @@ def wait_for(process, path, pattern):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("pattern", ["model/training/.lock", "passing/**/last.ckpt"])
+@pytest.mark.parametrize(
+    "pattern", ["model/training/.lock", pytest.param("passing/**/last.ckpt", marks=pytest.mark.slow)]
+)
 def test_a_signal_to_terminate_ends_a_training_like_an_interruption(pattern, tmp_path):
     process = started(tmp_path)
     wait_for(process, tmp_path, pattern)
@@ -117,6 +119,7 @@ def test_nothing_is_left_of_a_training_that_did_not_begin(tmp_path, capsys):
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.slow
 def test_two_trainings_into_one_folder(tmp_path, capsys):
     process = started(tmp_path)
     try:

@@ -20,6 +20,7 @@ def without_numbers(text):
     return re.sub(r"-?\d[\d.]*(e-?\d+)?", "#", " ".join(text.split()))
 
 
+@pytest.mark.slow
 def test_the_transcript_is_what_the_commands_print(tmp_path, monkeypatch, capsys):
     pytest.importorskip("rdkit")
     monkeypatch.chdir(tmp_path)
