@@ -8,7 +8,8 @@ TORCH ?= torch==2.13.0
 VENV ?= .venv
 # Passed on to the example and to pytest.
 ARGS ?=
-PYTEST_ARGS ?= -n 2
+# All tests of a file run in one process, which makes once what they share.
+PYTEST_ARGS ?= -n 2 --dist loadfile
 BROWSERS := chromium chromium-browser google-chrome
 SPARSE_TESTS := tests/ops tests/nn tests/benchmarks/speed/test_attention.py
 
