@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch_geometric.data import Data
 
+import tg_mlc
 from tests.models.samples import molecules
 from tests.nn.samples import path_graph
 from tests.sequences.histories import histories
 from tg_mlc.data import Split
 from tg_mlc.exporting.program import Scorer, featurize, save_onnx, save_torch, trace
 from tg_mlc.graphs import fully_connected
+from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder, DNAEncoder, GivenComponents, MoleculeEncoder, SequenceEncoder, VectorEncoder
 from tg_mlc.saving import Predictor
@@ -117,3 +121,17 @@ def test_choice_by_values_is_refused():
     tensors = featurize(predictor.scorer, vectors(4))
     with pytest.raises(ValueError, match=r"Expected networks whose .*torch.export \(got: .*Eq"):
         trace(Scorer(predictor.scorer, list(tensors)), tensors)
+
+
+@pytest.mark.parametrize("name", ["auto_vectors", "estimator_texts"])
+def test_calibration_is_a_part_of_the_program(name):
+    predictor = tg_mlc.load(Path(__file__).parents[1] / "saving" / "folders" / name / "model")
+    raw = predictor.scorer.preprocessor.steps[0].examples(20)
+    before, calibration = predictor.scores(raw), Calibration(["isotonic"] * len(predictor.label_names), 1)
+    for buffer, value in zip(calibration.buffers(), (0.4, 0.5, 0.0, 0.8), strict=True):
+        buffer.fill_(value)
+    predictor.scorer.calibration = calibration
+    tensors = featurize(predictor.scorer, raw)
+    found = Scorer(predictor.scorer, list(tensors)).eval()(*tensors.values()).detach().numpy()
+    assert abs(found - predictor.scores(raw)).max() < 1e-4
+    assert abs(found - before).max() > 0.01

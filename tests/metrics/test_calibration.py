@@ -6,9 +6,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit
 
 from tg_mlc.metrics import evaluate
-from tg_mlc.metrics.calibration import NUM_BINS
+from tg_mlc.metrics.calibration import MIN_OWN, NUM_BINS, Calibration
 
 NAN = float("nan")
 
@@ -63,3 +64,54 @@ def test_the_picture_has_a_dot_for_each_bin(data):
     predicted, share, _ = reliability.bins[3]
     where = [float(dots[3].attrib[name]) for name in ("cx", "cy")]
     assert where == pytest.approx([20 + 200 * predicted, 220 - 200 * share], abs=0.06)
+
+
+def distorted(num_samples, seed=0):
+    """Targets, and scores that are right, too extreme, too low, a curve away, and too low for two rare labels."""
+    rng = np.random.default_rng(seed)
+    z = 2 * rng.normal(size=(num_samples, 6))
+    right = np.stack([z[:, 0], 0.3 * z[:, 1], z[:, 2] + 2, np.where(z[:, 3] > 1, 3, -1), z[:, 4] - 3, z[:, 5] - 3], 1)
+    y = (rng.random(z.shape) < expit(right)).astype(float)
+    y[rng.random(y.shape) < 0.2] = NAN
+    y[:, 4:] = np.where(np.cumsum(y[:, 4:] == 1, axis=0) < MIN_OWN, y[:, 4:], NAN)
+    z[:, 4:] -= 5
+    return y, expit(z)
+
+
+def test_each_label_gets_the_function_that_it_needs():
+    (y, scores), (new, of_new) = distorted(3000), distorted(3000, seed=1)
+    calibration = Calibration.fit(y, scores)
+    assert calibration.methods[:4] == ["identity", "temperature", "platt", "isotonic"]
+    assert calibration.methods[4] == calibration.methods[5] != "identity"
+    assert float(calibration.scale[1]) == pytest.approx(0.3, abs=0.05)
+    assert float(calibration.shift[2]) == pytest.approx(2, abs=0.3)
+    found = calibration.probabilities(torch.from_numpy(of_new)).numpy()
+    before, after = (np.array(evaluate(new, each).reliability.ece) for each in (of_new, found))
+    assert after[0] == before[0]
+    assert (after[1:4] < 0.5 * before[1:4]).all()
+
+
+def test_functions_increase_and_leave_certainty_alone():
+    calibration = Calibration.fit(*distorted(3000))
+    p = torch.cat([torch.zeros(1), torch.logspace(-6, 0, 500)[:-1], 1 - torch.logspace(-1, -6, 50), torch.ones(1)])
+    p = p.double().sort()[0].unique()
+    mapped = calibration.probabilities(p[:, None].expand(-1, 6))
+    assert (mapped.diff(dim=0) > 0).all()
+    assert (mapped[0] == 0).all()
+    assert (mapped[-1] == 1).all()
+
+
+@pytest.mark.parametrize("num_known", [0, 3, 2000])
+def test_scores_that_are_calibrated_stay_as_they_are(num_known):
+    rng = np.random.default_rng(0)
+    scores = rng.random((2000, 2))
+    y = (rng.random(scores.shape) < scores).astype(float)
+    y[num_known:, 1] = NAN
+    calibration = Calibration.fit(y, scores)
+    assert calibration.methods == ["identity", "identity"]
+    np.testing.assert_allclose(calibration.probabilities(torch.from_numpy(scores)), scores)
+
+
+def test_logits_are_refused():
+    with pytest.raises(ValueError, match="Expected probabilities"):
+        Calibration.fit([[0, 1]], [[-1.0, 3.0]])

@@ -65,6 +65,32 @@ def test_label_sets_of_a_hierarchy_are_coherent_and_lose_nothing():
     assert (decision >= alone.predict(predictor.scores(new))).all()
 
 
+@pytest.mark.parametrize("hierarchical", [False, True])
+def test_calibrated_probabilities_are_better_and_decide_as_before(hierarchical, tmp_path):
+    hierarchy = tree({"below": "above"}, LABELS)
+    hierarchy.kind = HIERARCHY
+    predictor, new = network(hierarchy if hierarchical else None).tune(samples(1000)), samples(2000, seed=1)
+    before, decided = predictor.evaluate(new), predictor.predict(new)["decision"]
+    calibrated = predictor.calibrate(samples(1000))
+    assert set(calibrated.scorer.calibration.methods) <= {
+        "temperature",
+        "platt",
+    }  # logits are twice what they should be
+    assert repr(calibrated).endswith("3 labels, calibrated)")
+    frame = calibrated.predict(new)
+    assert frame.attrs["calibrated"]
+    if hierarchical:
+        assert (frame["probability"]["above"] >= frame["probability"]["below"]).all()
+    else:
+        assert calibrated.evaluate(new)["ece_macro"] < 0.5 * before["ece_macro"]
+        assert calibrated.evaluate(new)["roc_auc_macro"] == before["roc_auc_macro"]
+        assert frame["decision"].equals(decided)
+        loaded = tg_mlc.load(calibrated.save(tmp_path / "model"), Net)
+        assert loaded.predict(new).equals(frame)
+    with pytest.raises(ValueError, match="a model that is not calibrated"):
+        calibrated.calibrate(samples(1000))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

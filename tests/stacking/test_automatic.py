@@ -92,6 +92,21 @@ def test_a_share_that_no_fit_sees_gives_label_sets_their_coverage(monkeypatch):
         auto(dataset, coverage_share=1.0)
 
 
+@pytest.mark.usefixtures("short")
+def test_calibrated_models_say_so_and_keep_given_labels():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3)).astype(np.float32)
+    y = (rng.random((200, 2)) < 1 / (1 + np.exp(-2 * x[:, :2]))).astype(np.float32)
+    dataset = from_arrays(x, y, kind="vector")
+    model = saved(auto(dataset, seconds=0, calibrate=True))
+    assert sum(model.report["calibration"].values()) == 2
+    expected = model.calibration.probabilities(model.scores(dataset)).numpy()
+    np.testing.assert_array_equal(model.predict_proba(dataset), expected)
+    known = np.where(np.arange(200)[:, None] % 3 == [0, 1], y, np.nan)
+    told = ~np.isnan(known)
+    np.testing.assert_array_equal(model.predict_proba(dataset, given=known)[told], known[told])
+
+
 def test_saved_model_predicts_the_same_for_samples_and_raw_rows(fitted):
     new, restored = vectors(seed=1), saved(fitted)
     rows = new.rows("x").numpy()

@@ -85,7 +85,8 @@ def predict(
         values = None if given is None else _values(given)
         scores = predictor.scores([value], values, batch_size, coherent)
         decisions = predictor.decide(scores, decides, values, coherent)
-        _show_one(predictor.label_names, scores[0], decisions[0], thresholds, json)
+        title = "probability" if predictor.scorer.calibration is None else "calibrated probability"
+        _show_one(predictor.label_names, scores[0], decisions[0], thresholds, title, json)
         return 0
     check_choice("--on_error", on_error, ("blank", "raise"))
     rows = Scores(predictor, inputs, csv, batch_size, stops=on_error == "raise", given=given, coherent=coherent)
@@ -127,7 +128,7 @@ def _kept(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
     return {f"{name} (in the file)" if name in taken else name: table.texts(name) for name in names}
 
 
-def _show_one(names: list[str], scores: Any, decisions: Any, thresholds: Any, as_json: bool) -> None:
+def _show_one(names: list[str], scores: Any, decisions: Any, thresholds: Any, title: str, as_json: bool) -> None:
     result, rows = [], []
     columns = zip(names, scores.tolist(), decisions.tolist(), thresholds.tolist(), strict=True)
     for name, score, applies, threshold in sorted(columns, key=lambda column: -column[1]):
@@ -135,7 +136,7 @@ def _show_one(names: list[str], scores: Any, decisions: Any, thresholds: Any, as
         number = None if by_sets else threshold
         result.append({"label": name, "probability": score, "decision": applies, "threshold": number})
         rows.append((name, f"{score:.3f}", "label sets" if by_sets else f"{threshold:.3f}", "yes" if applies else "no"))
-    show(result, table_of(("label", "probability", "threshold", "predicted"), rows), as_json)
+    show(result, table_of(("label", title, "threshold", "predicted"), rows), as_json)
 
 
 def _write(lines: Any, file: TextIO, as_json: bool, *, header: bool) -> None:

@@ -76,6 +76,7 @@ def train(
     *,
     given_masks: Literal["both", "present"] = "both",
     coverage_share: float = 0.0,
+    calibrate: bool = False,
     force: bool = False,
     json: bool = False,
 ) -> int:
@@ -86,6 +87,7 @@ def train(
             those that apply.
         coverage_share: The share of the other rows that no fit sees, so that "predict --coverage 0.9" can promise what
             label sets hold.
+        calibrate: Calibrates the combined probabilities of each label once more.
         force: Replaces a model that is there, and starts anew what was interrupted.
         json: Prints the result as JSON.
     """
@@ -97,7 +99,7 @@ def train(
         with time_left(options.seconds):
             own: dict[str, Any] = {"given_masks": given_masks, "coverage_share": coverage_share}
             parts = [str(value) for value in own.values() if value not in ("both", 0.0)]
-            model = AutoModel(options.seconds, options.seed, **own)
+            model = AutoModel(options.seconds, options.seed, **own, calibrate=calibrate)
             model.fit(train, run.folder / "-".join(["train", run.key, *parts]))
         run.finish(model)
     return 0

@@ -101,9 +101,10 @@ def explain(
         raise ValueError(f"Expected a 'method' that applies to the model (got {method!r}); 'occlusion' applies to all")
     logits, truth = subject.logits(subject.samples, subject.given).numpy(), subject.truth(y)
     known = None if subject.given is None else subject.given.numpy()
-    decision = subject.predictor.decide(expit(logits), metric, known)
+    probability = subject.predictor.scorer.calibrated(torch.from_numpy(expit(logits))).numpy()
+    decision = subject.predictor.decide(probability, metric, known)
     for row, sample in enumerate(samples):
-        sample.probability, sample.decision = expit(logits[row, places]), decision[row, places]
+        sample.probability, sample.decision = probability[row, places], decision[row, places]
         sample.truth, sample.name = truth[row, places], sample.name if names is None else str(names[row])
     measured_by = subject if validation is None else type(subject)(model, validation, label_names, None, at)
     scored = samples if validation is None else _explained(measured_by, places, wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -118,6 +119,7 @@ class Scorer(nn.Module):
             self.views = [VIEW.format(each.view) for each in stacking.classifiers.values()]
             self.classifiers.extend(as_module(name, each) for name, each in stacking.classifiers.items())
         self.register_buffer("pairs", scorer.coherence(None))
+        self.calibration = None if scorer.calibration is None else deepcopy(scorer.calibration).float()
         self.objective: Any = None
         self.combination = self.given = None
         if isinstance(scorer, AutoModel):
@@ -152,19 +154,22 @@ class Scorer(nn.Module):
             if given is not None:
                 data.given = given
             probabilities: Tensor = scores_of(self.objective, self.networks[0], in_type_of(self.networks[0], data))
-            return probabilities.float()
+            return (
+                probabilities if self.calibration is None else self.calibration.probabilities(probabilities)
+            ).float()
         logits = values["base_scores"]
         if self.networks:
             mean = torch.stack([network(data) for network in self.networks]).mean(dim=0)
             logits = torch.cat([logits, mean.unsqueeze(-1)], dim=-1)
         assert self.combination is not None
         combined: Tensor = self.combination(logits)
+        calibrated = self.calibration or nn.Identity()
         if given is None or self.given is None:
-            return combined.sigmoid()
+            return cast("Tensor", calibrated(combined)).sigmoid()
         *parts, combination = self.given
         among = combination(torch.stack([combined, *(part(combined, given) for part in parts)], dim=-1))
         some = (~given.isnan()).any(dim=1, keepdim=True)
-        return torch.where(given.isnan(), torch.where(some, among, combined).sigmoid(), given)
+        return torch.where(given.isnan(), calibrated(torch.where(some, among, combined)).sigmoid(), given)
 
 
 def trace(scorer: Scorer, tensors: Mapping[str, Tensor]) -> ExportedProgram:

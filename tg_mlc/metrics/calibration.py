@@ -1,15 +1,25 @@
-"""Calibration: how far probabilities are from the shares of what applies."""
+"""Calibration: how far probabilities are from the shares of what applies, and functions that bring them closer."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from scipy.special import expit, logit
+from torch import Tensor, nn
 
-from tg_mlc.metrics._inputs import FloatArray, Targets
+from tg_mlc._optional import require
+from tg_mlc.metrics._inputs import ArrayLike, FloatArray, IntArray, Targets, check_scale, read_scores, read_targets
 
 NUM_BINS = 15  #: of equal width, as is usual
+#: Labels with fewer known positives, or negatives, share the function that calibrates them.
+MIN_OWN = 30
+NUM_FOLDS = 5
+_LEAST = 1e-9  # of probabilities, so that logits are finite
 
 
 @dataclass(frozen=True)
@@ -64,3 +74,137 @@ class Reliability:
             '<path d="M20 20v200h200" fill="none"/><path d="M20 220L220 20" fill="none" stroke-dasharray="4"/>'
             f'<polyline points="{line}" fill="none"/>{dots}{words}</svg>'
         )
+
+
+class Calibration(nn.Module):
+    r"""Maps the logit of each label by an increasing function, to probabilities that agree with shares.
+
+    It is that of temperature scaling (:math:`a z`), of Platt (:math:`a z + b`), both with a prior of the identity, or
+    isotonic regression, whose means of pooled neighbours are joined by lines. The log loss of samples that it was not
+    fitted to chooses, in five folds: the identity, unless another function is better by more than a standard error.
+    Labels with fewer than 30 known positives, or negatives, share one.
+
+    Args:
+        methods (Sequence[str]): The method of each label.
+        num_knots (int, optional): The number of bends of a function. (default: :obj:`0`)
+    """
+
+    scale: Tensor
+    shift: Tensor
+    knots: Tensor
+    bends: Tensor
+
+    def __init__(self, methods: Sequence[str], num_knots: int = 0) -> None:
+        super().__init__()
+        self.methods, size = list(methods), len(methods)
+        for name, value in (("scale", torch.ones(size)), ("shift", torch.zeros(size))):
+            self.register_buffer(name, value.double())
+        for name in ("knots", "bends"):
+            self.register_buffer(name, torch.zeros(num_knots, size, dtype=torch.double))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Returns calibrated logits :math:`(N, L)`."""
+        mapped = self.scale * logits + self.shift
+        for knot, bend in zip(self.knots, self.bends, strict=True):
+            mapped = mapped + bend * (logits - knot).relu()
+        return mapped
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """Returns calibrated probabilities :math:`(N, L)` for others; 0 and 1 stay what they are."""
+        mapped = self(torch.logit(scores.double(), torch.finfo(scores.dtype).eps)).sigmoid()
+        return torch.where((scores > 0) & (scores < 1), mapped.to(scores.dtype), scores)
+
+    @classmethod
+    def fit(cls, y: ArrayLike, scores: ArrayLike, seed: int = 0) -> Calibration:
+        """Chooses and fits the functions.
+
+        Args:
+            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+            scores (Tensor or numpy.ndarray): Probabilities :math:`(N, L)` by models that have not seen the samples.
+            seed (int, optional): Seed of the folds. (default: :obj:`0`)
+
+        Raises:
+            ValueError: If the shapes disagree, or a value is not allowed.
+        """
+        targets = read_targets(y, "y")
+        matrix = check_scale(read_scores(scores, targets), (0.5,))
+        z = logit(np.clip(matrix, _LEAST, 1 - _LEAST))
+        positives = targets.positive.sum(axis=0)
+        own = np.minimum(positives, targets.observed.sum(axis=0) - positives) >= MIN_OWN
+        folds = np.random.default_rng(seed).permutation(len(z)) % NUM_FOLDS
+        chosen: dict[int, tuple[str, _Piece]] = {}
+        for labels in [np.array([label]) for label in np.flatnonzero(own)] + [np.flatnonzero(~own)]:
+            row, place = np.nonzero(targets.observed[:, labels])
+            entries = row, z[row, labels[place]], targets.positive[row, labels[place]].astype(float)
+            chosen |= dict.fromkeys(labels.tolist(), _chosen(*entries, folds[row]))
+        found = cls(
+            [chosen[label][0] for label in range(len(own))], max(len(each.knots) for _, each in chosen.values())
+        )
+        for label, (_, piece) in chosen.items():
+            found.scale[label], found.shift[label] = piece.scale, piece.shift
+            found.knots[: len(piece.knots), label] = torch.from_numpy(piece.knots)
+            found.bends[: len(piece.knots), label] = torch.from_numpy(piece.bends)
+        return found
+
+
+class _Piece(NamedTuple):
+    """A piecewise linear function."""
+
+    scale: float = 1.0
+    shift: float = 0.0
+    knots: FloatArray = np.empty(0)
+    bends: FloatArray = np.empty(0)
+
+    def losses(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        mapped = self.scale * z + self.shift + np.maximum(z[:, None] - self.knots, 0) @ self.bends
+        return np.asarray(np.logaddexp(0, mapped) - y * mapped)
+
+
+def _platt(z: FloatArray, y: FloatArray, shifts: bool = True) -> _Piece:
+    from scipy.optimize import minimize  # takes long to import
+
+    def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
+        scale, shift = parameters
+        slope = expit(scale * z + shift) - y
+        value = _Piece(scale, shift).losses(z, y).sum() + ((scale - 1) ** 2 + shift**2) / 2
+        return float(value), np.array([slope @ z + scale - 1, shifts * (slope.sum() + shift)])
+
+    found = minimize(loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=[(0.01, None), (None, None)])
+    return _Piece(*found.x)
+
+
+def _isotonic(z: FloatArray, y: FloatArray) -> _Piece:
+    """Means of neighbours, joined by lines; beyond the first and the last, as steep as the identity."""
+    order = np.argsort(z, kind="stable")
+    means = require("sklearn.isotonic", extra="data").isotonic_regression(y[order])
+    _, block, sizes = np.unique(means.round(12), return_inverse=True, return_counts=True)
+    edge = 0.5 / len(y)
+    knots = np.bincount(block, z[order]) / sizes
+    values = logit(np.clip(np.bincount(block, y[order]) / sizes, edge, 1 - edge))
+    kept = np.append(True, np.diff(knots) > _LEAST)  # of equal logits
+    knots, values = knots[kept], values[kept]
+    slopes = np.concatenate([[1.0], np.diff(values) / np.diff(knots), [1.0]])
+    return _Piece(1.0, values[0] - knots[0], knots, np.diff(slopes))
+
+
+_FITS: dict[str, Callable[[FloatArray, FloatArray], _Piece]] = {
+    "identity": lambda z, y: _Piece(),
+    "temperature": partial(_platt, shifts=False),
+    "platt": _platt,
+    "isotonic": _isotonic,
+}
+
+
+def _chosen(row: IntArray, z: FloatArray, y: FloatArray, fold: IntArray) -> tuple[str, _Piece]:
+    """The function that does best on folds that it was not fitted to, fitted to all."""
+    if len(np.unique(fold)) < NUM_FOLDS:
+        return "identity", _Piece()
+    losses = {name: np.empty(len(z)) for name in _FITS}
+    for out in (fold == part for part in range(NUM_FOLDS)):
+        for name, fit in _FITS.items():
+            losses[name][out] = fit(z[~out], y[~out]).losses(z[out], y[out])
+    best = min(losses, key=lambda name: float(losses[name].sum()))
+    gains = np.bincount(row, losses["identity"] - losses[best])[np.unique(row)]  # of samples
+    if gains.mean() <= gains.std() / np.sqrt(len(gains)):
+        best = "identity"
+    return best, _FITS[best](z, y)

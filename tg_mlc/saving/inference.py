@@ -29,6 +29,7 @@ from tg_mlc.data.bags import with_attribute
 from tg_mlc.inputs import Preprocessor
 from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.metrics import LabelSets, ThresholdTuner
+from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.metrics.coverage import ConformalThresholds, Coverage
 from tg_mlc.metrics.thresholds import Decider, coherent_decider
 from tg_mlc.models.builders import blueprint_of
@@ -49,6 +50,7 @@ class InferenceModel(ABC):
         hierarchy (LabelGraph, optional): The hierarchy of the labels, if the model knows one; if it came with the data,
             which its kind says, predictions are coherent unless told otherwise.
         given (GivenLabelStacking, optional): What given labels say of the others, beside the logits without them.
+        calibration (Calibration, optional): What makes calibrated probabilities of others.
         conformal (ConformalThresholds, optional): What decides if a coverage is asked for.
     """
 
@@ -57,6 +59,7 @@ class InferenceModel(ABC):
     tuners: Mapping[str, Decider]
     hierarchy: Data | None = None
     given: Any = None
+    calibration: Calibration | None = None
     conformal: ConformalThresholds | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -121,14 +124,16 @@ class InferenceModel(ABC):
     def predictions(
         self, raw: Any, given: Any = None, batch_size: int = 256, coherent: bool | Data | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Returns what :meth:`scores_and_given` does, made coherent as :meth:`coherence` takes it: then, a label never
-        scores more than one above it, and given labels say what holds of those above and below them.
+        """Returns what :meth:`scores_and_given` does, calibrated if the model is, and made coherent as
+        :meth:`coherence` takes it: then, a label never scores more than one above it, and given labels say what holds
+        of those above and below them.
         """
         pairs = self.coherence(coherent)
         if pairs is not None and given is not None:
             size = raw.shape[0] if hasattr(raw, "shape") else len(raw)
             given = propagate(given_labels(self.label_names, given, size), pairs, self.label_names, "given")
         scores, known = self.scores_and_given(raw, given, batch_size)
+        scores = self.calibrated(scores)
         if pairs is None:
             return scores, known
         if known is not None:  # perhaps by the samples themselves
@@ -152,6 +157,10 @@ class InferenceModel(ABC):
         pairs, usual = self.coherence(coherent), self.coherence(None)
         if not (pairs is usual is None or (pairs is not None and usual is not None and torch.equal(pairs, usual))):
             raise ValueError(f"Expected 'coherent' as in calibration for a coverage, None (got {coherent!r:.60})")
+
+    def calibrated(self, scores: Tensor) -> Tensor:
+        """Returns calibrated probabilities for others, if the model is calibrated; given labels keep 0 and 1."""
+        return scores if self.calibration is None else self.calibration.probabilities(scores)
 
     def decider(self, metric: str | Coverage = "f1_micro", coherent: bool | Data | None = None) -> Decider:
         """Returns what decides for a metric: thresholds, 0.5 where validation samples gave none, or label sets; or for
@@ -222,6 +231,8 @@ class InferenceModel(ABC):
         beside = {name: options.pop(name) for name in ("estimator",) if name in options}
         state = self.checked_state(**options)
         about = {"label_names": self.label_names, "facts": {"versions": versions(), **(facts or {})}}
+        if self.calibration is not None:
+            about["calibration"] = {"methods": self.calibration.methods, **self.calibration.state_dict()}
         if self.conformal is not None:
             about["conformal"] = as_tensors(self.conformal.state_dict())
         return write_folder(path, {"kind": self.kind, **about, **beside, self.kind: state})
@@ -239,6 +250,10 @@ class InferenceModel(ABC):
         if not issubclass(found, cls):
             raise ValueError(f"Expected the folder of a {cls.__name__} (got one of a {found.__name__})")
         scorer: Self = found.from_state(content[content["kind"]], *made_of)
+        if "calibration" in content:
+            check_finite(state := dict(content["calibration"]), "calibration")
+            scorer.calibration = Calibration(state.pop("methods"), len(state["knots"]))
+            scorer.calibration.load_state_dict(state)
         if "conformal" in content:
             scorer.conformal = ConformalThresholds.from_state(content["conformal"])
         check_consistent(scorer, content)
@@ -455,6 +470,8 @@ def check_consistent(scorer: InferenceModel, content: Mapping[str, Any]) -> None
         raise ValueError(f"'facts' has to be an object (got {str(facts)[:80]})")
     if scorer.conformal is not None and scorer.conformal.num_labels != len(names):
         raise ValueError(f"the scores of label sets have to be of {len(names)} labels (got others)")
+    if scorer.calibration is not None and len(scorer.calibration.methods) != len(names):
+        raise ValueError(f"the calibration has to be of {len(names)} labels (got another)")
     for metric, tuner in scorer.tuners.items():
         if isinstance(tuner, LabelSets):
             if tuner.sets.shape[1] != len(names):

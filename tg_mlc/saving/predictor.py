@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -25,7 +26,9 @@ from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.inputs.kind import num_rows
 from tg_mlc.metrics import Evaluation, LabelSets, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import read_matrix
+from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.metrics.coverage import Coverage, Per
+from tg_mlc.metrics.thresholds import Decider
 from tg_mlc.saving.folder import CONTENT, WEIGHTS, read_folder
 from tg_mlc.saving.inference import InferenceModel, ModuleInference, batches_of
 
@@ -184,10 +187,11 @@ class Predictor:
         coverage: float | None = None,
         coverage_per: Per = "label",
     ) -> Any:
-        """Returns a data frame with three columns for each label: its ``"probability"``, the ``"decision"`` (whether it
-        applies), and the ``"threshold"`` that the probability reaches then, which is missing where label sets decide.
-        The outer level of columns is what, the inner which label; ``to_dict("records")`` has a dictionary of labels for
-        each of the three, which can be written as JSON.
+        """Returns a data frame with three columns for each label: its ``"probability"`` (calibrated if
+        ``frame.attrs["calibrated"]``), the ``"decision"`` (whether it applies), and the ``"threshold"`` that the
+        probability reaches then, which is missing where label sets decide. The outer level of columns is what, the
+        inner which label; ``to_dict("records")`` has a dictionary of labels for each of the three, which can be written
+        as JSON.
 
         Args:
             raw (Any): A list, column, matrix or data frame with one raw input per row, or samples.
@@ -239,7 +243,7 @@ class Predictor:
             "threshold": pandas.DataFrame(np.broadcast_to(threshold, probability.shape), index, self.label_names),
         }
         predictions = _predictions_class()(pandas.concat(frames, axis=1))
-        predictions.attrs["unreadable"] = refused
+        predictions.attrs |= {"unreadable": refused, "calibrated": self.scorer.calibration is not None}
         return predictions
 
     def stream(
@@ -280,6 +284,35 @@ class Predictor:
         y = _targets(raw) if y is None else in_order(y, self.label_names, "y", old="the model's labels")
         self.scorer.tuners = tune_thresholds(read_matrix(y, "y"), self.scores(raw, batch_size=batch_size))
         return self
+
+    def calibrate(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Predictor:
+        """Calibrates probabilities of each label by validation samples, those that chose thresholds or others
+        (:class:`~tg_mlc.metrics.calibration.Calibration`). Thresholds change with them, so that decisions stay; label
+        sets decide by the new probabilities.
+
+        Args:
+            raw, y, batch_size: As in :meth:`evaluate`.
+
+        Raises:
+            ValueError: If the model is calibrated already.
+        """
+        if self.scorer.calibration is not None:
+            raise ValueError("Expected a model that is not calibrated (got one that is); load or fit it again")
+        y = _targets(raw) if y is None else in_order(y, self.label_names, "y", old="the model's labels")
+        scores, known = self.scorer.scores_and_given(raw, None, batch_size)
+        y = read_matrix(y, "y") if known is None else np.where(known.isnan(), read_matrix(y, "y"), np.nan)
+        self.scorer.calibration, self.scorer.conformal = Calibration.fit(y, scores), None  # which is of other scores
+        self.scorer.tuners = {metric: self._moved(tuner) for metric, tuner in self.scorer.tuners.items()}
+        return self
+
+    def _moved(self, tuner: Decider) -> Decider:
+        """What decides of calibrated probabilities as another does of those before."""
+        if isinstance(tuner, LabelSets):
+            return tuner
+        moved = copy(tuner)
+        thresholds = torch.from_numpy(np.broadcast_to(tuner.fitted(), len(self.label_names)).copy())
+        moved.thresholds, moved.per_label = self.scorer.calibrated(thresholds).numpy(), True
+        return moved
 
     def conformalize(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Predictor:
         """Keeps the scores of samples that no part of the model was fitted to, so that ``predict(..., coverage=0.9)``
@@ -346,7 +379,8 @@ class Predictor:
         return self.scorer.save(path, self.facts, **({} if arguments is None else {"arguments": arguments}))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({type(self.scorer).__name__}, {len(self.label_names)} labels)"
+        calibrated = ", calibrated" * (self.scorer.calibration is not None)
+        return f"{type(self).__name__}({type(self.scorer).__name__}, {len(self.label_names)} labels{calibrated})"
 
 
 def _infinite(scores: np.ndarray) -> dict[int, str]:

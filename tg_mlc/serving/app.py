@@ -109,7 +109,13 @@ class _Server:
             self.numbers.inputs.labels(name, "yes").inc(num_read)
             self.numbers.inputs.labels(name, "no").inc(len(results) - num_read)
             status = 200 if num_read else 422
-            about = {"model": name, "metric": str(asked.metric), "thresholds": self.thresholds(name, asked.metric)}
+            calibrated = predictor.scorer.calibration is not None
+            about = {
+                "model": name,
+                "calibrated": calibrated,
+                "metric": str(asked.metric),
+                "thresholds": self.thresholds(name, asked.metric),
+            }
             return JSONResponse({**about, "results": results}, status)
         except OverloadedError as error:
             status = 429

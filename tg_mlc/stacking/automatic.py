@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from tg_mlc.data import MultiLabelDataset, Split, random_split
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.inputs.preprocessor import as_tensors, from_state, to_state
 from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
+from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.metrics.coverage import Coverage, Per
 from tg_mlc.metrics.thresholds import Decider, coherent_decider
 from tg_mlc.saving.checkpoint import restore_tuners
@@ -62,6 +64,7 @@ def auto(
     seed: int = 0,
     given_masks: GivenMasks = "both",
     coverage_share: float = 0.0,
+    calibrate: bool = False,
 ) -> AutoModel:
     """Fits a model to any training samples: bags, texts, vectors, molecules or DNA.
 
@@ -96,12 +99,16 @@ def auto(
             and absent ones, or :obj:`"present"`, only labels that apply. (default: :obj:`"both"`)
         coverage_share (float, optional): The share of samples, drawn at random, that no fit sees, so that
             ``predict(..., coverage=0.9)`` can promise what label sets hold. (default: :obj:`0`)
+        calibrate (bool, optional): Whether to calibrate the combined probabilities of each label once more, which the
+            combination itself does on average. (default: :obj:`False`)
 
     Raises:
         ImportError: If scikit-learn is not installed (extra ``data``).
         ValueError: If the samples are of no kind above, or too few for two folds.
     """
-    return AutoModel(seconds, seed, given_masks=given_masks, coverage_share=coverage_share).fit(dataset)
+    return AutoModel(seconds, seed, given_masks=given_masks, coverage_share=coverage_share, calibrate=calibrate).fit(
+        dataset
+    )
 
 
 class AutoModel(InferenceModel):
@@ -117,7 +124,7 @@ class AutoModel(InferenceModel):
         search (callable, optional): Finds options of LaMP in further time: it is given a function that trains with some
             of them changed and returns the loss of samples left out, and the usual options, and returns the best
             changes. (default: :obj:`None`, a few options are tried)
-        given_masks, coverage_share (optional): As in :func:`auto`.
+        given_masks, coverage_share, calibrate (optional): As in :func:`auto`.
 
     Attributes:
         label_names (list[str]): The names of the labels.
@@ -147,6 +154,7 @@ class AutoModel(InferenceModel):
         search: Search | None = None,
         given_masks: GivenMasks = "both",
         coverage_share: float = 0.0,
+        calibrate: bool = False,
     ) -> None:
         check_number("seconds", seconds)
         check_number("coverage_share", coverage_share, below=1.0)
@@ -156,6 +164,7 @@ class AutoModel(InferenceModel):
         self.search = search
         self.given_masks: GivenMasks = given_masks
         self.coverage_share = coverage_share
+        self.calibrate = calibrate
 
     def fit(self, dataset: MultiLabelDataset, keep: Path | None = None) -> Self:
         """Fits to training samples; see :func:`auto`.
@@ -203,6 +212,9 @@ class AutoModel(InferenceModel):
         y = train.y.numpy()
         self.combination, values = best_combination(logits, y, [*features.classifiers, "lamp"])
         self.hierarchy, scores = dataset.label_graph, torch.from_numpy(self.combination.predict_proba(logits))
+        if self.calibrate:
+            self.calibration = Calibration.fit(y, scores, self.seed)
+        scores = self.calibrated(scores)
         if (pairs := self.coherence(None)) is not None:
             scores = make_coherent(scores, pairs)
         self.tuners = tune_thresholds(y, scores, "cross_fitted", seed=self.seed)
@@ -227,6 +239,7 @@ class AutoModel(InferenceModel):
             "validation": {metric: tuner.best_value for metric, tuner in self.tuners.items()},
             "data": data_hash(dataset),
             "weights": np.asarray(self.combination.weight).mean(axis=0).tolist(),
+            "calibration": None if self.calibration is None else dict(Counter(self.calibration.methods)),
             "seconds": parts.clock() - start,
         }
         return self
