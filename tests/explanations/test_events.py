@@ -31,7 +31,7 @@ def test_events_of_the_past_are_components(dataset, memory):
     network = lanet(dataset, memory)
     targets = torch.utils.data.Subset(dataset, np.flatnonzero(np.diff(dataset.entity_of) == 0)[[10, 11, 60]] + 1)
     explanation = tg_mlc.explain(network, targets, label_names=dataset.label_names)
-    assert explanation.methods == ["occlusion"]
+    assert explanation.methods == ["gradient", "integrated gradients", "occlusion"]
     for row, target in enumerate(targets.indices):
         sample, batch = explanation[row], dataset.batch([target])
         np.testing.assert_allclose(sample.probability, network(batch)[0].sigmoid().detach(), atol=1e-5)
@@ -40,7 +40,15 @@ def test_events_of_the_past_are_components(dataset, memory):
         assert sample.label_effects.shape == sample.label_attention[0, 0].shape == (5, 5)
         assert np.abs(sample.label_effects).max() > 0
         [alone] = tg_mlc.explain(network, torch.utils.data.Subset(dataset, [target]), label_names=dataset.label_names)
-        np.testing.assert_allclose(sample.scores["occlusion"], alone.scores["occlusion"], atol=1e-5)
+        for method, scores in sample.scores.items():
+            np.testing.assert_allclose(scores, alone.scores[method], atol=1e-5)
+            assert np.isnan(scores).any() == (memory and method != "occlusion")
+        if not memory:  # of no event but the labels' own embeddings
+            masked = EventSubject(network, torch.utils.data.Subset(dataset, [target]), dataset.label_names)
+            [data] = masked.samples
+            ends = masked.logits([data, masked.masked(data, np.zeros(len(sample.components), bool))])
+            summed = torch.from_numpy(sample.scores["integrated gradients"].sum(axis=0))
+            torch.testing.assert_close(summed, ends[0] - ends[1], rtol=0.01, atol=1e-4)
 
 
 def test_a_masked_event_is_as_if_it_had_not_been(dataset):

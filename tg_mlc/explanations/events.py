@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import Subset
 from torch_geometric.data import Batch, Data
 
 from tg_mlc.explanations.subject import Subject
 from tg_mlc.inputs.events import EventSequences
 from tg_mlc.sequences import NextSetDataset
+from tg_mlc.sequences.windows import WindowViews
 
 WINDOW = ("label", "sample", "position", "dt", "bin", "amount")
 MEMORY = ("memory_label", "memory_sample", "memory")
@@ -69,6 +70,16 @@ class EventSubject(Subject):
             for key in MEMORY:
                 masked[key] = sample[key][:0]
         return masked
+
+    def rows_of(self, sample: Data, network: nn.Module, num_rows: int) -> tuple[np.ndarray, list[str]]:
+        """Which labels of a window are of each event; what a memory knows has no states, and so no score."""
+        views = next((module for module in network.modules() if isinstance(module, WindowViews)), None)
+        read = sample.position[sample.position <= (0 if views is None else views.window_size)]
+        if num_rows != len(read):
+            return super().rows_of(sample, network, num_rows)
+        shares = (sample.position.unique().view(-1, 1) == read).double().numpy()
+        missing = np.full((len(self.components(sample)) - len(shares), num_rows), np.nan)
+        return np.concatenate([shares, missing]), []
 
     @property
     def noun(self) -> str:

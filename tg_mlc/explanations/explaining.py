@@ -152,16 +152,16 @@ def _explained(subject: Subject, places: list[int], wanted: Sequence[str]) -> li
             raise ValueError(f"Expected samples with components to explain (got none in sample {empty[0]})")
         views = [_views(subject, probe, samples, given, places, wanted) for probe in subject.probes]
         parts, clamped = subject.parts(samples), subject.clamped(samples, given, places)
+        occluded = occlusion(subject, samples, places, given) if "occlusion" in wanted else []
         for place, row in enumerate(rows):
             view = _mean([each[place] for each in views], len(places))
             names = [*subject.names(row), *view.beside]
             scores, is_own = view.scores, np.arange(len(names)) < len(names) - len(view.beside)
             if subject.automatic is not None:  # of a part, in the units of the whole
                 scores = {f"{name} of LaMP": each * subject.weight[places] for name, each in scores.items()}
-            if "occlusion" in wanted:
+            if occluded:
                 scores["occlusion"] = np.full((len(names), len(places)), np.nan)
-                known = None if given is None else given[place]
-                scores["occlusion"][is_own] = occlusion(subject, samples[place], places, known)
+                scores["occlusion"][is_own] = occluded[place]
             smiles = samples[place].get("smiles")
             nothing = np.empty(0)  # until all samples are predicted together
             found.append(
@@ -234,7 +234,7 @@ def _views(
     ways = {"gradient": probe.gradients, "integrated gradients": probe.integrated} if probe.has_states else {}
     for name in [name for name in ways if name in wanted]:
         of_rows[name] = _split(*ways[name](batch, places)[:2])
-    if {"alone", "shapley"} & {*wanted} and probe.reads_alone(batch):
+    if {"alone", "shapley"} & {*wanted} and probe.beside_labels(batch) is not None:
         probe.logits(batch)
         sizes = probe.ptr.diff().tolist()
         for name, way in (("alone", _alone), ("shapley", _shapley)):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import torch
 from scipy.special import expit
+from torch import Tensor
 from torch_geometric.data import Data
 
 from tg_mlc.explanations.explanation import Faithfulness
@@ -19,12 +18,23 @@ RANDOM = "random"  #: the name of an order by chance
 NUM_RANDOM = 2  #: orders by chance for each sample and label
 
 
-def occlusion(subject: Subject, sample: Data, labels: Sequence[int], given: Any = None) -> np.ndarray:
-    """By how much the logits fall :math:`(C, L)` where one component is masked."""
-    number = len(subject.components(sample))
-    masks = ~np.eye(number, dtype=bool)
-    logits = _masked_logits(subject, sample, [np.ones(number, bool), *masks], given)[:, labels]
-    return np.asarray(logits[0] - logits[1:])
+def occlusion(
+    subject: Subject, samples: Sequence[Data], labels: Sequence[int], given: Tensor | None = None
+) -> list[np.ndarray]:
+    """By how much the logits fall :math:`(C, L)` where one component of a sample is masked, for every sample."""
+    masked: list[Data] = []
+    rows: list[int] = []
+    places: list[np.ndarray] = []
+    for row, sample in enumerate(samples):
+        _, first, place = np.unique(subject.symmetry(sample), return_index=True, return_inverse=True)
+        everything = np.ones((1, len(place)), bool)
+        masks = np.concatenate([everything, ~np.eye(len(place), dtype=bool)[first]])
+        masked += [subject.masked(sample, mask) for mask in masks]
+        rows += [row] * len(masks)
+        places.append(place)
+    logits = subject.logits(masked, None if given is None else given[rows]).numpy()[:, labels]
+    parts = np.split(logits, np.cumsum(np.bincount(rows))[:-1])
+    return [(part[0] - part[1:])[place] for part, place in zip(parts, places, strict=True)]
 
 
 def faithfulness(
@@ -63,15 +73,9 @@ def faithfulness(
         ranks = np.stack([np.argsort(order) for _, _, order in orders])
         added = ranks[:, None] < steps[:, None]
         masks, place = np.unique(np.stack([~added, added], axis=2).reshape(-1, number), axis=0, return_inverse=True)
-        probability = expit(_masked_logits(subject, sample, list(masks)))[:, labels]
+        probability = expit(subject.logits([subject.masked(sample, mask) for mask in masks]).numpy())[:, labels]
         for row, (method, label, _) in enumerate(orders):
             curves = probability[place.reshape(len(orders), -1, 2)[row], label]  # [steps, 2]
             both = (np.diff(steps) / number) @ ((curves[1:] + curves[:-1]) / 2)
             areas.setdefault(method, []).append((float(both[0]), float(both[1])))
     return {method: Faithfulness(*np.mean(each, axis=0).tolist()) for method, each in areas.items()}
-
-
-def _masked_logits(subject: Subject, sample: Data, masks: Sequence[np.ndarray], given: Any = None) -> np.ndarray:
-    samples = [subject.masked(sample, mask) for mask in masks]
-    repeated = None if given is None else torch.as_tensor(given).expand(len(samples), -1)
-    return subject.logits(samples, repeated).numpy()

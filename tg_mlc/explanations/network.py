@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy, deepcopy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from tg_mlc.nn._batch import to_ptr
 from tg_mlc.ops import Edges, Pattern
 from tg_mlc.ops.patterns import to_list
 from tg_mlc.sequences.lanet import LabelTransformer
+from tg_mlc.sequences.windows import Occurrences, WindowViews
 
 NUM_POINTS = 16  #: of the path of integrated gradients
 LABELS = 32  #: whose gradients are computed together
@@ -38,7 +39,8 @@ class Attention(NamedTuple):
 
 class NetworkProbe:
     """A network of logits whose component states can be read and replaced: those that enter its first
-    :class:`~tg_mlc.nn.LabelMessagePassing`, or that another module puts out.
+    :class:`~tg_mlc.nn.LabelMessagePassing`, or that another module puts out, or those of the labels that occur in
+    windows of events.
 
     Args:
         network (torch.nn.Module): Maps a batch to logits :math:`(B, L)`.
@@ -57,11 +59,14 @@ class NetworkProbe:
         self.labels: LabelMessagePassing | None = first(LabelMessagePassing)
         self.head: LabelHead | None = first(LabelHead)
         self.layers: LabelTransformer | None = first(LabelTransformer)
+        self.views: WindowViews | None = first(WindowViews)
         self.at = None if at is None else self.network.get_submodule(at)
         self.inputs = inputs
         self._call: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
         self.ptr = torch.empty(0, dtype=torch.long)  #: to the rows of every sample, since the last call
         self._ptr_of_labels = self.ptr
+        self._of: Batch | None = None  #: the batch that :obj:`_apart` is of
+        self._apart: Tensor | None = None
 
     @property
     def reads_components(self) -> bool:
@@ -71,20 +76,45 @@ class NetworkProbe:
     @property
     def has_states(self) -> bool:
         """Tells whether there are component states to take gradients of."""
-        return self.inputs or self.at is not None or self.reads_components
+        return self.inputs or self.at is not None or self.reads_components or self.views is not None
 
     def logits(self, batch: Batch, change: Change | None = None) -> Tensor:
         """The logits :math:`(B, L)`, with other component states in place of those that there are."""
+        if (change is not None or self._of is batch) and (apart := self.beside_labels(batch)) is not None:
+            assert self.labels is not None
+            assert self.head is not None
+            (x,), kwargs = self._call
+            return cast(Tensor, self.head(self.labels(x if change is None else change(x), **kwargs)) + apart)
+        return self._run(batch, change)
+
+    def _run(self, batch: Batch, change: Change | None) -> Tensor:
+        if self._of is not batch:
+            self._of = None
         if self.inputs and change is not None:
             batch = copy(batch)
             batch.x = change(batch.x)
             self.ptr = torch.arange(batch.x.size(0) + 1) * batch.x.size(1)
             change = None
-        with self._hooked(change):
+        with self._hooked(change), self._viewed(change, batch.num_graphs):
             logits: Tensor = self.network(batch)
         if self.at is not None:
             self.ptr = batch.ptr
         return logits
+
+    @torch.no_grad()
+    def beside_labels(self, batch: Batch) -> Tensor | None:
+        """The part of logits that the head does not read out of labels; :obj:`None` if it depends on components. While
+        a batch stays the same, what comes before labels is then computed once.
+        """
+        if self.labels is None or self.head is None or not self.reads_components:
+            return None
+        if self._of is not batch:
+            apart: list[Tensor] = []
+            for change in (torch.zeros_like, None):
+                logits, (args, kwargs) = self._run(batch, change), self._call
+                apart.append(logits - self.head(self.labels(*args, **kwargs)))
+            self._of, self._apart = batch, apart[1] if torch.allclose(*apart, atol=1e-4) else None
+        return self._apart
 
     def gradients(self, batch: Batch, labels: list[int], factor: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
         """The products of component states and the gradients of each asked label where all states are multiplied by a
@@ -135,17 +165,6 @@ class NetworkProbe:
             ptr,
             difference,
         )
-
-    @torch.no_grad()
-    def reads_alone(self, batch: Batch) -> bool:
-        """Tells whether logits are what the head reads out of labels, and what does not depend on components."""
-        if self.labels is None or self.head is None or not self.reads_components:
-            return False
-        apart: list[Tensor] = []
-        for change in (None, torch.zeros_like):
-            logits, (args, kwargs) = self.logits(batch, change), self._call
-            apart.append(logits - self.head(self.labels(*args, **kwargs)))
-        return torch.allclose(apart[0], apart[1], atol=1e-4)
 
     @torch.no_grad()
     def among(self, place: int, masks: np.ndarray) -> np.ndarray:
@@ -227,6 +246,7 @@ class NetworkProbe:
         """How much the messages of each label to others raise the asked logits, :math:`(B, J, L)`: these less those
         after all edges from it to others were cut.
         """
+        self.beside_labels(batch)
         whole = self.logits(batch)[:, labels]
         place, first = (self.layers, int(self.layers.hub)) if self.layers is not None else (self.labels, 0)
         attribute = "_edges" if self.layers is not None else "_label_edges"
@@ -271,3 +291,20 @@ class NetworkProbe:
         finally:
             for handle in handles:
                 handle.remove()
+
+    @contextmanager
+    def _viewed(self, change: Change | None, num_samples: int) -> Iterator[None]:
+        if self.views is None or self.at is not None or change is None:
+            yield
+            return
+        of_occurrences = self.views._views
+
+        def changed(found: Occurrences) -> Tensor:
+            self.ptr = nn.functional.pad(found.sample.bincount(minlength=num_samples).cumsum(0), (1, 0))
+            return change(of_occurrences(found))
+
+        self.views.__dict__["_views"] = changed  # instead of the method of its class
+        try:
+            yield
+        finally:
+            del self.views.__dict__["_views"]

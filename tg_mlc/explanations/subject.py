@@ -14,13 +14,15 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import BaseData
 
 from tg_mlc._names import shorten
+from tg_mlc._optional import require
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split, given_labels, tokenize
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.samples import Samples
 from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.inputs import Chain, InputKind, Preprocessor, QuantileScaler, Scale, Words, kind_of
-from tg_mlc.inputs.molecules import VECTORS
+from tg_mlc.inputs.molecules import VECTORS, Molecules
+from tg_mlc.inputs.smiles import parse_smiles
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.nn.encoders import JointEncoder, VectorEncoder
@@ -240,6 +242,13 @@ class Subject:
         if self.kind is not None:
             return self.kind.components(sample)
         return [f"node {node}" for node in range(sample.num_nodes or 0)]
+
+    def symmetry(self, sample: Data) -> np.ndarray:
+        """Numbers :math:`(C)` that components share if a molecule stays the same where they change places."""
+        if not isinstance(self.kind, Molecules):
+            return np.arange(len(self.components(sample)))
+        chem = require("rdkit.Chem", extra="molecules")
+        return np.array(chem.CanonicalRankAtoms(parse_smiles(sample.smiles), breakTies=False))
 
     def masked(self, sample: Data, kept: np.ndarray) -> Data:
         """A sample without some of its components; a column has its mean instead, or 0 where the model knows none."""
