@@ -81,7 +81,7 @@ def page(result: Result) -> str:
     hashes = ", ".join(f"{name} {data['sha256'][:12]}" for name, data in result["datasets"].items())
     settings = result["settings"]
     source = (
-        f"Seeds {_seeds(found)}; {settings['epochs']} epochs of Adam (half of them for faithfulness); data sha256 "
+        f"Seeds: {_seeds(found)}; {settings['epochs']} epochs of Adam (half of them for faithfulness); data sha256 "
         f"{hashes}; {machine(result, 'one thread each')}"
     )
     return "\n\n".join([*sections, source]) + "\n"
@@ -98,7 +98,8 @@ def _seeds(found: dict[str, list[dict[str, Any]]]) -> str:
 def _methods(runs: Iterable[dict[str, Any]]) -> list[str]:
     """All methods, what needs no trained network last."""
     names = dict.fromkeys(name for run in runs for name in run)
-    return sorted(names, key=(SIZE, SHUFFLED, RANDOM).__contains__)
+    floors = (SIZE, SHUFFLED, RANDOM)
+    return [*(name for name in names if name not in floors), *(name for name in floors if name in names)]
 
 
 def _atoms(found: dict[str, list[dict[str, Any]]]) -> list[str]:
