@@ -113,7 +113,7 @@ class NetworkProbe:
             for change in (torch.zeros_like, None):
                 logits, (args, kwargs) = self._run(batch, change), self._call
                 apart.append(logits - self.head(self.labels(*args, **kwargs)))
-            self._of, self._apart = batch, apart[1] if torch.allclose(*apart, atol=1e-4) else None
+            self._of, self._apart = batch, apart[1] if torch.allclose(apart[0], apart[1], atol=1e-4) else None
         return self._apart
 
     def gradients(self, batch: Batch, labels: list[int], factor: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
