@@ -30,7 +30,11 @@ def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
     except TypeError:
         got = f"{type(num_samples).__name__}); of a data set take 'len(dataset)'"
         raise ValueError(f"Expected 'num_samples' to be a whole number (got {got}") from None
-    if not _are_three_numbers(fractions):
+    try:
+        fit = len(fractions) == NUM_PARTS and all(math.isfinite(share) and share >= 0 for share in fractions)
+    except TypeError:
+        fit = False
+    if not fit:
         raise ValueError(f"Expected 'fractions' to be three numbers of at least 0: train, val, test (got {fractions})")
     if abs(sum(fractions) - 1) > 1e-6:
         raise ValueError(f"Expected 'fractions' to sum to 1 (got {fractions}, sum {sum(fractions):g})")
@@ -42,13 +46,6 @@ def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
         got = f"{num_samples} samples for {fractions}, so parts of {sizes.tolist()}"
         raise ValueError(f"Expected enough samples for each part with a fraction above 0 (got {got})")
     return sizes
-
-
-def _are_three_numbers(fractions: Sequence[float]) -> bool:
-    try:
-        return len(fractions) == NUM_PARTS and all(math.isfinite(f) and f >= 0 for f in fractions)
-    except TypeError:
-        return False
 
 
 LabelMatrix: TypeAlias = "Tensor | np.ndarray | sp.spmatrix | sp.sparray"

@@ -1,4 +1,8 @@
-"""Saved models: one folder format, read and written in one place."""
+"""Saved models: one folder format, read and written in one place.
+
+A folder holds the state of its ``InferenceModel`` (``inference.py``). That of a trained module, and a checkpoint, hold
+what ``make_entry`` returns (``checkpoint.py``), and of the network what ``model.py`` describes.
+"""
 
 from tg_mlc.saving.checkpoint import read_checkpoint
 from tg_mlc.saving.predictor import Predictor, from_pretrained, load, push_to_hub

@@ -90,7 +90,9 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
         if not isinstance(content, dict):
             raise TypeError(f"the content is no object but {str(content)[:40]}")
     except Exception as error:  # of any class, because any value may be of another type
-        raise ValueError(_damaged(description, f"inconsistent entries: {_said(error)}")) from error
+        said = " ".join(str(error).split())[:300]
+        said = said if isinstance(error, ValueError) else f"{type(error).__name__}: {said}"
+        raise ValueError(_damaged(description, f"inconsistent entries: {said}")) from error
     return content
 
 
@@ -166,12 +168,6 @@ def _is_ours(path: Path) -> bool:
     """Tells whether a file of weights has the name that :func:`write_folder` gave it, the start of its own SHA-256."""
     named = re.fullmatch(WEIGHTS.replace(".", r"\.").replace("*", "([0-9a-f]{12})"), path.name)
     return named is not None and path.is_file() and file_sha256(path).startswith(named[1])
-
-
-def _said(error: Exception) -> str:
-    """An error in one line, with the class of those whose text alone says little."""
-    text = " ".join(str(error).split())[:300]
-    return text if isinstance(error, ValueError) else f"{type(error).__name__}: {text}"
 
 
 def _damaged(path: Path, got: str) -> str:

@@ -291,9 +291,10 @@ class ModuleInference(InferenceModel):
         """Returns scores, and the labels that were given, by the caller or by the samples."""
         samples = raw
         if not makes_batches(raw):
+            are_samples = isinstance(raw, (list, tuple)) and bool(raw) and all(isinstance(one, BaseData) for one in raw)
             if self.preprocessor is not None:
                 samples = self.preprocessor.transform(raw)
-            elif not (isinstance(raw, (Dataset, Subset)) or (isinstance(raw, (list, tuple)) and _are_samples(raw))):
+            elif not (are_samples or isinstance(raw, (Dataset, Subset))):
                 single = "one, not in a list" if isinstance(raw, BaseData) else type(raw).__name__
                 raise ValueError(
                     f"Expected samples as the model was trained on, because it was saved without a preprocessor (got "
@@ -392,10 +393,6 @@ class ModuleInference(InferenceModel):
         """Moves the model to a device."""
         self.model.to(device)
         return self
-
-
-def _are_samples(raw: Sequence[Any]) -> bool:
-    return bool(raw) and all(isinstance(sample, BaseData) for sample in raw)
 
 
 def scores_of(objective: Any, model: nn.Module, batch: Batch) -> Tensor:
