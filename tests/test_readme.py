@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.snippets import ROOT, python_blocks
+from tg_mlc.stacking import folds
 
 README = "README.md"
 TEXT = (ROOT / README).read_text()
@@ -17,6 +18,8 @@ TEXT = (ROOT / README).read_text()
 @pytest.mark.parametrize("block", python_blocks(README))
 def test_every_block_runs(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(folds, "MAX_EPOCHS", 3)  # no more training than it takes to run
+    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
     namespace: dict[str, object] = {}
     exec(block, namespace)
     assert namespace.keys() - {"__builtins__"}
