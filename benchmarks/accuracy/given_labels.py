@@ -55,8 +55,6 @@ NEIGHBOURS = "neighbours by given labels, and the default's scores"
 CLOSED = "default, residual messages in closed form"
 DEFAULT = "default"
 WITHOUT_LAMP = "-without-lamp"
-#: That fitting the default may take.
-SECONDS = 150.0
 #: Settings of neighbours: how fast their weight falls with disagreement, and their weight beside the default's scores.
 NEIGHBOUR_GRID = tuple(product((0.5, 1.0, 2.0, 4.0), (0.0, 0.25, 0.5, 0.75, 1.0)))
 METRICS = {
@@ -81,6 +79,7 @@ def main(
     jobs: int = 1,
     max_epochs: int | None = None,
     lamp: bool = True,
+    seconds: float = 150.0,
     replace: bool = False,
 ) -> None:
     """Trains every row with every seed, gives more and more labels, and writes benchmarks/runs/.
@@ -93,6 +92,7 @@ def main(
         jobs: How many trainings run at a time, each on one thread.
         max_epochs: Number of epochs, if not that of the recipe.
         lamp: Whether to train LaMP, which takes hours on many labels; without it, the file has a name of its own.
+        seconds: The time that fitting the default may take.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     check_replacement(replace, max_epochs=max_epochs)
@@ -105,11 +105,12 @@ def main(
         "dataset": {**describe_dataset(dataset, raw), "counted_labels": int(recipe.counted_labels(raw).sum())},
         "split": recipe.splits[0],
         "seeds": list(range(first_seed, first_seed + seeds)),
+        "seconds": seconds,
         "recipes": {member: {**found, "fit": {**found["fit"], **options}} for member, found in members.items()},
         "logistic": {"num_masks": NUM_MASKS, "C": C_GRID, "encodings": list(ENCODINGS)},
     }
     calls = {
-        (row, seed): delayed(run_row)(dataset, raw, root, seed, row, options)
+        (row, seed): delayed(run_row)(dataset, raw, root, seed, row, options, seconds)
         for seed, row in product(content["seeds"], ROWS)
         if lamp or row not in (PLAIN, WITH_MASKS)
     }
@@ -131,6 +132,7 @@ class Trial(NamedTuple):
     seed: int
     options: dict[str, Any]
     raw: MultiLabelDataset
+    seconds: float
 
     def given(self, part: Tensor, share: float | Tensor) -> Tensor:
         """The labels of a part of which a share is given; those of a smaller share are among those of a larger one."""
@@ -145,13 +147,15 @@ class Trial(NamedTuple):
         return torch.where(torch.rand(y.shape, generator=draw) < share, y, torch.nan)
 
 
-def run_row(name: str, raw: MultiLabelDataset, root: Path, seed: int, row: str, options: dict[str, Any]) -> list[Run]:
+def run_row(
+    name: str, raw: MultiLabelDataset, root: Path, seed: int, row: str, options: dict[str, Any], seconds: float
+) -> list[Run]:
     """The scores of one row of one seed, for every share."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     recipe = RECIPES[name].as_member(FAMILY["lamp-given"])
     split = recipe.split(raw, recipe.splits[0], seed)
-    trial = Trial(Task(name, recipe.prepare(raw, split, root / name), recipe), split, seed, options, raw)
+    trial = Trial(Task(name, recipe.prepare(raw, split, root / name), recipe), split, seed, options, raw, seconds)
     predict, settings = ROWS[row](trial)
     shared = {"model": row, "seed": seed, "seconds": time.perf_counter() - start, "settings": settings}
     y, counted, alone = trial.task.dataset.y[split.test], trial.task.counted, predict(None)
@@ -188,7 +192,7 @@ def _plain(trial: Trial) -> tuple[Predict, dict[str, Any]]:
 
 
 def _trained(trial: Trial) -> tuple[Predict, dict[str, Any]]:
-    task, split, seed, options, _ = trial
+    task, split, seed, options, *_ = trial
     node_messages = task.name in MOLECULES
     label_graph = task.recipe.label_graph("complete", task.dataset, split)
     result, _ = task.train(split, seed, label_graph, node_messages, options)
@@ -216,16 +220,15 @@ def _filled(given: Tensor, frequency: Tensor) -> Tensor:
 ENCODINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"indicators": _indicators, "filled": _filled}
 
 
-def _logistic(trial: Trial, x: Any = None) -> tuple[Predict, dict[str, Any]]:
-    """For every label a regression on the inputs, or other features, and on what is known of the others: where a label
-    is given, its own regression has no target.
+def _logistic(trial: Trial) -> tuple[Predict, dict[str, Any]]:
+    """For every label a regression on the inputs and on what is known of the others: where a label is given, its own
+    regression has no target.
     """
     (train, val, test), y = trial.split.parts, trial.task.dataset.y
     rows = train.repeat(NUM_MASKS)
     shown, on_val = trial.masked(rows, trial.seed + 1), trial.masked(val, trial.seed)
     first = shown[: len(train)]
-    if x is None:
-        x = fingerprints(trial.task) if trial.task.name in MOLECULES else inputs_of(trial.task.dataset)
+    x = fingerprints(trial.task) if trial.task.name in MOLECULES else inputs_of(trial.task.dataset)
     frequency = y[train].nanmean(dim=0).nan_to_num(0.5)
     found = {}
     for name, encode in ENCODINGS.items():
@@ -250,6 +253,31 @@ def _logistic(trial: Trial, x: Any = None) -> tuple[Predict, dict[str, Any]]:
     return predict, {"best_value": value, "encoding": best, "C": C}
 
 
+def _stacked(trial: Trial) -> tuple[Predict, dict[str, Any]]:
+    """For every label a regression on its own score by the default, and on what is known of the others."""
+    (train, val, test), y, logits = trial.split.parts, trial.task.dataset.y, _base(trial).logits
+    rows, frequency = train.repeat(NUM_MASKS), y[train].nanmean(dim=0).nan_to_num(0.5)
+    shown, on_val = trial.masked(rows, trial.seed + 1), trial.masked(val, trial.seed)
+
+    def fit(C: float, part: Tensor, given: Tensor) -> list[LinearBaseline]:
+        known = _filled(given, frequency).numpy()
+        columns = [np.column_stack([logits[part.numpy(), label], known]) for label in range(y.size(1))]
+        targets = _hide(y[part], given)
+        return [LinearBaseline("logistic", C).fit(x, targets[:, [label]]) for label, x in enumerate(columns)]
+
+    def scores(models: list[LinearBaseline], part: Tensor, given: Tensor | None) -> np.ndarray:
+        known = _filled(torch.full_like(y[part], torch.nan) if given is None else given, frequency).numpy()
+        own = logits[part.numpy()]
+        parts = [each.predict_proba(np.column_stack([own[:, label], known])) for label, each in enumerate(models)]
+        return np.hstack(parts)
+
+    first = shown[: len(train)]
+    values = {C: macro_roc_auc(_hide(y[val], on_val), scores(fit(C, train, first), val, on_val)) for C in C_GRID[:3]}
+    best = max(values, key=lambda C: values[C])
+    models = fit(best, rows, shown)
+    return lambda given: scores(models, test, given), {"best_value": values[best], "C": best}
+
+
 def _join(x: Any, encode: Callable[[Tensor], Tensor], part: Tensor, given: Tensor) -> Any:
     """The inputs of a part beside what is known of its labels."""
     return sp.hstack([sp.csr_array(x[part.numpy()]), sp.csr_array(encode(given).numpy())], format="csr")
@@ -271,7 +299,7 @@ def _base(trial: Trial) -> Base:
     key, split = (id(trial.raw), trial.split.hash, trial.seed), trial.split
     if key not in _BASES:
         known = torch.cat([split.train, split.val])
-        model = auto(trial.raw[known], SECONDS, trial.seed)
+        model = auto(trial.raw[known], trial.seconds, trial.seed)
         logits = np.empty(trial.raw.y.shape)
         logits[known.numpy()] = np.asarray(model.held_out)
         logits[split.test.numpy()] = log_odds(model.predict_proba(trial.raw[split.test]))
@@ -293,7 +321,7 @@ def _default(trial: Trial, closed: bool = False) -> tuple[Predict, dict[str, Any
         return expit(logits if given is None else stacking.decision_function(logits, given.double().numpy()))
 
     chosen = {key: value for key, value in stacking.report.items() if key != "seconds"}
-    return predict, {"seconds": SECONDS, **chosen}
+    return predict, {"seconds": trial.seconds, **chosen}
 
 
 def _neighbours(trial: Trial) -> tuple[Predict, dict[str, Any]]:
@@ -328,7 +356,7 @@ def _hide(y: Tensor, given: Tensor) -> Tensor:
 ROWS: dict[str, Callable[[Trial], tuple[Predict, dict[str, Any]]]] = {
     FREQUENCY: _frequency,
     LOGISTIC: _logistic,
-    STACKED: lambda trial: _logistic(trial, _base(trial).logits),
+    STACKED: _stacked,
     NEIGHBOURS: _neighbours,
     CLOSED: partial(_default, closed=True),
     DEFAULT: _default,
