@@ -50,6 +50,8 @@ from tg_mlc.stacking.given import GivenLabelStacking
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 WITH_MASKS, PLAIN = "LaMP complete, with masks", "LaMP complete, without masks"
 LOGISTIC = "logistic regression, with masks"
+OWN_SCORE = "logistic regression on a label's own score, with masks"
+#: Of earlier runs: on the default's scores of all labels, which says less of rare ones.
 STACKED = "logistic regression on the default's scores, with masks"
 NEIGHBOURS = "neighbours by given labels, and the default's scores"
 CLOSED = "default, residual messages in closed form"
@@ -356,14 +358,14 @@ def _hide(y: Tensor, given: Tensor) -> Tensor:
 ROWS: dict[str, Callable[[Trial], tuple[Predict, dict[str, Any]]]] = {
     FREQUENCY: _frequency,
     LOGISTIC: _logistic,
-    STACKED: _stacked,
+    OWN_SCORE: _stacked,
     NEIGHBOURS: _neighbours,
     CLOSED: partial(_default, closed=True),
     DEFAULT: _default,
     PLAIN: _plain,
     WITH_MASKS: _lamp,
 }
-TAKE_GIVEN = (LOGISTIC, STACKED, NEIGHBOURS, CLOSED, DEFAULT, WITH_MASKS)
+TAKE_GIVEN = (LOGISTIC, OWN_SCORE, STACKED, NEIGHBOURS, CLOSED, DEFAULT, WITH_MASKS)
 FAMILY_ROWS = ("lamp", "lamp-given")
 
 

@@ -13,6 +13,7 @@ from benchmarks.accuracy.given_labels import (
     DEFAULT,
     LOGISTIC,
     NEIGHBOURS,
+    OWN_SCORE,
     PLAIN,
     STACKED,
     TAKE_GIVEN,
@@ -37,7 +38,8 @@ COLORS = {
     WITH_MASKS: "tab:blue",
     PLAIN: "tab:green",
     LOGISTIC: "tab:purple",
-    STACKED: "tab:pink",
+    OWN_SCORE: "tab:pink",
+    STACKED: "tab:olive",
     NEIGHBOURS: "tab:brown",
     CLOSED: "tab:orange",
     DEFAULT: "tab:red",
@@ -52,10 +54,10 @@ where messages between labels earn their place: the default sends these residual
 (`tg_mlc.nn.ResidualMessages`, docs/own_data.md), and without given labels predicts as before.
 
 Of each test sample a share of the labels is given, the same labels to all rows; the scores are those of the labels that
-are not given. The rivals are logistic regressions of each label, on the inputs or on the default's held-out scores,
-beside what is known of the other labels, trained with masks of the same kind, which represent it in the better of two
-ways on validation samples; the labels of training samples that agree with the given ones, beside the default's scores,
-tuned on validation samples; and LaMP as published, trained with random label masks
+are not given. The rivals are logistic regressions of each label, on the inputs, on the default's held-out score of the
+label, or (in earlier runs) on its scores of all labels, beside what is known of the other labels, trained with masks of
+the same kind and tuned on validation samples; the labels of training samples that agree with the given ones, beside the
+default's scores, tuned on validation samples; and LaMP as published, trained with random label masks
 (`RECIPES[name].as_member(FAMILY["lamp-given"])`). Rows without masks are given nothing; their scores are those of the
 same labels. p is that of a paired t-test over the seeds, not corrected for the number of tests.{epochs}
 

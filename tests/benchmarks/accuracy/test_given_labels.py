@@ -19,12 +19,6 @@ from tg_mlc.data.records import Records
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
 
-
-@pytest.fixture(autouse=True)
-def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(given_labels, "SECONDS", 0.0)
-
-
 NAMES = ["a", "b", "twin of a", "twin of b"]
 
 
@@ -40,7 +34,7 @@ def twins() -> ArrayDataset:
 def trial(dataset: ArrayDataset, seed: int = 0) -> Trial:
     recipe = RECIPES["bookmarks"].as_member(FAMILY["lamp-given"])
     return Trial(
-        Task("bookmarks", dataset, recipe), random_split(len(dataset), seed=seed), seed, {"max_epochs": 1}, dataset
+        Task("bookmarks", dataset, recipe), random_split(len(dataset), seed=seed), seed, {"max_epochs": 1}, dataset, 0.0
     )
 
 
@@ -100,7 +94,7 @@ def test_it_writes_scores_of_labels_that_are_not_given(
     twins: ArrayDataset, tmp_path: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(RECIPES["bookmarks"]), "load_dataset", lambda self, root: twins)
-    given_labels.main(dataset="bookmarks", seeds=1, root=tmp_path, max_epochs=1)
+    given_labels.main(dataset="bookmarks", seeds=1, root=tmp_path, max_epochs=1, seconds=0.0)
     result = json.loads((own_runs / "given_labels-bookmarks.json").read_text())
     points = {(run["model"], run["share"], run["given"]): run for run in result["runs"]}
     for row in (FREQUENCY, PLAIN):
