@@ -15,6 +15,8 @@ from tests.explanations.networks import NAMES, Net
 from tests.models.samples import molecules
 from tg_mlc.datasets import Planted
 from tg_mlc.explanations.explaining import METHODS
+from tg_mlc.explanations.faithfulness import occlusion
+from tg_mlc.explanations.subject import Subject
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.models import node_lamp
 
@@ -34,10 +36,10 @@ def samples() -> list[Data]:
 
 def test_a_batch_equals_its_samples(network, samples):
     together = tg_mlc.explain(network, samples)
-    assert set(together.methods) == set(METHODS)
+    assert {*together.methods, "group occlusion"} == {*METHODS}
     for row, sample in enumerate(samples):
         [alone] = tg_mlc.explain(network, [sample])
-        for method in METHODS:
+        for method in together.methods:
             np.testing.assert_allclose(together[row].scores[method], alone.scores[method], atol=1e-5)
         np.testing.assert_allclose(together[row].label_effects, alone.label_effects, atol=1e-5)
 
@@ -129,12 +131,30 @@ def test_saved_models_of_every_kind(name):
         assert all(each.shape == (len(sample.components), len(scores[row])) for each in sample.scores.values())
         if sample.parts:
             np.testing.assert_allclose(expit(sum(sample.parts.values())), scores[row], atol=1e-5)
-            assert [each for each in sample.scores if "of LaMP" not in each] == ["occlusion"]
+            of_whole = [each for each in sample.scores if "of LaMP" not in each]
+            assert of_whole == ["occlusion", "group occlusion"][: 1 + (sample.smiles is not None)]
+
+
+def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_alike():
+    pytest.importorskip("rdkit")
+    predictor = tg_mlc.load(FOLDERS / "recipe_molecules" / "model")
+    subject = Subject(predictor, ["Cc1ccccc1"])
+    [sample] = subject.samples
+    [scores] = occlusion(subject, [sample], [0])
+    ring = np.arange(7) > 0
+    whole, without = subject.logits([sample, subject.masked(sample, ~ring)]).numpy()[:, 0]
+    np.testing.assert_allclose(scores["group occlusion"][ring, 0], whole - without, atol=1e-5)
+    assert scores["group occlusion"][0, 0] == scores["occlusion"][0, 0]
+    assert scores["occlusion"][2, 0] == scores["occlusion"][6, 0] != scores["occlusion"][4, 0]
+    for atom in range(7):
+        masked = subject.masked(sample, np.arange(7) != atom)
+        np.testing.assert_allclose(scores["occlusion"][atom, 0], whole - subject.logits([masked])[0, 0], atol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"labels": []}, r"'labels' of the model \(got none\)"),
         ({"labels": ["bb"]}, r"'labels' of the model .*'bb'.*did you mean 'b'"),
         ({"method": "shap"}, "'method' to be one of"),
         ({"max_labels": 2}, r"at most 2 labels at once .*GB.*'labels'.*'max_labels'"),

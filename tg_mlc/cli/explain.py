@@ -47,8 +47,8 @@ def explain_(
         rows: The number of rows of --csv to explain.
         names: The column of --csv that names the rows.
         labels: The labels to explain, between commas; by default, all.
-        method: What scores parts of the input: attention, rollout, gradient, integrated gradients, alone, shapley or
-            occlusion; auto tries all and chooses the most faithful.
+        method: What scores parts of the input: attention, rollout, gradient, integrated gradients, alone, shapley,
+            occlusion or group occlusion; auto tries all and chooses the most faithful.
         metric: What thresholds are best for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
         title: The headline of the report.
         device: Where to compute.

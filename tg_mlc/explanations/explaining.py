@@ -19,7 +19,9 @@ from tg_mlc.explanations.faithfulness import NUM_RANDOM, SHARES, faithfulness, o
 from tg_mlc.explanations.network import Attention, NetworkProbe
 from tg_mlc.explanations.subject import Subject
 
-Method = Literal["attention", "rollout", "gradient", "integrated gradients", "alone", "shapley", "occlusion"]
+Method = Literal[
+    "attention", "rollout", "gradient", "integrated gradients", "alone", "shapley", "occlusion", "group occlusion"
+]
 METHODS: tuple[str, ...] = get_args(Method)
 MAX_LABELS = 300  #: that are asked at once
 CHUNK = 16  #: samples under a probe at a time
@@ -57,9 +59,12 @@ def explain(
       these sum to the difference of logits. One pass gives all labels, as of :obj:`"alone"`.
     - :obj:`"occlusion"`: by how much the logit falls where one component is masked: a word left out, a column unknown,
       an atom without its bonds and, in fingerprints and descriptors, a dummy.
+    - :obj:`"group occlusion"`: the same for molecules, where all atoms of a ring or a functional group are masked at
+      once.
 
-    All but the last look into a network, and are named :obj:`"... of LaMP"` where the model is one of :func:`auto`,
-    whose logit also comes from base classifiers; occlusion is of the whole model always.
+    All but the last two look into a network, and are named :obj:`"... of LaMP"` where the model is one of :func:`auto`,
+    whose logit also comes from base classifiers. Occlusion is of the whole model always. Base classifiers have no
+    scores of their own: molecules' fingerprints and descriptors, which they read, come from several atoms each.
 
     Which labels moved another is exact, without attention: the change of its logit when the messages of one label are
     cut, or when one is given as absent or present.
@@ -90,6 +95,8 @@ def explain(
     check_choice("method", method, ("auto", *METHODS))
     subject = (EventSubject if is_of_events(raw) else Subject)(model, raw, label_names, given, at)
     asked = subject.label_names if labels is None else [labels] if isinstance(labels, str) else list(labels)
+    if not asked:
+        raise ValueError("Expected 'labels' of the model (got none); leave them out to explain all")
     for label in asked:
         if label not in subject.label_names:
             raise ValueError(f"Expected 'labels' of the model (got {label!r}){nearest(label, subject.label_names)}")
@@ -152,16 +159,18 @@ def _explained(subject: Subject, places: list[int], wanted: Sequence[str]) -> li
             raise ValueError(f"Expected samples with components to explain (got none in sample {empty[0]})")
         views = [_views(subject, probe, samples, given, places, wanted) for probe in subject.probes]
         parts, clamped = subject.parts(samples), subject.clamped(samples, given, places)
-        occluded = occlusion(subject, samples, places, given) if "occlusion" in wanted else []
+        occluded: list[dict[str, np.ndarray]] = [{} for _ in rows]
+        if {"occlusion", "group occlusion"} & {*wanted}:
+            occluded = occlusion(subject, samples, places, given, of_groups="group occlusion" in wanted)
         for place, row in enumerate(rows):
             view = _mean([each[place] for each in views], len(places))
             names = [*subject.names(row), *view.beside]
             scores, is_own = view.scores, np.arange(len(names)) < len(names) - len(view.beside)
             if subject.automatic is not None:  # of a part, in the units of the whole
                 scores = {f"{name} of LaMP": each * subject.weight[places] for name, each in scores.items()}
-            if occluded:
-                scores["occlusion"] = np.full((len(names), len(places)), np.nan)
-                scores["occlusion"][is_own] = occluded[place]
+            for name in [name for name in occluded[place] if name in wanted]:
+                scores[name] = np.full((len(names), len(places)), np.nan)
+                scores[name][is_own] = occluded[place][name]
             smiles = samples[place].get("smiles")
             nothing = np.empty(0)  # until all samples are predicted together
             found.append(

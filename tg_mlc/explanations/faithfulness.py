@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from tg_mlc.explanations.explanation import Faithfulness
 from tg_mlc.explanations.subject import Subject
+from tg_mlc.inputs.molecules import Molecules
 
 #: Shares of components at which curves are read, between none and all.
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.75)
@@ -19,22 +20,37 @@ NUM_RANDOM = 2  #: orders by chance for each sample and label
 
 
 def occlusion(
-    subject: Subject, samples: Sequence[Data], labels: Sequence[int], given: Tensor | None = None
-) -> list[np.ndarray]:
-    """By how much the logits fall :math:`(C, L)` where one component of a sample is masked, for every sample."""
+    subject: Subject,
+    samples: Sequence[Data],
+    labels: Sequence[int],
+    given: Tensor | None = None,
+    of_groups: bool = True,
+) -> list[dict[str, np.ndarray]]:
+    """By how much the logits fall :math:`(C, L)` where one component of a sample is masked, for every sample; and, if
+    asked for, of molecules, where all atoms of a group are masked at once: the mean over the groups that an atom
+    belongs to; if there is none, its own.
+    """
     masked: list[Data] = []
     rows: list[int] = []
-    places: list[np.ndarray] = []
+    chosen: list[tuple[np.ndarray, np.ndarray]] = []
     for row, sample in enumerate(samples):
         _, first, place = np.unique(subject.symmetry(sample), return_index=True, return_inverse=True)
-        everything = np.ones((1, len(place)), bool)
-        masks = np.concatenate([everything, ~np.eye(len(place), dtype=bool)[first]])
-        masked += [subject.masked(sample, mask) for mask in masks]
-        rows += [row] * len(masks)
-        places.append(place)
+        groups = subject.groups(sample) if of_groups else np.zeros((0, len(place)), bool)
+        removed = np.concatenate([np.zeros((1, len(place)), bool), np.eye(len(place), dtype=bool)[first], groups])
+        masked += [subject.masked(sample, ~mask) for mask in removed]
+        rows += [row] * len(removed)
+        chosen.append((place, groups))
     logits = subject.logits(masked, None if given is None else given[rows]).numpy()[:, labels]
-    parts = np.split(logits, np.cumsum(np.bincount(rows))[:-1])
-    return [(part[0] - part[1:])[place] for part, place in zip(parts, places, strict=True)]
+    found = []
+    for part, (place, groups) in zip(np.split(logits, np.cumsum(np.bincount(rows))[:-1]), chosen, strict=True):
+        falls, number = part[0] - part[1:], len(part) - 1 - len(groups)
+        scores = {"occlusion": falls[:number][place]}
+        if of_groups and isinstance(subject.kind, Molecules):
+            count = groups.sum(axis=0)[:, None]
+            means = groups.T @ falls[number:] / np.maximum(count, 1)
+            scores["group occlusion"] = np.where(count > 0, means, scores["occlusion"])
+        found.append(scores)
+    return found
 
 
 def faithfulness(

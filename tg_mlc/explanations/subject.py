@@ -250,6 +250,18 @@ class Subject:
         chem = require("rdkit.Chem", extra="molecules")
         return np.array(chem.CanonicalRankAtoms(parse_smiles(sample.smiles), breakTies=False))
 
+    def groups(self, sample: Data) -> np.ndarray:
+        """The atoms :math:`(G, C)` of each ring and functional group of a molecule; no groups for others."""
+        found: list[tuple[int, ...]] = []
+        if isinstance(self.kind, Molecules):
+            mol, catalogue = parse_smiles(sample.smiles), require("rdkit.Chem.FunctionalGroups", extra="molecules")
+            found += mol.GetRingInfo().AtomRings()
+            for group in catalogue.BuildFuncGroupHierarchy():
+                found += mol.GetSubstructMatches(group.pattern)
+        size = len(self.components(sample))
+        groups = [np.isin(np.arange(size), group) for group in found if len(group) > 1]
+        return np.array(groups, dtype=bool).reshape(-1, size)
+
     def masked(self, sample: Data, kept: np.ndarray) -> Data:
         """A sample without some of its components; a column has its mean instead, or 0 where the model knows none."""
         found = sample.subgraph(torch.from_numpy(kept)) if self.kind is None else self.kind.masked(sample, kept)

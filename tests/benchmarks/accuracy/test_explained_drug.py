@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy.explained_drug import LABEL, NAME, SMILES
+from benchmarks.files import read
+
+PAGE = Path(__file__).parents[3] / "docs" / "explanations.md"
+
+
+def numbers_in(value: Any) -> set[str]:
+    """All numbers of a result without their signs, as the page rounds them."""
+    if isinstance(value, dict):
+        return set().union(*map(numbers_in, value.values()))
+    return {f"{abs(value):.2f}"} if isinstance(value, float) else set()
+
+
+def test_every_number_of_the_reading_is_in_the_results() -> None:
+    section = PAGE.read_text().split("## How to read why a drug gets a label")[1].split("\n## ")[0]
+    result = {key: value for key, value in read(NAME).items() if key != "environment"}
+    told = set(re.findall(r"\d+\.\d+", section))
+    assert len(told) > 10
+    assert told <= numbers_in(result)
+    assert SMILES in section
+    assert LABEL in section
+
+
+def test_what_the_reading_says_in_words() -> None:
+    result = read(NAME)
+    assert result["probability"] > result["threshold"]
+    assert min(result["parts"].values()) >= 0
+    assert result["largest effect of a label"] < 0.01
+    assert sorted(result["occlusion"], key=result["occlusion"].__getitem__)[-3:] == ["C3", "S7", "N6"]
+    assert min(result["given as absent"], key=result["given as absent"].__getitem__).startswith("Skin")
+    assert max(result["given as present"], key=result["given as present"].__getitem__).startswith("Neoplasms")
