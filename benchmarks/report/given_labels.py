@@ -69,13 +69,19 @@ def results() -> dict[str, Result]:
     return {name.removeprefix(PREFIX): read(name) for name in names(PREFIX)}
 
 
-def page(found: dict[str, Result]) -> str:
-    """The page of all of them."""
+def divided(found: dict[str, Result]) -> tuple[dict[str, Result], dict[str, Result]]:
+    """Those of the short page, and those with LaMP of data sets that were measured again without it."""
+    again = {name: result for name, result in found.items() if name + WITHOUT_LAMP in found}
+    return {name: result for name, result in found.items() if name not in again}, again
+
+
+def page(found: dict[str, Result], pictures: str = "") -> str:
+    """A page of some of them; pictures are in a folder that stands before their names."""
     sections = []
     for name, result in found.items():
         dataset = name.removesuffix(WITHOUT_LAMP)
         title = f"## `{dataset}`: {published(dataset).title}{'' if name == dataset else ', without LaMP'}"
-        sections.append("\n".join([title, "", f"![{name}](given-labels-{name}.svg)", "", *section(result)]))
+        sections.append("\n".join([title, "", f"![{name}]({pictures}given-labels-{name}.svg)", "", *section(result)]))
     # Which models were trained for fewer epochs than their recipe says.
     recipes = {name: _recipe_epochs(name) for name in found if not name.endswith(WITHOUT_LAMP)}
     fewer = [

@@ -123,7 +123,11 @@ def texts() -> dict[Path, str]:
     for name in SPEEDS:
         own[FULL / f"{name}.md"] = "\n".join([f"# {name}: all rows", "", *table(name), ""])
     if given := given_labels.results():
-        own[DOCS / "results" / "given-labels.md"] = given_labels.page(given)
+        short, again = given_labels.divided(given)
+        link = f"\nLaMP on {', '.join(again)}: [another page](full/given-labels.md).\n" if again else ""
+        own[DOCS / "results" / "given-labels.md"] = given_labels.page(short) + link
+        if again:
+            own[FULL / "given-labels.md"] = given_labels.page(again, "../")
     if DEFAULT in names(DEFAULT):
         own[FULL / "default.md"] = default.page(read(DEFAULT))
     if EXPLANATIONS in names(EXPLANATIONS):

@@ -95,7 +95,15 @@ def test_the_picture_has_a_line_for_every_row() -> None:
     axes = draw(shown).axes[0]
     assert axes.get_legend_handles_labels()[1] == list(ROWS)
     assert len(axes.lines) == len(ROWS) + len(shown["alone"])
-    assert COLORS.keys() == ROWS.keys()
+    assert COLORS.keys() >= ROWS.keys()
+
+
+def test_runs_that_were_made_again_have_a_page_of_their_own() -> None:
+    some = result_of([0])
+    short, again = given_labels.divided({"nci": some, "nci-without-lamp": some, "sider": some})
+    assert [*short] == ["nci-without-lamp", "sider"]
+    assert [*again] == ["nci"]
+    assert "](../given-labels-nci.svg)" in given_labels.page(again, "../")
 
 
 def test_there_is_a_page_where_there_are_results(results: Path) -> None:
