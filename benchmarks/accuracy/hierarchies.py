@@ -171,10 +171,10 @@ def alone(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     x, x_test, y, y_test = _matrices(train, test)
     rows, pairs = _Rows(name, "alone", seed, y_test), pairs_of(train.label_graph)
     rows.add(FREQUENCY, np.tile(y.mean(axis=0), (len(y_test), 1)))
-    common: dict[str, Any] = {"min_samples_leaf": 5, "random_state": seed, "max_outputs": 64}
-    forest = ForestBaseline(300, **common).fit(x, y).predict_proba(x_test)
+    common: dict[str, Any] = {"min_samples_leaf": 5, "random_state": seed, "max_outputs": 512}
+    forest = ForestBaseline(150, max_features=0.33, **common).fit(x, y).predict_proba(x_test)
     rows.add(FOREST, forest)
-    trees = ForestBaseline(300, max_features=0.5, extra_trees=True, **common).fit(x, y).predict_proba(x_test)
+    trees = ForestBaseline(150, max_features=1.0, extra_trees=True, **common).fit(x, y).predict_proba(x_test)
     rows.add(TREES, trees)
     ridge = _ridge(x, y).predict_proba(x_test)
     rows.add(RIDGE, ridge)

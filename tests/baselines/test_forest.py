@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 
 from tests.baselines.test_baseline import NAN, X, Y
 from tg_mlc.baselines import ForestBaseline, LabelFrequency
@@ -81,6 +81,14 @@ def test_trees_of_random_combinations_hold_all_labels(extra_trees):
     state["forests"][0]["columns"] = state["forests"][0]["columns"] + 99
     with pytest.raises(ValueError, match="ind"):
         ForestBaseline().load_state_dict(state)
+
+
+def test_extra_trees_are_those_of_scikit_learn():
+    theirs = ExtraTreesRegressor(7, max_features="sqrt", random_state=0).fit(X, Y)
+    ours = ForestBaseline(7, extra_trees=True)
+    held_out = ours.held_out_scores(X, Y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict(X), atol=1e-12)
+    assert macro_roc_auc(Y, held_out) < macro_roc_auc(Y, ours.predict_proba(X)) == 1.0  # which remember all samples
 
 
 def test_enough_outputs_change_nothing():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -50,8 +49,9 @@ class ForestBaseline(TunableBaseline):
         max_features (str, int or float, optional): As in scikit-learn. (default: :obj:`"sqrt"`)
         random_state (int, optional): Seed of the forest. (default: :obj:`0`)
         n_jobs (int, optional): Number of threads, -1 for all cores; it does not change the result. (default: :obj:`1`)
-        extra_trees (bool, optional): If set to :obj:`True`, nodes choose among random thresholds (Geurts et al. 2006,
-            doi:10.1007/s10994-006-6226-1), which needs :obj:`"squared_error"`. (default: :obj:`False`)
+        extra_trees (bool, optional): If set to :obj:`True`, every tree takes all samples, and nodes choose among random
+            thresholds (Geurts et al. 2006, doi:10.1007/s10994-006-6226-1), which needs :obj:`"squared_error"`.
+            (default: :obj:`False`)
         max_outputs (int, optional): With more labels than this, trees regress to as many random combinations of them,
             which take a fraction of the time and memory (Joly et al. 2014, doi:10.1007/978-3-662-44848-9_39); leaves
             hold all labels. (default: :obj:`1000`)
@@ -85,8 +85,11 @@ class ForestBaseline(TunableBaseline):
         self, x: Features, y: ArrayLike, *, cv: int | Iterable[tuple[Any, Any]] = 5, refit: bool = True
     ) -> FloatArray:
         """Returns scores :math:`(N, L)` of training samples, each by the trees that were grown without it (Breiman
-        2001, doi:10.1023/A:1010933404324); for the arguments see :meth:`Baseline.held_out_scores`.
+        2001, doi:10.1023/A:1010933404324), those of extra trees by folds; for the arguments see
+        :meth:`Baseline.held_out_scores`.
         """
+        if self.extra_trees:
+            return super().held_out_scores(x, y, cv=cv, refit=refit)
         x, targets, fitted = self._fit(x, y, oob_score=True)
         if self._projected is not None:
             return self._out_of_bag(x, *self._projected)
@@ -150,7 +153,7 @@ class ForestBaseline(TunableBaseline):
             # A score in place of R^2, which warns of labels of one class.
             make, options["oob_score"] = ensemble.RandomForestRegressor, oob_score and (lambda *_: 0.0)
             if self.extra_trees:
-                make = partial(ensemble.ExtraTreesRegressor, bootstrap=True)
+                make = ensemble.ExtraTreesRegressor
             values: npt.NDArray[Any] = np.where(observed, positive, mean)
             if len(labels) > self.max_outputs:
                 random = np.random.default_rng(self.random_state).normal(size=(len(labels), self.max_outputs))
@@ -174,6 +177,8 @@ class ForestBaseline(TunableBaseline):
                 some = x if len(rows) == x.shape[0] else x[rows]
                 fitted.append((group, make(**options).fit(some, target[:, 0] if len(group) == 1 else target)))
         self._forests = [Trees.of(forest, group) for group, forest in fitted]
+        if self.extra_trees:  # of hundreds of labels, few in each leaf
+            self._forests = [each._replace(probability=sp.csr_array(each.probability)) for each in self._forests]
         return x, targets, fitted
 
     def _out_of_bag(self, x: Features, trees: Trees, bags: list[npt.NDArray[np.intp]]) -> FloatArray:

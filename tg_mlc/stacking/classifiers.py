@@ -122,12 +122,12 @@ def many_labels(label_graph: Any = None) -> dict[str, ClassifierSearch]:
     """The classifiers of the default for a hierarchy of labels, or thousands of labels: those that fit all of them at
     once.
     """
-    trees = {"extra_trees": True, "max_outputs": 64}
+    trees = {"extra_trees": True, "max_outputs": 512}
     network = {"label_graph": label_graph}
     return {
         "ridge": replace(AUTOMATIC["ridge"], settings=_FEW_KERNELS),
         "trees": ClassifierSearch(
-            "extremely randomised trees", "forest", ((5, 4), (2, 4)), "probability", growth=1.2, options=trees
+            "extremely randomised trees", "forest", ((5, 9), (2, 9)), "probability", growth=1.2, options=trees
         ),
         "network": ClassifierSearch("multilayer perceptron", "network", ((500, 0.7),), "logit", options=network),
     }
@@ -284,7 +284,7 @@ def _find_in_time(
     few, is_forest = train[np.sort(order[:TUNED_ROWS])], search.baseline == "forest"
     tried, costs = list[list[Any]](), list[float]()
     for setting, view in product(search.settings, list(matrices)[-1:] if is_forest else matrices):
-        cost = max(costs, default=0.0) * (setting[1] if is_forest else 1.0)
+        cost = max(costs, default=0.0) * (setting[1] / search.settings[0][1] if is_forest else 1.0)
         if tried and time.monotonic() - start + cost > seconds / 2:
             break
         before, x = time.monotonic(), matrices[view][few]
@@ -298,7 +298,7 @@ def _find_in_time(
     classifier = search.make(setting, x.shape[1], seed)
     # The rest of the time in multiples of what the best took on a few samples.
     times = (seconds - time.monotonic() + start) / max(costs[best], 1e-3)
-    if search.baseline == "linear":
+    if search.baseline == "linear" or "extra_trees" in search.options:
         times *= _FOLDS[0] / (_FOLDS[1] + 1)
     if is_forest:
         growth = (len(train) / len(few)) ** search.growth
