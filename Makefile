@@ -6,6 +6,7 @@ PYTHON ?= python3
 # Any arguments of pip install, such as TORCH="torch==2.13.0+cu130 --find-links DIR".
 TORCH ?= torch==2.13.0
 VENV ?= .venv
+OLDEST := torch==2.6.0 torch-geometric==2.6.0
 # Passed on to the example and to pytest.
 ARGS ?=
 # All tests of a file run in one process, which makes once what they share.
@@ -22,7 +23,7 @@ PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --constra
 # Recipes read it as $$TORCH: the shell then splits it into words but takes no "<" in it for a redirection.
 export TORCH
 
-.PHONY: help sider test test-browser test-slow test-sparse lint format docs clean FORCE
+.PHONY: help sider test test-browser test-oldest test-slow test-sparse lint format docs dist clean FORCE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -46,6 +47,9 @@ test-slow: $(STAMPS)/dev ## Run the tests that take long: exports, the server, t
 test-sparse: $(STAMPS)/sparse ## Compile torch-scatter and torch-sparse, once, and run the tests of what uses them
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest $(PYTEST_ARGS) $(SPARSE_TESTS)
 
+test-oldest: ## Run the tests with the oldest PyTorch and PyTorch Geometric, in an environment of their own
+	$(MAKE) test VENV=.venv-oldest TORCH="$(OLDEST)"
+
 test-browser: $(STAMPS)/browser ## Run the tests of the HTML report in a browser, which is installed if there is none
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest tests/browser
 
@@ -60,6 +64,15 @@ format: $(STAMPS)/dev ## Format the code and mend what ruff can mend
 
 docs: $(STAMPS)/docs ## Build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -W -n --keep-going -b html docs docs/_build/html
+
+dist: $(STAMPS)/dev ## Build a wheel and a source distribution, and use both, and each extra, in environments of their own
+	$(PIP_INSTALL) build check-jsonschema twine zizmor
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet .github/workflows
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tools/smoke.py dist --torch "$$TORCH"
 
 clean: ## Remove the environment and everything built (not the cached wheels)
 	rm -rf $(VENV) build dist *.egg-info docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,221 @@
+"""Looks for what breaks: random shapes of the operator, files with wrong bytes, and commands that are killed.
+
+    python tools/endurance.py --minutes 60
+
+Every round has a seed of its own, which is printed if the round fails: ``--seed N --rounds 1 --only files`` repeats it.
+The counts of a whole run go to ``benchmarks/runs/endurance.json``, or among the tracked results with ``--replace``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+ROOT = Path(__file__).parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+import tg_mlc  # noqa: E402
+from benchmarks.files import write_results  # noqa: E402
+from tg_mlc.data import from_arff, from_csv  # noqa: E402
+from tg_mlc.graphs import LabelGraph  # noqa: E402
+from tg_mlc.ops import Blocks, Edges, Pattern, Shared, available_backends, graph_attention  # noqa: E402
+
+CSV = "id,text,size,label\n" + "".join(f"{i},word {i % 7},{i * 0.5},{i % 2}\n" for i in range(40))
+ARFF = "@relation x\n@attribute a numeric\n@attribute b {u,v}\n@attribute l {0,1}\n@data\n" + "1,u,0\n2.5,v,1\n" * 20
+GRAPH = "source\ttarget\tweight\na\tb\t0.5\nb\tc\t1\n" * 3
+#: What readers of texts and numbers stumble over.
+INSERTED = (b"\x00", b'"', b",", b"\n", b"NaN", b"1e999", "ß\u2028".encode(), b"\xff")
+#: How a reader may say that a file is wrong.
+ALLOWED = (ValueError, OSError)
+
+
+def main() -> None:
+    """Runs rounds until the time is over."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--rounds", type=int, default=sys.maxsize, help="at most so many rounds")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first round; the next ones count up")
+    parser.add_argument("--only", choices=ROUNDS, help="one kind of round")
+    parser.add_argument("--replace", action="store_true", help="write among the tracked results")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    start, seed, counts, failed = time.monotonic(), options.seed, Counter[str](), list[str]()
+    with tempfile.TemporaryDirectory() as name:
+        place = Place(Path(name))
+        while time.monotonic() - start < 60 * options.minutes and seed - options.seed < options.rounds:
+            kind = options.only or random.Random(seed).choices(list(ROUNDS), weights=(60, 60, 1))[0]
+            try:
+                ROUNDS[kind](seed, place)
+            except Exception:
+                traceback.print_exc()
+                failed.append(f"--seed {seed} --rounds 1 --only {kind}")
+                print(f"FAILED: {failed[-1]}", flush=True)
+            counts[kind] += 1
+            seed += 1
+    minutes = (time.monotonic() - start) / 60
+    print(f"{dict(counts)} in {minutes:.1f} minutes, {len(failed)} failed: {failed}")
+    content = {"rounds": dict(counts), "failed": failed, "minutes": minutes, "first_seed": options.seed}
+    write_results("endurance", content, replace=options.replace)
+    sys.exit(bool(failed))
+
+
+class Place:
+    """A folder, a saved model within it, and what a whole command writes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.model, self.rows = folder, folder / "model", folder / "rows.csv"
+        samples = folder / "samples.csv"
+        samples.write_text(
+            "x,y,z,a,b\n" + "".join(f"{i % 7},{i % 5},{i % 3},{i % 2},{i % 3 > 0:d}\n" for i in range(60))
+        )
+        self.rows.write_text("x,y,z\n" + "".join(f"{i % 7},{i % 5},{i % 3}\n" for i in range(20_000)))
+        options = ["--csv", str(samples), "--labels", "a,b", "--seconds", "3", "--out", str(self.model)]
+        if self.start("train", *options).wait():
+            raise SystemExit(f"Expected 'tg-mlc train {' '.join(options)}' to train a model (got an error)")
+        self.whole: bytes | None = None
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Starts a command."""
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        quiet = subprocess.DEVNULL
+        command = [sys.executable, "-m", "tg_mlc", *arguments]
+        return subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet)
+
+    def predict(self, out: Path) -> subprocess.Popen[bytes]:
+        """Starts to predict all rows."""
+        return self.start("predict", str(self.model), "--csv", str(self.rows), "--out", str(out))
+
+
+def operator(seed: int, place: Place) -> None:
+    """Every backend that takes a random call agrees with the definition, in outputs and gradients."""
+    generator, pattern = torch.Generator().manual_seed(seed), random_pattern(random.Random(seed))
+    heads, channels = (random.Random(seed + 1).choice(sizes) for sizes in ((1, 2, 4), (1, 3, 8, 17)))
+    sizes = [(pattern.num_queries, heads, channels)] + 2 * [(pattern.num_keys, heads, channels)]
+    tensors = [torch.randn(size, generator=generator, dtype=torch.float64) for size in sizes]
+    expected = outputs(tensors, pattern, "reference")
+    for backend in [name for name in available_backends() if name not in ("reference", "triton")]:
+        if backend == "blocks" and not isinstance(pattern, Blocks):
+            continue
+        for one, other in zip(outputs(tensors, pattern, backend), expected, strict=True):
+            torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9, msg=lambda text, who=backend: f"{who}: {text}")
+
+
+def random_pattern(draw: random.Random) -> Pattern:
+    """Edges, a label graph that samples share, or components of ragged samples; empty ones among them."""
+    queries, keys = draw.randint(1, 40), draw.randint(1, 40)
+    if draw.random() < 0.4:
+        sizes = [draw.choice((0, 1, 2, 7, 33)) for _ in range(draw.randint(1, 9))]
+        ptr = torch.tensor([0, *sizes]).cumsum(0)
+        return Blocks(torch.arange(len(sizes) + 1) * draw.randint(1, 9), ptr)
+    shared = draw.random() < 0.5
+    keys = queries if shared else keys
+    pairs = draw.sample(range(queries * keys), draw.randint(0, queries * keys))
+    edges = Edges(
+        torch.tensor([[pair % keys for pair in pairs], [pair // keys for pair in pairs]]).long(), queries, keys
+    )
+    return Shared(edges, draw.randint(1, 5)) if shared else edges
+
+
+def outputs(tensors: list[Tensor], pattern: Pattern, backend: str) -> list[Tensor]:
+    """What attention returns, and the gradients of all inputs."""
+    leaves = [each.clone().requires_grad_() for each in tensors]
+    out = graph_attention(*leaves, pattern, backend=backend)
+    assert isinstance(out, Tensor)
+    out.square().sum().backward()
+    return [out.detach(), *(torch.zeros_like(each) if each.grad is None else each.grad for each in leaves)]
+
+
+def files(seed: int, place: Place) -> None:
+    """A file with wrong bytes is read, or refused with a reason, and never takes a model to another answer."""
+    draw = random.Random(seed)
+    kind = draw.choice(("csv", "arff", "tsv", "model"))
+    if kind == "model":
+        chosen = draw.choice(sorted(path for path in place.model.iterdir() if path.is_file()))
+        before = chosen.read_bytes()
+        try:
+            chosen.write_bytes(mutated(before, draw))
+            if chosen.read_bytes() != before:
+                refused(lambda path: tg_mlc.load(path).predict([[0.5, 1.0, -1.0]]), place.model)
+        finally:
+            chosen.write_bytes(before)
+        return
+    path = place.folder / f"file.{kind}"
+    path.write_bytes(mutated({"csv": CSV, "arff": ARFF, "tsv": GRAPH}[kind].encode(), draw))
+    readers: dict[str, Callable[[Path], object]] = {
+        "csv": lambda path: from_csv(path, label_columns=["label"]),
+        "arff": lambda path: from_arff(path, labels=1),
+        "tsv": lambda path: LabelGraph.from_edges(path, ["a", "b", "c"]),
+    }
+    refused(readers[kind], path)
+
+
+def refused(read: Callable[[Path], object], path: Path) -> None:
+    """Reads, and lets only errors pass that say what is wrong."""
+    try:
+        read(path)
+    except ALLOWED as error:
+        if not str(error):
+            raise RuntimeError("an error without a word") from error
+
+
+def mutated(content: bytes, draw: random.Random) -> bytes:
+    """Content with a few bytes changed, left out, doubled or put in."""
+    found = bytearray(content)
+    for _ in range(draw.randint(1, 6)):
+        start, size = draw.randrange(len(found) + 1), draw.choice((1, 1, 2, 9, 200))
+        way = draw.choice(("change", "delete", "double", "insert", "cut"))
+        if way == "change":
+            found[start : start + size] = draw.randbytes(len(found[start : start + size]))
+        elif way == "delete":
+            del found[start : start + size]
+        elif way == "double":
+            found[start:start] = found[start : start + size]
+        elif way == "insert":
+            found[start:start] = draw.choice(
+                (b"\x00", b'"', b",", b"\n", b"NaN", b"1e999", "ß\u2028".encode(), b"\xff")
+            )
+        elif draw.random() < 0.3:
+            del found[start:]
+    return bytes(found)
+
+
+def kills(seed: int, place: Place) -> None:
+    """A command that is killed leaves nothing under the final name, and ends as if it had not been."""
+    out, draw = place.folder / "out.csv", random.Random(seed)
+    if place.whole is None:
+        assert place.predict(out).wait() == 0
+        place.whole = out.read_bytes()
+        out.unlink()
+    for _ in range(draw.randint(1, 3)):
+        process = place.predict(out)
+        time.sleep(draw.uniform(0.5, 12.0))
+        process.send_signal(signal.SIGKILL)
+        if process.wait() == 0:
+            break
+        assert not out.exists(), "a part of the predictions under their final name"
+    else:
+        assert place.predict(out).wait() == 0
+    assert out.read_bytes() == place.whole, "other predictions than without interruptions"
+    out.unlink()
+
+
+ROUNDS: dict[str, Callable[[int, Place], None]] = {"operator": operator, "files": files, "kills": kills}
+
+if __name__ == "__main__":
+    main()
