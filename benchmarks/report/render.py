@@ -81,6 +81,8 @@ def table(name: str) -> list[str]:
         "planted": lambda: comparisons.planted_table(comparisons.planted_numbers()),
         "papers-speed": speed.family,
         "serving": speed.served,
+        "scoring": speed.scored,
+        "registers": lambda: speed.registers(read("registers")),
         "gpu": lambda: speed.ratios(read("models-cuda")),
         "papers-ranks": lambda: ranks.section(ranks.numbers(cells()), "papers-ranks.svg"),
         "papers-steps": lambda: papers.steps_table(papers.steps(cells()), "../papers-steps.svg"),

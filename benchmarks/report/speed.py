@@ -209,6 +209,45 @@ def served() -> list[str]:
     return [*table(heads, lines), "", *listed(notes)]
 
 
+def scored() -> list[str]:
+    """One line for each way and number of rows: time, and the peak of resident memory."""
+    lines, notes = [], []
+    for result in map(read, names("scoring-")):
+        for row in result["scored"]:
+            peaks = ", ".join(f"{kind} {1e-6 * size:,.0f}" for kind, size in row["peak_bytes"].items())
+            times = [f"{row['seconds']:,.0f}", f"{row['rows'] / row['seconds']:,.0f}"]
+            lines.append([row["what"], f"{row['rows']:,}", f"{row['refused']:,}", *times, peaks])
+        notes.append(machine(result))
+    heads = ("how", "rows", "that cannot be read", "s", "rows/s", "peak MB of a process")
+    return [*table(heads, lines), "", *listed(dict.fromkeys(notes))] if lines else ["Not measured."]
+
+
+def registers(result: Result) -> list[str]:
+    """One line for each kernel, type and number of channels: registers and warps by architecture, without and with
+    dropout.
+    """
+    variants, lines = result["variants"], []
+    archs = sorted({row["arch"] for row in variants})
+    keys = ("walk", "kernel", "type", "channels")
+    for key in dict.fromkeys(tuple(row[name] for name in keys) for row in variants):
+        cells = []
+        for arch in archs:
+            same = [row for row in variants if (*(row[name] for name in keys), row["arch"]) == (*key, arch)]
+            cells.append(" / ".join(f"{row['registers']}: {row['warps']}" for row in same) or "-")
+        lines.append([*map(str, key), *cells])
+    spills = [row for row in variants if row["spilled"]]
+    told = ", ".join("{kernel} {type} {channels} on sm_{arch}: {spilled} bytes".format(**row) for row in spills)
+    notes = [
+        f"{len(variants)} variants, spills: {told or 'none'}.",
+        f"triton {result['environment']['versions']['triton']}",
+    ]
+    return [
+        *table(("rows", "kernel", "type", "channels", *(f"sm_{arch}" for arch in archs)), lines),
+        "",
+        *listed(notes),
+    ]
+
+
 def family(results: Sequence[Result] | None = None) -> list[str]:
     """Minutes per epoch of models of the family, beside those of Table 4 of LaMP and Table 2 of MPED; all tracked ones
     unless given.

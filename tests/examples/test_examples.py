@@ -5,9 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.snippets import ROOT
+from tg_mlc.sklearn import LaMPClassifier
 from tg_mlc.stacking import folds
 
 EXAMPLES = {
@@ -22,7 +24,7 @@ EXAMPLES = {
 
 
 def test_no_example_is_left_out() -> None:
-    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == {*EXAMPLES, "sider_graph"}
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == {*EXAMPLES, "sider_graph", "score_with_ray"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -38,3 +40,22 @@ def test_it_runs_and_is_short(
     import_module(f"examples.{name}").main(**options)
     assert printed in capsys.readouterr().out
     assert len((ROOT / "examples" / f"{name}.py").read_text().splitlines()) < 60
+
+
+def test_ray_scores_in_order_and_keeps_bad_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parquet, _ = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("ray")
+    pytest.importorskip("rdkit")
+    smiles = [f"{'C' * (1 + row % 9)}{'ON'[row % 2]}" for row in range(60)]
+    y = pd.DataFrame({"alcohol": [row % 2 == 0 for row in range(60)], "short": [row % 9 < 4 for row in range(60)]})
+    options = {"base_scores": None, "num_steps": 1, "model_options": {"channels": 16}, "max_epochs": 1}
+    LaMPClassifier(**options, random_state=0).fit(smiles, y).save(tmp_path / "model")
+    rows = [f"{row},{'no molecule' if row % 100 == 7 else smiles[row % 60]}" for row in range(3000)]
+    (tmp_path / "drugs.csv").write_text("\n".join(["place,smiles", *rows]))
+    example = import_module("examples.score_with_ray")
+    example.main(str(tmp_path / "model"), str(tmp_path / "drugs.csv"), str(tmp_path / "scores"))
+    assert "Scored 3000 rows, 30 of which could not be read" in capsys.readouterr().out
+    scored = parquet.read_table(tmp_path / "scores").to_pandas()
+    assert scored["place"].tolist() == list(range(3000))
+    assert [row for row, error in enumerate(scored["error"]) if error] == list(range(7, 3000, 100))
+    assert scored["alcohol"].isna().tolist() == [error != "" for error in scored["error"]]
+    assert len((ROOT / "examples" / "score_with_ray.py").read_text().splitlines()) < 60

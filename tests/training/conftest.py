@@ -62,10 +62,10 @@ class Output(NamedTuple):
 class LabelModel(nn.Module):
     """A model with a label graph and intermediate readouts."""
 
-    def __init__(self, label_graph: Data | None = None) -> None:
+    def __init__(self, label_graph: Data | None = None, dropout: float = 0.2) -> None:
         super().__init__()
-        self.lin_in = nn.Linear(4, 8)
-        self.labels = LabelMessagePassing(8, label_graph or fully_connected(LABELS), num_steps=1, heads=2, dropout=0.2)
+        self.lin_in, label_graph = nn.Linear(4, 8), label_graph or fully_connected(LABELS)
+        self.labels = LabelMessagePassing(8, label_graph, num_steps=1, heads=2, dropout=dropout)
         self.readout = LabelHead(self.labels)
 
     def forward(self, batch: Data, *, return_intermediate: bool = False) -> torch.Tensor | Output:

@@ -5,7 +5,6 @@ import re
 import signal
 import sys
 import warnings
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -158,21 +157,6 @@ def test_options_out_of_range_are_refused_before_training(tmp_path, data, option
     with pytest.raises(ValueError, match=message):
         fit(make_module(), data, tmp_path / "run", logger=False, **options)
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("several", [{"devices": 2, "strategy": "ddp"}, {"num_nodes": 2, "strategy": "ddp"}])
-def test_several_processes_are_refused_before_training(tmp_path, data, several):
-    """Each would fit thresholds, and choose the best epoch, by its own share of the samples."""
-    with pytest.raises(ValueError, match=r"in one process \(got 2\).*set devices=1"):
-        fit(make_module(), data, tmp_path / "run", logger=False, accelerator="cpu", **several)
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_trainer_of_several_processes_is_refused():
-    module = make_module()
-    module.trainer = SimpleNamespace(world_size=2)
-    with pytest.raises(ValueError, match="in one process"):
-        module.setup("fit")
 
 
 class TrainThereToo(Callback):

@@ -223,7 +223,7 @@ def test_the_loss_is_that_of_labels_that_are_not_revealed():
     model = lamp(given_labels=True).eval()
     batch = batch_of(torch.randint(2, (16, 3)).float())
     torch.manual_seed(0)
-    loss = BinaryObjective(0.3, max_given=0.7).training_loss(model, batch)
+    loss = BinaryObjective(0.3).loss(model, BinaryObjective(0.3, max_given=0.7).training_batch(batch))
     torch.manual_seed(0)
     assert torch.equal(loss, BinaryObjective(0.3).loss(model, reveal(batch, 0.7)))
     assert not torch.equal(loss, BinaryObjective(0.3).loss(model, batch))
@@ -274,7 +274,7 @@ def test_messages_carry_what_is_known(graph):
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(60):
         optimizer.zero_grad()
-        module.objective.training_loss(model, batch).backward()
+        module.objective.loss(model, module.objective.training_batch(batch)).backward()
         optimizer.step()
     module.eval()
     alone = module.predict_step(batch)
@@ -307,7 +307,7 @@ def test_models_without_label_graphs_use_what_is_known(build, objective):
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(100):
         optimizer.zero_grad()
-        module.objective.training_loss(model, batch).backward()
+        module.objective.loss(model, module.objective.training_batch(batch)).backward()
         optimizer.step()
     module.eval()
     batch.given = torch.where(torch.tensor([True, False]), batch.y, NAN)

@@ -142,6 +142,10 @@ class LabelSequenceObjective(Objective):
         num_labels: Tensor = (batch.y == 1).sum()
         return num_labels + len(batch.y)
 
+    def is_mean(self) -> bool:
+        """Tells that the loss is the mean over symbols."""
+        return True
+
     def check_model(self, model: nn.Module) -> None:
         if not callable(getattr(model, "search", None)):
             raise ValueError(f"Expected a model with 'search', as LabelSequenceModel has (got {type(model).__name__})")

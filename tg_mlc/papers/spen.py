@@ -208,6 +208,10 @@ class UnrolledObjective(SigmoidScores, Objective):
         losses = [weight * masked_bce(z, batch.y) for weight, z in zip(weights, found, strict=True)]
         return torch.stack(losses).sum() / sum(weights)
 
+    def is_mean(self) -> bool:
+        """Tells that each step's loss is the mean over known labels."""
+        return True
+
     def check_model(self, model: nn.Module) -> None:
         if "return_intermediate" not in inspect.signature(model.forward).parameters:
             expected = "a model whose forward takes 'return_intermediate', such as SPEN"

@@ -36,7 +36,7 @@ _EXPECTED_WARNINGS = (
     ".*smaller than the logging interval.*",
     # Not every epoch is validated.
     ".*could not find the monitored key.*",
-    # There is one process.
+    # All processes log the same.
     ".*sync_dist=True.*",
     # Whoever overfits some batches wants the same ones in every epoch.
     ".*requested to overfit.*",
@@ -50,9 +50,22 @@ class RandomState(Callback):
 
     def __init__(self) -> None:
         self._restored: dict[str, Any] | None = None
+        self._num_processes = 1
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Notes how many processes there are."""
+        self._num_processes = trainer.world_size
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the present state."""
+        """Returns the present state, of several processes with those of the others."""
+        own = self._state()
+        if self._num_processes == 1:
+            return own
+        states: list[Any] = [None] * self._num_processes
+        torch.distributed.all_gather_object(states, own)
+        return {**states[0], "others": states[1:]}
+
+    def _state(self) -> dict[str, Any]:
         name, keys, *rest = np.random.get_state()  # noqa: NPY002 - the generator that seed_everything seeds
         return {
             "python": random.getstate(),
@@ -66,10 +79,15 @@ class RandomState(Callback):
         self._restored = state_dict
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Restores the state, as late as can be: setting up a training draws random numbers too."""
+        """Restores the state, as late as can be: setting up a training draws random numbers too; or begins with another
+        one in each process.
+        """
+        rank = trainer.global_rank
         if self._restored is not None:
-            _set_random_state(self._restored)
+            _set_random_state(self._restored["others"][rank - 1] if rank else self._restored)
             self._restored = None
+        elif rank and trainer.current_epoch == 0:
+            torch.manual_seed(torch.initial_seed() + rank)
 
 
 def _set_random_state(state: dict[str, Any]) -> None:

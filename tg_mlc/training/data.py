@@ -23,22 +23,40 @@ from tg_mlc.saving.inference import make_loader, makes_batches
 class EpochSampler(Sampler[int]):
     """Draws every sample once, in an order that is a function of the seed and the epoch alone, for exact resuming.
 
+    Several processes take turns in that order, so that their batches make up those of one process with larger ones. One
+    that would have a batch less than others gets a sample of another process as its last batch.
+
     Args:
         num_samples (int): Number of samples.
         seed (int): A number of at least zero.
         shuffle (bool, optional): If :obj:`False`, the order is that of the samples, and workers alone have the seed.
             (default: :obj:`True`)
+        batch_size (int, optional): Number of samples per batch. (default: :obj:`1`)
+        process (tuple, optional): The number of this process, and how many there are. (default: :obj:`(0, 1)`)
 
     Attributes:
+        num_own_batches (int): How many batches hold no sample of another process.
         generator (torch.Generator): Source of the seeds of a data loader's workers, a function of both as well.
     """
 
-    def __init__(self, num_samples: int, seed: int, *, shuffle: bool = True) -> None:
+    def __init__(
+        self,
+        num_samples: int,
+        seed: int,
+        *,
+        shuffle: bool = True,
+        batch_size: int = 1,
+        process: tuple[int, int] = (0, 1),
+    ) -> None:
         if seed < 0:
             raise ValueError(f"Expected 'seed' to be at least 0 (got {seed})")
         self.num_samples = num_samples
         self.seed = seed
         self.shuffle = shuffle
+        self.process = process
+        shares = [-(-len(range(rank, num_samples, process[1])) // batch_size) for rank in (0, process[0])]
+        self.num_own_batches = shares[1]
+        self.is_short = shares[1] < shares[0]
         self.generator = Generator()
         self.set_epoch(0)
 
@@ -51,10 +69,11 @@ class EpochSampler(Sampler[int]):
         return np.random.default_rng((self.seed, self.epoch))
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._random().permutation(self.num_samples).tolist() if self.shuffle else range(self.num_samples))
+        order = self._random().permutation(self.num_samples).tolist() if self.shuffle else range(self.num_samples)
+        return iter([*order[self.process[0] :: self.process[1]], *order[: int(self.is_short)]])
 
     def __len__(self) -> int:
-        return self.num_samples
+        return len(range(*self.process[:1], self.num_samples, self.process[1])) + self.is_short
 
 
 class _Samples(Dataset):
@@ -163,7 +182,7 @@ class MultiLabelDataModule(LightningDataModule):
 
     def train_dataloader(self) -> DataLoader:
         """Returns the training samples, in the order of the epoch that a training has reached."""
-        sampler = EpochSampler(self.split.train.numel(), self.seed)
+        sampler = self._sampler(self.split.train)
         if self.trainer is not None:
             # Workers fetch the first batches of a resumed training before Lightning says which epoch it is.
             sampler.set_epoch(self.trainer.fit_loop.epoch_progress.current.processed)  # type: ignore[attr-defined]
@@ -171,7 +190,7 @@ class MultiLabelDataModule(LightningDataModule):
 
     def val_dataloader(self) -> DataLoader:
         """Returns the validation samples, in order."""
-        sampler = EpochSampler(self.split.val.numel(), self.seed, shuffle=False)
+        sampler = self._sampler(self.split.val, shuffle=False)
         return self._loader(self.split.val, sampler=sampler, generator=sampler.generator)
 
     def test_dataloader(self) -> DataLoader:
@@ -181,6 +200,10 @@ class MultiLabelDataModule(LightningDataModule):
     def predict_dataloader(self) -> DataLoader:
         """Returns the test samples, in order."""
         return self.test_dataloader()
+
+    def _sampler(self, part: Tensor, *, shuffle: bool = True) -> EpochSampler:
+        of_trainer = {} if self.trainer is None else {"process": (self.trainer.global_rank, self.trainer.world_size)}
+        return EpochSampler(part.numel(), self.seed, shuffle=shuffle, batch_size=self.batch_size, **of_trainer)
 
     def _loader(self, part: Tensor, **options: Any) -> Any:
         # Without a generator of its own a loader draws from the global one, and evaluation would change training.
@@ -194,7 +217,9 @@ class MultiLabelDataModule(LightningDataModule):
 
     def state_dict(self) -> dict[str, Any]:
         """Returns what the order of the training samples depends on."""
-        return {"split": self.split.hash, "seed": self.seed, "batch_size": self.batch_size}
+        num_processes = 1 if self.trainer is None else self.trainer.world_size
+        state = {"split": self.split.hash, "seed": self.seed, "batch_size": self.batch_size}
+        return {**state, "num_processes": num_processes}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Refuses data with another split, seed or size of batches than those that a training began with."""

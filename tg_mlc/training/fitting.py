@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
@@ -49,8 +49,8 @@ from tg_mlc.training.callbacks import (
     RunProgressBar,
     quiet,
 )
-from tg_mlc.training.data import MultiLabelDataModule, as_samples
-from tg_mlc.training.module import MultiLabelModule, check_one_process
+from tg_mlc.training.data import EpochSampler, MultiLabelDataModule, as_samples
+from tg_mlc.training.module import MultiLabelModule, check_processes, gathered
 from tg_mlc.training.objectives import BinaryObjective, Objective
 
 #: What "best" can mean, and whether more or less of it is better.
@@ -61,8 +61,9 @@ MONITORS = {
     "val/macro_average_precision": "max",
 }
 
-# Of no use for small models on one device, and together as long as some epochs.
+# Of no use for small models on one device, and together as long as some epochs; samplers know of processes themselves.
 _TRAINER_OPTIONS = {"devices": 1, "enable_model_summary": False, "num_sanity_val_steps": 0}
+_TRAINER_OPTIONS |= {"use_distributed_sampler": False}
 
 
 def _is_all(value: Any) -> bool:
@@ -82,6 +83,7 @@ _ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
         _is_all,
         "thresholds have to be those of the weights at the end of an epoch; see check_val_every_n_epoch",
     ),
+    "use_distributed_sampler": (lambda value: not value, "samples are divided so that each counts once"),
 }
 _OF_DATA = ("val", "test", "split", "batch_size", "num_workers", "seed")
 _OF_MODULE = tuple(inspect.signature(MultiLabelModule).parameters)[1:]
@@ -106,11 +108,14 @@ class FitResult:
 
     def predict(self, samples: DataLoader | Any) -> Tensor:
         """Returns the scores of all samples of a loader, a list or a data set, :math:`(N, L)`, in its order."""
-        loader = samples
+        trainer, size, loader, sampler = self.trainer, self.data.batch_size, samples, None
         if not isinstance(samples, TorchDataLoader):
-            loader = make_loader(samples, batch_size=self.data.batch_size, generator=torch.Generator())
+            process = trainer.global_rank, trainer.world_size
+            sampler = EpochSampler(len(samples), 0, shuffle=False, batch_size=size, process=process)
+            loader = make_loader(samples, batch_size=size, sampler=sampler, generator=torch.Generator())
         with quiet():
-            return torch.cat(cast("list[Tensor]", self.trainer.predict(self.module, loader)))
+            scores = torch.cat(cast("list[Tensor]", trainer.predict(self.module, loader)))
+        return scores if sampler is None or trainer.world_size == 1 else gathered(sampler, scores)[0]
 
     def evaluate(self, part: Literal["train", "val", "test"] = "test") -> Evaluation:
         """Returns all metrics of a part of the split, at the thresholds that were chosen on the validation part.
@@ -194,7 +199,8 @@ def fit(
         gradient_clip (float, optional): Largest norm of the gradient. (default: :obj:`None`)
         precision (str, optional): Lightning's name of the precision, *e.g.* :obj:`"bf16-mixed"`.
             (default: :obj:`"32-true"`)
-        accelerator (str, optional): Lightning's name of the device; one device is used. (default: :obj:`"auto"`)
+        accelerator (str, optional): Lightning's name of the device; one is used unless ``devices=2, strategy="ddp"``
+            or the like says more. (default: :obj:`"auto"`)
         deterministic (bool or str, optional): If set to :obj:`True`, operations without a deterministic implementation
             raise an error; :obj:`"warn"` warns. (default: :obj:`False`)
         resume (bool or str or PathLike, optional): If set to :obj:`True`, goes on from ``last.ckpt`` in
@@ -206,8 +212,9 @@ def fit(
             :class:`MultiLabelModule`; and those of :class:`lightning.pytorch.Trainer`, *e.g.* ``logger=False``.
 
     Raises:
-        ValueError: If an argument is of another type or out of range, several processes are asked for, a checkpoint to
-            resume from lies in another folder or is damaged, or data set and module name different labels.
+        ValueError: If an argument is of another type or out of range, several processes would not train as one, a
+            checkpoint to resume from lies in another folder or is damaged, or data set and module name different
+            labels.
         FileNotFoundError: If there is no checkpoint to resume from, or that of its best epoch is gone.
         OSError: If a checkpoint cannot be written.
         RuntimeError: If no epoch was validated, or another training writes to :obj:`folder`.
@@ -239,8 +246,8 @@ def fit(
             plugins=[AtomicCheckpointIO(), *(plugins if isinstance(plugins, list) else [plugins])],
             **{**_TRAINER_OPTIONS, "default_root_dir": folder, "gradient_clip_val": gradient_clip, **options},
         )
-        check_one_process(trainer)
-        with _lock(folder):
+        check_processes(trainer, module.objective)
+        with nullcontext() if trainer.global_rank else _lock(folder):
             _initialize_lazy(module, data)
             try:
                 trainer.fit(module, data, ckpt_path=start)
@@ -472,9 +479,10 @@ def _load_best(module: MultiLabelModule, path: str) -> None:
 
 def _with_folder(result: FitResult, folder: Path) -> FitResult:
     try:
-        return replace(result, model_folder=result.save(folder))
+        saved = result.save(folder) if result.trainer.is_global_zero else None
     except ValueError as error:
-        if blueprint_of(result.module.model) is None:  # a network whose arguments 'save' may be told
-            return result
-        warnings.warn(f"The model is in '{result.checkpoint}' only, as no folder can hold it: {error}", stacklevel=3)
-        return result
+        saved = None
+        if blueprint_of(result.module.model) is not None:  # of another network, 'save' may be told the arguments
+            told = f"The model is in '{result.checkpoint}' only, as no folder can hold it: {error}"
+            warnings.warn(told, stacklevel=3)
+    return replace(result, model_folder=result.trainer.strategy.broadcast(saved))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from itertools import chain
 from typing import Any, Literal, get_args
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.strategies import DDPStrategy
+from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher
 from torch import Tensor, nn
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
@@ -145,6 +148,7 @@ class MultiLabelModule(LightningModule):
         self.preprocessor = preprocessor
         # As it was built: what forward passes change, such as a counter, is no setting.
         self.settings = describe_settings(model)
+        self._num_processes = 1
         self._validated: list[tuple[Tensor, ...]] = []
         self._scored: tuple[Tensor, Tensor] | None = None  # targets and scores of the validation samples
         self._tuners: dict[str, Decider] = {}
@@ -157,17 +161,24 @@ class MultiLabelModule(LightningModule):
         return self._tuners
 
     def setup(self, stage: str) -> None:
-        """Refuses several processes."""
-        check_one_process(self.trainer)
+        """Refuses processes that would not train as one."""
+        check_processes(self.trainer, self.objective)
+        self._num_processes = self.trainer.world_size
 
     def forward(self, batch: Batch) -> Any:
         """Returns what the model does."""
         return self.model(in_type_of(self.model, batch))
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """Returns the loss of a batch."""
-        loss = self.objective.training_loss(self.model, without_given(self.model, in_type_of(self.model, batch)))
-        self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=batch.num_graphs)
+        """Returns the loss of a batch; of several processes, its part in the mean of all."""
+        batch = self.objective.training_batch(without_given(self.model, in_type_of(self.model, batch)))
+        loss, size = self.objective.loss(self.model, batch), batch.num_graphs
+        if several := self._num_processes > 1:
+            loader: Any = self.trainer.train_dataloader
+            size = min(each := loader.batch_size * self._num_processes, loader.sampler.num_samples - batch_idx * each)
+            num_terms = self.objective.num_terms(batch).to(loss) * (batch_idx < loader.sampler.num_own_batches)
+            loss = loss * num_terms / self.trainer.strategy.reduce(num_terms.clone(), reduce_op="mean").clamp(min=1e-9)
+        self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=size, sync_dist=several)
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
@@ -180,12 +191,19 @@ class MultiLabelModule(LightningModule):
             raise ValueError(
                 f"Expected scores of shape {expected}, one per sample and label name (got {list(scores.shape)})"
             )
-        self._validated.append((batch.y, scores, loss.view(1), self.objective.num_terms(batch).view(1)))
+        num_terms = self.objective.num_terms(batch)
+        if self._num_processes > 1:
+            loader: Any = self.trainer.val_dataloaders
+            num_terms = num_terms * (batch_idx < loader.sampler.num_own_batches)
+        self._validated.append((batch.y, scores, loss.view(1), num_terms.view(1)))
 
     def on_validation_epoch_end(self) -> None:
-        """Logs loss and metrics of all validation samples."""
+        """Logs loss and metrics of all validation samples, those of other processes among them."""
         y, scores, losses, num_terms = (torch.cat(parts) for parts in zip(*self._validated, strict=True))
         self._validated.clear()
+        if self._num_processes > 1:
+            loader: Any = self.trainer.val_dataloaders
+            (y, scores), (losses, num_terms) = gathered(loader.sampler, y, scores), gathered(None, losses, num_terms)
         loss = (losses * num_terms).sum() / num_terms.sum().clamp(min=1)
         if not (loss.isfinite() and scores.isfinite().all()):
             raise FloatingPointError(
@@ -309,13 +327,39 @@ def without_given(model: nn.Module, batch: Batch) -> Batch:
     return batch
 
 
-def check_one_process(trainer: Trainer) -> None:
-    """Refuses several processes, each of which would fit thresholds and choose an epoch by its own share of samples."""
-    if trainer.world_size != 1:
+def check_processes(trainer: Trainer, objective: Objective) -> None:
+    """Refuses several processes that would not train as one with all of their samples."""
+    if trainer.world_size == 1:
+        return
+    is_left = isinstance(trainer.strategy.launcher, _MultiProcessingLauncher)
+    if not isinstance(trainer.strategy, DDPStrategy) or is_left:
+        reason = "trains in processes that end" if is_left else "divides weights that checkpoints have to hold whole"
+        got = type(trainer.strategy).__name__
+        raise ValueError(f"Expected strategy='ddp' for several processes (got {got}, which {reason})")
+    if overfit := getattr(trainer, "overfit_batches", 0):
         raise ValueError(
-            f"Expected training and prediction in one process (got {trainer.world_size}), as scores of several are not "
-            f"brought together; set devices=1 and num_nodes=1"
+            f"Expected no 'overfit_batches' with several processes (got {overfit}), which would train with the same "
+            f"samples"
         )
+    if not objective.is_mean():
+        raise ValueError(
+            f"Expected an objective whose loss is a mean over known labels, of which several processes have parts (got "
+            f"{objective}); set devices=1 and num_nodes=1, or override 'num_terms' and 'is_mean'"
+        )
+
+
+def gathered(sampler: Any, *parts: Tensor) -> list[Tensor]:
+    """The rows of all processes: with what has drawn the samples, in the order of these, each once."""
+    own = [None if sampler is None else list(sampler)[: len(parts[0])], *(part.cpu() for part in parts)]
+    found: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(found, own)
+    places, *rows = zip(*found, strict=True)
+    together = [torch.cat(row) for row in rows]
+    if sampler is not None:
+        where = {place: row for row, place in enumerate(chain(*places))}
+        order = torch.tensor([where[place] for place in sorted(where)])
+        together = [part[order] for part in together]
+    return [part.to(own_part.device) for part, own_part in zip(together, parts, strict=True)]
 
 
 def _decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:

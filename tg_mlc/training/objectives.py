@@ -88,9 +88,15 @@ class Objective(ABC):
         num_known: Tensor = (~batch.y.isnan()).sum()
         return num_known
 
-    def training_loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns the loss of a training batch, some labels of which are given if :attr:`max_given` says so."""
-        return self.loss(model, reveal(batch, self.max_given) if self.max_given > 0.0 else batch)
+    def is_mean(self) -> bool:
+        """Tells whether the loss of training is the mean of :meth:`num_terms` terms as well, by default not: several
+        processes then weigh theirs, so that all together train as one with all samples of a step.
+        """
+        return False
+
+    def training_batch(self, batch: Batch) -> Batch:
+        """Returns a training batch, some labels of which are given if :attr:`max_given` says so."""
+        return reveal(batch, self.max_given) if self.max_given > 0.0 else batch
 
     def validation_batch(self, batch: Batch, batch_idx: int) -> Batch:
         """Returns a validation batch, some labels of which are given if :attr:`max_given` says so, unless it says
@@ -204,6 +210,10 @@ class BinaryObjective(SigmoidScores, Objective):
         options = {"label_smoothing": self.label_smoothing, **self.loss_options}
         loss = LOSSES[self.loss_name]
         return lamp_loss(logits, batch.y, intermediate, self.intermediate_weight, loss=loss, **options)
+
+    def is_mean(self) -> bool:
+        """Tells that a loss of entries is the mean over known labels; others are of a whole batch."""
+        return self.loss_name in ("bce", "focal", "asymmetric")
 
     def check_model(self, model: nn.Module) -> None:
         """Refuses a model without the intermediate readouts that are to be trained."""

@@ -87,7 +87,7 @@ def test_members_take_known_labels(name, dataset, tmp_path):
     )
     module = MultiLabelModule(model, list("abcd"), recipe.objective_class(**{**recipe.objective, "max_given": 0.5}))
     batch = Batch.from_data_list(prepared[FEW.test])
-    module.objective.training_loss(model, batch).backward()
+    module.objective.loss(model, module.objective.training_batch(batch)).backward()
     batch.given = torch.where(torch.arange(4) == 2, batch.y, torch.nan)
     scores = module.eval().predict_step(batch)
     assert torch.equal(scores[:, 2], batch.y[:, 2])

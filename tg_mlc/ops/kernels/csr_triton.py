@@ -99,6 +99,11 @@ def tile(num_rows: int, num_edges: int, block: int, itemsize: int) -> tuple[int,
     return rows, edges, warps
 
 
+def long_tile(block: int, itemsize: int) -> tuple[int, int, int]:
+    """The same of a row with far more edges than others."""
+    return 1, max(1, LONG_WARPS * TILE // itemsize // block), LONG_WARPS
+
+
 class _Launch:
     """Arguments that all kernels of a call take."""
 
@@ -140,8 +145,8 @@ class _Launch:
         walks: list[tuple[int, Tensor | None, int, dict[str, int]]]
         walks = [(num_rows, None, longest, {"ROWS": rows, "EDGES": edges, "num_warps": warps})]
         if num_long > 0:
-            edges = max(1, LONG_WARPS * TILE // itemsize // block)
-            sizes = {"ROWS": 1, "EDGES": edges, "num_warps": LONG_WARPS}
+            rows, edges, warps = long_tile(block, itemsize)
+            sizes = {"ROWS": rows, "EDGES": edges, "num_warps": warps}
             walks.insert(0, (num_long, long_rows, 2**31 - 1, sizes))
         for num_walked, walked, longest, sizes in walks:
             # One axis, as the others of a grid are short; the rows of a group are neighbours on it.

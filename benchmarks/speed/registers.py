@@ -1,0 +1,104 @@
+"""Compiles each variant of the Triton kernels without a GPU, and writes down registers, spills and occupancy.
+
+    python -m benchmarks.speed.registers --replace
+    python -m benchmarks.speed.registers --quick
+
+The assembler is that of Triton's wheel. Warps are those that a multiprocessor holds at a time: registers and the number
+of its programs limit them, and few hide less of the time that memory takes.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from benchmarks.command_line import run
+from benchmarks.files import check_replacement, write_results
+from tg_mlc.ops.kernels import csr_triton
+
+KERNELS = ("attend", "query_gradient", "key_gradient")
+TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+CHANNELS = (16, 128, 512)
+ARCHITECTURES = (80, 90, 100)
+#: Rows with many edges each, rows with one, and the few that have far more than others.
+WALKS = ("many", "one", "hub")
+#: A multiprocessor of each of these: registers, warps and programs that it holds.
+REGISTERS, MOST_WARPS, MOST_PROGRAMS = 2**16, 64, 32
+
+
+def main(replace: bool = False, quick: bool = False) -> int:
+    """Prints a line for each variant, and returns 1 if one spills.
+
+    Args:
+        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
+        quick: Whether to compile three variants alone.
+    """
+    check_replacement(replace, quick=quick)
+    rows = []
+    for arch, walk in [*((arch, "many") for arch in ARCHITECTURES), (90, "one"), (90, "hub")]:
+        for name, dtype, channels, dropout in product(KERNELS, TYPES, CHANNELS, (False, True)):
+            if walk != "many" and (dtype, dropout) != ("fp16", True):  # of the rarer walks, what takes most
+                continue
+            if quick and (arch, walk, dtype, channels, dropout) != (90, "many", "fp16", 512, True):
+                continue
+            rows.append(compiled(name, dtype, channels, dropout, arch, walk))
+            print(*rows[-1].values(), flush=True)
+    print(f"Wrote {write_results('registers', {'variants': rows}, replace=replace)}")
+    return int(any(row["spilled"] for row in rows))
+
+
+def compiled(name: str, dtype: str, channels: int, dropout: bool, arch: int, walk: str = "many") -> dict[str, Any]:
+    """What the assembler says of a kernel as :mod:`tg_mlc.ops.kernels.csr_triton` would start it, without a bias."""
+    function, itemsize = getattr(csr_triton, name), TYPES[dtype].itemsize
+    block = triton.next_power_of_2(channels)
+    rows, edges, warps = csr_triton.tile(100, 6400 if walk == "many" else 100, block, itemsize)
+    if walk == "hub":
+        rows, edges, warps = csr_triton.long_tile(block, itemsize)
+    constants: dict[str, Any] = {"DROPOUT": dropout, "C": channels, "C_V": channels, "BLOCK_C": block, "BLOCK_V": block}
+    constants |= {"ROWS": rows, "EDGES": edges, "bias": None, "grad_scores": None}
+    constants |= {} if walk == "hub" else {"rows": None}
+    types = dict.fromkeys(function.arg_names, f"*{dtype}")
+    types |= dict.fromkeys(["rows", "ptr", "index", "order"], "*i64")
+    types |= dict.fromkeys(["lse", "delta"], "*fp32") | dict.fromkeys(["scale", "dropout_p", "kept"], "fp32")
+    numbers = {each for each in types if each in ("heads", "seed", "longest") or each.startswith("num_")}
+    strides = {each for each in types if each.endswith("_stride")}
+    types |= dict.fromkeys([*numbers, *strides], "i32") | dict.fromkeys(constants, "constexpr")
+    signature = {each: types[each] for each in function.arg_names}
+    constants = {each: value for each, value in constants.items() if each in signature}
+    aligned = [place for place, each in enumerate(signature) if signature[each][0] == "*" or each in strides]
+    attributes = {(place,): [["tt.divisibility", 16]] for place in aligned}
+    options = {"num_warps": warps, "enable_fp_fusion": True}
+    source = ASTSource(function, signature, constants, attributes)
+    code = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options).asm
+    registers, spilled = usage(code["cubin"])
+    each = -(-registers // 8) * 8 * 32  # as a warp gets them
+    programs = min(REGISTERS // 4 // each * 4 // warps, MOST_PROGRAMS, MOST_WARPS // warps)
+    about = {"kernel": name, "type": dtype, "channels": channels, "dropout": dropout, "arch": arch, "walk": walk}
+    tiles = {"rows": rows, "edges": edges, "warps_of_program": warps}
+    atomic = re.search(r"\b(atom|red)\.", code["ptx"]) is not None
+    return {**about, **tiles, "registers": registers, "spilled": spilled, "warps": programs * warps, "atomic": atomic}
+
+
+def usage(cubin: bytes) -> tuple[int, int]:
+    """The registers of a thread, and the bytes of its stack, which it has only for what does not fit in them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.cubin"
+        path.write_bytes(cubin)
+        tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+        printed = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
+    registers, stack = re.findall(r"REG:(\d+) STACK:(\d+)", printed)[-1]
+    return int(registers), int(stack)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

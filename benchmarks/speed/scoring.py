@@ -1,0 +1,138 @@
+"""Scores files of many rows: ``tg-mlc predict`` by the number of rows, and Ray Data with two workers.
+
+    python -m benchmarks.speed.scoring --replace
+    python -m benchmarks.speed.scoring --engine ray --root data --replace  # needs ray[data]
+    python -m benchmarks.speed.scoring --quick
+
+The models are quick ones, because memory and what surrounds a model are what is measured.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.command_line import run
+from benchmarks.files import check_replacement, write_results
+from tg_mlc import cli
+from tg_mlc.datasets.registry import load
+from tg_mlc.sklearn import LaMPClassifier
+
+SEED = 0
+BAD_EVERY = 1000  # row is one that cannot be read
+
+
+def main(
+    engine: str = "predict",
+    rows: str = "10000,100000,1000000",
+    root: str = "data",
+    replace: bool = False,
+    quick: bool = False,
+) -> int:
+    """Prints seconds and the peak of resident memory, and returns 1 if rows are lost.
+
+    Args:
+        engine: What scores: "predict" for the command line, with a table of numbers, or "ray", with molecules.
+        rows: Numbers of rows, joined by commas; Ray takes the second one alone.
+        root: The folder of data sets, to which SIDER is downloaded for Ray.
+        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
+        quick: Whether to take few rows.
+    """
+    check_replacement(replace, quick=quick)
+    numbers = [300, 600] if quick else [int(each) for each in rows.split(",")]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if engine == "predict":
+            found = [predicted(folder, number) for number in numbers]
+        else:
+            found = [with_ray(folder, numbers[1], root)]
+    print(*found, sep="\n")
+    path = write_results(f"scoring-{engine}", {"settings": {"seed": SEED}, "scored": found}, replace=replace)
+    print(f"Wrote {path}")
+    return int(any(row["rows"] != row["written"] or row["refused"] != row["rows"] // BAD_EVERY for row in found))
+
+
+def predicted(folder: Path, number: int) -> dict[str, Any]:
+    """The command line on a table of four columns of numbers."""
+    model, path, out = folder / "model", folder / "rows.csv", folder / "out.csv"
+    random = np.random.default_rng(SEED)
+    if not model.exists():
+        x = random.normal(size=(200, 4)).round(3)
+        lines = np.column_stack([x, x[:, :1] > 0, x[:, 1:2] * x[:, 2:3] > 0])
+        np.savetxt(folder / "train.csv", lines, "%g", ",", header="a,b,c,d,calm,sad", comments="")
+        words = ["--csv", str(folder / "train.csv"), "--labels", "calm,sad", "--seconds", "0", "--out", str(model)]
+        assert cli.main(["train", *words]) == 0
+    with path.open("w") as file:
+        file.write("a,b,c,d\n")
+        for row in range(1, number + 1):
+            cells = "high" if row % BAD_EVERY == 0 else f"{random.normal():.3f}"
+            file.write(f"{cells},{','.join(f'{cell:.3f}' for cell in random.normal(size=3))}\n")
+    start = time.monotonic()
+    command = [sys.executable, "-m", "tg_mlc", "predict", str(model), "--csv", str(path), "--out", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    _, _, usage = os.wait4(process.pid, 0)
+    seconds = time.monotonic() - start
+    with out.open(newline="") as file:
+        reasons = [row["reason"] for row in csv.DictReader(file)]
+    about = {"what": "tg-mlc predict, 4 numbers", "rows": number, "written": len(reasons)}
+    sizes = {"seconds": seconds, "processor_seconds": usage.ru_utime + usage.ru_stime}
+    return {**about, "refused": sum(map(bool, reasons)), **sizes, "peak_bytes": {"process": 1024 * usage.ru_maxrss}}
+
+
+def with_ray(folder: Path, number: int, root: str) -> dict[str, Any]:
+    """The example with Ray Data, on the molecules of SIDER over and over, by a narrow LaMP."""
+    from examples import score_with_ray
+
+    sider = load("sider", root)
+    smiles = [str(each) for each in sider.smiles]
+    options: dict[str, Any] = {"num_steps": 1, "model_options": {"channels": 16}, "base_scores": None, "max_epochs": 1}
+    LaMPClassifier(**options, random_state=SEED).fit(smiles, sider.y.numpy()).save(folder / "model")
+    with (folder / "drugs.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["place", "smiles"])
+        for place, each in enumerate(islice(cycle(smiles), number), start=1):
+            writer.writerow([place, "no molecule" if place % BAD_EVERY == 0 else each])
+    peaks: dict[str, int] = {}
+    watch = threading.Thread(target=_watch, args=(peaks, stop := threading.Event()))
+    watch.start()
+    start = time.monotonic()
+    try:
+        score_with_ray.main(str(folder / "model"), str(folder / "drugs.csv"), str(folder / "scores"))
+    finally:
+        stop.set()
+        watch.join()
+    seconds = time.monotonic() - start
+    import pyarrow.parquet
+
+    scored = pyarrow.parquet.read_table(folder / "scores", columns=["place", "error"]).to_pydict()
+    assert scored["place"] == sorted(scored["place"])
+    about = {"what": "Ray Data, 2 workers, molecules", "rows": number, "written": len(scored["place"])}
+    return {**about, "refused": sum(map(bool, scored["error"])), "seconds": seconds, "peak_bytes": peaks}
+
+
+def _watch(peaks: dict[str, int], stop: threading.Event) -> None:
+    """Notes the most memory that a process of each kind has had: a worker, and what Ray reads and writes with."""
+    while not stop.wait(0.5):
+        for status in Path("/proc").glob("[0-9]*/status"):
+            try:
+                title = (status.parent / "cmdline").read_text().partition("\0")[0]
+                size = 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
+            except (OSError, IndexError, ValueError):  # it has ended
+                continue
+            if title.startswith("ray::"):
+                kind = "worker" if "Scores" in title else "other process"
+                peaks[kind] = max(peaks.get(kind, 0), size)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+import torch
+from lightning.pytorch.strategies import ModelParallelStrategy
+
+from tests.snippets import ROOT
+from tests.training import processes
+from tests.training.conftest import make_module
+from tests.training.test_resume import assert_same, without_paths
+from tg_mlc.training import BinaryObjective, fit
+from tg_mlc.training.data import EpochSampler
+
+
+def run(folder, *launcher, batch_size=16, **options):
+    """What each process found."""
+    folder.mkdir()
+    with socket.socket() as free:
+        free.bind(("", 0))
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "MASTER_PORT": str(free.getsockname()[1])}
+    words = [sys.executable, *launcher, processes.__file__, str(folder), str(batch_size), json.dumps(options)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [torch.load(path, weights_only=False) for path in sorted(folder.glob("found-*.pt"))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", [(), ("-m", "torch.distributed.run", "--nproc_per_node", "2")])
+def test_two_processes_train_as_one_with_the_same_steps(launcher, tmp_path):
+    [alone] = run(tmp_path / "alone", devices=1)
+    both = run(tmp_path / "both", *launcher, batch_size=8, devices=2, strategy="ddp")
+    assert len(both) == 2
+    assert_same(*both)
+    for name, expected in alone.items():
+        torch.testing.assert_close(both[0][name], expected, atol=1e-6, rtol=1e-6, equal_nan=True, msg=name)
+    straight, stopped = (torch.load(tmp_path / "both" / name / "last.ckpt") for name in ("straight", "stopped"))
+    assert_same(without_paths(stopped), without_paths(straight))
+    assert (tmp_path / "both" / "net" / "model" / "model.json").exists()
+
+
+@pytest.mark.parametrize("num_samples", [1, 2, 7, 16, 17, 33])
+@pytest.mark.parametrize("num_processes", [2, 3])
+def test_batches_of_processes_make_up_those_of_one(num_samples, num_processes):
+    alone = list(EpochSampler(num_samples, 0))
+    found = []
+    for rank in range(num_processes):
+        sampler = EpochSampler(num_samples, 0, batch_size=4, process=(rank, num_processes))
+        drawn = list(sampler)
+        batches = [drawn[start : start + 4] for start in range(0, len(drawn), 4)]
+        assert len(drawn) == len(sampler)
+        found.append((batches, batches[: sampler.num_own_batches]))
+    assert len({len(batches) for batches, _ in found}) == 1
+    for step in range(len(found[0][0])):
+        together = [place for _, own in found for batch in own[step : step + 1] for place in batch]
+        size = 4 * num_processes
+        assert sorted(together) == sorted(alone[step * size : (step + 1) * size])
+
+
+@pytest.mark.parametrize(
+    ("options", "objective", "message"),
+    [
+        ({"strategy": "ddp_spawn"}, BinaryObjective(), "strategy='ddp' .* processes that end"),
+        ({"strategy": ModelParallelStrategy()}, BinaryObjective(), "strategy='ddp' .* divides weights"),
+        ({"strategy": "ddp"}, BinaryObjective(loss_name="soft_f1"), "a mean over known labels"),
+        ({"strategy": "ddp", "overfit_batches": 2}, BinaryObjective(), "'overfit_batches'"),
+        ({"strategy": "ddp", "use_distributed_sampler": True}, BinaryObjective(), "'use_distributed_sampler'"),
+    ],
+)
+def test_processes_that_would_not_train_as_one_are_refused(options, objective, message, tmp_path, data):
+    with pytest.raises(ValueError, match=message):
+        fit(make_module(objective=objective), data, tmp_path / "run", accelerator="cpu", devices=2, **options)
+    assert not (tmp_path / "run").exists()
