@@ -25,17 +25,17 @@ The network with the drop-in layer of [training](../training.md) learns which fu
 RDKit's patterns tell the atoms that make a label true. Each cell is the area under the ROC curve of these atoms in a
 test molecule that has the label, averaged over molecules and then over the labels with five cases or more. Two floors
 need no network: a random order, and one that is the same for all labels, by the size of the largest group that an atom
-belongs to."""
+belongs to. Group occlusion is not measured here."""
 OF_LOGIC = f"""\
 The other tasks are those of the public benchmark of graph attributions ([Sanchez-Lengeling et al.
 2020](https://papers.nips.cc/paper/2020/hash/417fbbf2e9d5a28a855a11894b2e795a-Abstract.html)): a molecule has a benzene
 ring (benzene), fluorine and a carbonyl group (logic7), an unbranched chain and a carbonyl group (logic8), or an amine,
 an ether and a phenyl group (logic10). They are re-created from their definitions on molecules of NCI, SIDER and Tox21,
-{NUM_LOGIC} for each combination of substructures; where there are fewer, one takes the place of a hydrogen. One
-network of the same kind learns all four in twice as many epochs. As published, any union of matches that fulfils the
-condition counts as true, and the area is that of the one which scores agree with best, so that a random order is above
-0.5. The lower table has the published figures, which are of other molecules: means over the authors' settings of a GCN,
-or, for attention, of a GAT."""
+{NUM_LOGIC} for each combination of substructures; where there are fewer, one takes the place of a hydrogen. One network
+of the same kind learns all four in twice as many epochs. As published, any union of matches that fulfils the condition
+counts as true, and the area is that of the one which scores agree with best. The lower table has the published figures,
+which are of other molecules: means over the authors' settings of a GCN, or, for attention, of a GAT. Goals are compared
+with the method that is best on these molecules, which only the truth tells; faithfulness may choose another."""
 #: The table of Figure 3 in the authors' repository, notebooks/plot_evaluation_results.ipynb.
 PUBLISHED = {
     "class activation": (0.98, 0.74, 0.91, 0.75),
