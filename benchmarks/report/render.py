@@ -34,6 +34,7 @@ from benchmarks.report import (
     blogcatalog,
     comparisons,
     default,
+    explained_drug,
     explanations,
     given_labels,
     hierarchies,
@@ -156,6 +157,7 @@ def _drawings(folder: Path, cells: pd.DataFrame) -> Iterator[Picture]:
     yield Picture(folder / "planted.svg", comparisons.planted_numbers(), comparisons.draw_planted)
     for name, result in given_labels.results().items():
         yield Picture(folder / f"given-labels-{name}.svg", given_labels.numbers(result), given_labels.draw)
+    yield Picture(folder / "explained-drug.svg", read("explained_drug"), explained_drug.draw)
     yield Picture(DOCS / "speed.svg", speed.numbers(read("attention-cpu")), speed.draw)
     if DEFAULT in names(DEFAULT):
         yield Picture(folder / "default.svg", default.numbers(read(DEFAULT)), default.draw)

@@ -1,0 +1,81 @@
+"""One drug, explained: its atoms shaded by what they add to a label, and the labels whose knowledge would move it."""
+
+from __future__ import annotations
+
+import re
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks.files import Result
+from tg_mlc._optional import require
+
+RAISES, LOWERS, INK = "#d9622b", "#3a6ea5", "#1b2a41"
+_SHOWN = 6  # labels
+_RADIUS = 0.62  # of the largest score, in lengths of a bond and a half
+
+
+def draw(result: Result) -> Figure:
+    """Draws both beside each other."""
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
+    _molecule(left, result["smiles"], result["occlusion"])
+    _labels(right, result)
+    title = f"{result['label']}: probability {result['probability']:.2f}, threshold {result['threshold']:.2f}"
+    figure.suptitle(title, color=INK, fontsize="large")
+    return figure
+
+
+def _molecule(axes: Axes, smiles: str, scores: dict[str, float]) -> None:
+    """Bonds as lines, atoms other than carbon as letters, scores as discs."""
+    chem, depict = require("rdkit.Chem", extra="molecules"), require("rdkit.Chem.rdDepictor", extra="molecules")
+    molecule = chem.MolFromSmiles(smiles)
+    depict.SetPreferCoordGen(True)
+    depict.Compute2DCoords(molecule)
+    place = molecule.GetConformer().GetPositions()[:, :2]
+    by_atom = {int(re.sub(r"\D", "", name)): score for name, score in scores.items()}
+    largest = max(abs(score) for score in by_atom.values())
+    for atom, score in by_atom.items():
+        size, color = _RADIUS * (abs(score) / largest) ** 0.5, RAISES if score > 0 else LOWERS
+        axes.add_patch(_disc(place[atom], size, color))
+    for bond in molecule.GetBonds():
+        start, end = place[bond.GetBeginAtomIdx()], place[bond.GetEndAtomIdx()]
+        across = np.array([start[1] - end[1], end[0] - start[0]]) / np.linalg.norm(end - start)
+        shifts = (-0.08, 0.08) if bond.GetIsAromatic() or bond.GetBondTypeAsDouble() == 2 else (0.0,)
+        for shift in shifts:
+            dashed = "--" if bond.GetIsAromatic() and shift > 0 else "-"
+            axes.plot(*np.stack([start, end]).T + shift * across[:, None], dashed, color=INK, linewidth=1.2)
+    for atom in molecule.GetAtoms():
+        if atom.GetSymbol() != "C":
+            hydrogens = atom.GetTotalNumHs()
+            text = atom.GetSymbol() + ("H" if hydrogens else "") + (f"$_{hydrogens}$" if hydrogens > 1 else "")
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
+            axes.text(*place[atom.GetIdx()], text, ha="center", va="center", color=INK, bbox=box)
+    axes.set(aspect="equal", xticks=[], yticks=[])
+    axes.set_xlabel("atoms raise the logit (orange) or lower it (blue)", fontsize="small")
+    axes.spines[:].set_visible(False)
+
+
+def _disc(center: Any, radius: float, color: str) -> Any:
+    patches = require("matplotlib.patches", extra="plot")
+    return patches.Circle(center, radius, facecolor=color, edgecolor="none", alpha=0.45, zorder=0)
+
+
+def _labels(axes: Axes, result: Result) -> None:
+    """The largest changes of the logit by labels that would be known."""
+    changes = {
+        f"{shorten(name, 34, placeholder=' ...')}{known}": change
+        for known, key in (("", "given as present"), (": absent", "given as absent"))
+        for name, change in result[key].items()
+    }
+    chosen = sorted(changes, key=lambda name: -abs(changes[name]))[:_SHOWN]
+    values = [changes[name] for name in chosen]
+    axes.barh(chosen, values, color=[RAISES if value > 0 else LOWERS for value in values], alpha=0.8)
+    axes.axvline(0, color=INK, linewidth=0.8)
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", labelsize="small")
+    axes.set_xlabel("change of the logit if this were known", fontsize="small")
+    axes.spines[["top", "right"]].set_visible(False)
