@@ -20,7 +20,7 @@ from tg_mlc.data.records import Records, Tokens
 from tg_mlc.inputs.fasta import letter_codes
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, subset_accuracy
 from tg_mlc.saving import Predictor
-from tg_mlc.stacking import AutoModel, auto, automatic, classifiers, features, folds
+from tg_mlc.stacking import AutoModel, auto, automatic, features, folds
 from tg_mlc.stacking.automatic import _values
 
 pytest.importorskip("sklearn")
@@ -277,7 +277,6 @@ def interrupted_at(monkeypatch, module, name, count):
 def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, monkeypatch):
     monkeypatch.setattr(folds, "MAX_EPOCHS", 1)
     monkeypatch.setattr(folds, "NUM_FOLDS", (3,))
-    monkeypatch.setattr(classifiers, "MAX_TREES", classifiers.MIN_TREES)  # which time would decide
     dataset, new, keep = vectors(), vectors(seed=1), tmp_path / "keep"
     whole = AutoModel(seconds=1000).fit(dataset)
     for module, name, count in ((features, "find_classifier", 2), (folds, "_train_fold", 2)):

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import pytest
+
+from tg_mlc.stacking import classifiers
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_forests():
+    """Forests grow no more trees than it takes to predict, and equally many on every machine."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("NUM_TREES", "MIN_TREES", "MAX_TREES"):
+            patched.setattr(classifiers, name, 15)
+        patched.setitem(classifiers._GINI, "n_estimators", 50)
+        yield
