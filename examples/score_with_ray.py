@@ -34,12 +34,12 @@ def main(model: str = "model", path: str = "drugs.csv", out: str = "scores", col
     """Writes the scores of all rows as Parquet files, and tells how many could not be read."""
     import ray
 
-    ray.init(num_cpus=3, include_dashboard=False)  # two workers, and one processor to read and write
+    ray.init()  # on this machine, or the cluster that the environment variable RAY_ADDRESS names
     ray.data.DataContext.get_current().execution_options.preserve_order = True
     workers = ray.data.ActorPoolStrategy(size=2)
     rows = ray.data.read_csv(str(Path(path).resolve()))
     scored = rows.map_batches(
-        Scores, fn_constructor_args=(str(Path(model).resolve()), column), batch_size=1024, compute=workers
+        Scores, fn_constructor_args=(str(Path(model).resolve()), column), batch_size=1024, compute=workers, num_cpus=0.5
     )
     scored.write_parquet(str(Path(out).resolve()))
     found = ray.data.read_parquet(str(Path(out).resolve()), columns=["error"])

@@ -63,7 +63,7 @@ def compiled(name: str, dtype: str, channels: int, dropout: bool, arch: int, wal
     block = triton.next_power_of_2(channels)
     rows, edges, warps = csr_triton.tile(100, 6400 if walk == "many" else 100, block, itemsize)
     if walk == "hub":
-        rows, edges, warps = csr_triton.long_tile(block, itemsize)
+        rows, edges, warps = csr_triton.long_tile(block)
     constants: dict[str, Any] = {"DROPOUT": dropout, "C": channels, "C_V": channels, "BLOCK_C": block, "BLOCK_V": block}
     constants |= {"ROWS": rows, "EDGES": edges, "bias": None, "grad_scores": None}
     constants |= {} if walk == "hub" else {"rows": None}

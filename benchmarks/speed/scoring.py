@@ -1,16 +1,15 @@
 """Scores files of many rows: ``tg-mlc predict`` by the number of rows, and Ray Data with two workers.
 
     python -m benchmarks.speed.scoring --replace
-    python -m benchmarks.speed.scoring --engine ray --root data --replace  # needs ray[data]
+    python -m benchmarks.speed.scoring --engine ray --model model --root data --replace  # needs ray[data]
     python -m benchmarks.speed.scoring --quick
 
-The models are quick ones, because memory and what surrounds a model are what is measured.
+The model of the table is a quick one, because memory and what surrounds a model are measured.
 """
 
 from __future__ import annotations
 
 import csv
-import os
 import subprocess
 import sys
 import tempfile
@@ -26,7 +25,6 @@ from benchmarks.command_line import run
 from benchmarks.files import check_replacement, write_results
 from tg_mlc import cli
 from tg_mlc.datasets.registry import load
-from tg_mlc.sklearn import LaMPClassifier
 
 SEED = 0
 BAD_EVERY = 1000  # row is one that cannot be read
@@ -35,6 +33,7 @@ BAD_EVERY = 1000  # row is one that cannot be read
 def main(
     engine: str = "predict",
     rows: str = "10000,100000,1000000",
+    model: str = "model",
     root: str = "data",
     replace: bool = False,
     quick: bool = False,
@@ -44,6 +43,7 @@ def main(
     Args:
         engine: What scores: "predict" for the command line, with a table of numbers, or "ray", with molecules.
         rows: Numbers of rows, joined by commas; Ray takes the second one alone.
+        model: The folder of a model of molecules, for Ray.
         root: The folder of data sets, to which SIDER is downloaded for Ray.
         replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
         quick: Whether to take few rows.
@@ -55,7 +55,7 @@ def main(
         if engine == "predict":
             found = [predicted(folder, number) for number in numbers]
         else:
-            found = [with_ray(folder, numbers[1], root)]
+            found = [with_ray(folder, numbers[1], model, root)]
     print(*found, sep="\n")
     path = write_results(f"scoring-{engine}", {"settings": {"seed": SEED}, "scored": found}, replace=replace)
     print(f"Wrote {path}")
@@ -79,24 +79,22 @@ def predicted(folder: Path, number: int) -> dict[str, Any]:
             file.write(f"{cells},{','.join(f'{cell:.3f}' for cell in random.normal(size=3))}\n")
     start = time.monotonic()
     command = [sys.executable, "-m", "tg_mlc", "predict", str(model), "--csv", str(path), "--out", str(out)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    _, _, usage = os.wait4(process.pid, 0)
+    process, peak = subprocess.Popen(command, stderr=subprocess.DEVNULL), 0
+    while process.poll() is None:  # the peak that the system tells at the end may be that of this process, its parent
+        peak = max(peak, _peak(Path(f"/proc/{process.pid}/status")))
+        time.sleep(0.1)
     seconds = time.monotonic() - start
     with out.open(newline="") as file:
         reasons = [row["reason"] for row in csv.DictReader(file)]
     about = {"what": "tg-mlc predict, 4 numbers", "rows": number, "written": len(reasons)}
-    sizes = {"seconds": seconds, "processor_seconds": usage.ru_utime + usage.ru_stime}
-    return {**about, "refused": sum(map(bool, reasons)), **sizes, "peak_bytes": {"process": 1024 * usage.ru_maxrss}}
+    return {**about, "refused": sum(map(bool, reasons)), "seconds": seconds, "peak_bytes": {"process": peak}}
 
 
-def with_ray(folder: Path, number: int, root: str) -> dict[str, Any]:
-    """The example with Ray Data, on the molecules of SIDER over and over, by a narrow LaMP."""
+def with_ray(folder: Path, number: int, model: str, root: str) -> dict[str, Any]:
+    """The example with Ray Data, on the molecules of SIDER over and over."""
     from examples import score_with_ray
 
-    sider = load("sider", root)
-    smiles = [str(each) for each in sider.smiles]
-    options: dict[str, Any] = {"num_steps": 1, "model_options": {"channels": 16}, "base_scores": None, "max_epochs": 1}
-    LaMPClassifier(**options, random_state=SEED).fit(smiles, sider.y.numpy()).save(folder / "model")
+    smiles = [str(each) for each in load("sider", root).smiles]
     with (folder / "drugs.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["place", "smiles"])
@@ -107,7 +105,7 @@ def with_ray(folder: Path, number: int, root: str) -> dict[str, Any]:
     watch.start()
     start = time.monotonic()
     try:
-        score_with_ray.main(str(folder / "model"), str(folder / "drugs.csv"), str(folder / "scores"))
+        score_with_ray.main(model, str(folder / "drugs.csv"), str(folder / "scores"))
     finally:
         stop.set()
         watch.join()
@@ -126,12 +124,19 @@ def _watch(peaks: dict[str, int], stop: threading.Event) -> None:
         for status in Path("/proc").glob("[0-9]*/status"):
             try:
                 title = (status.parent / "cmdline").read_text().partition("\0")[0]
-                size = 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
-            except (OSError, IndexError, ValueError):  # it has ended
+            except OSError:  # it has ended
                 continue
             if title.startswith("ray::"):
                 kind = "worker" if "Scores" in title else "other process"
-                peaks[kind] = max(peaks.get(kind, 0), size)
+                peaks[kind] = max(peaks.get(kind, 0), _peak(status))
+
+
+def _peak(status: Path) -> int:
+    """The most resident bytes that a process has had, zero if it has ended."""
+    try:
+        return 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
+    except (OSError, IndexError):
+        return 0
 
 
 if __name__ == "__main__":

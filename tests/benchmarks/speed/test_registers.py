@@ -25,11 +25,18 @@ def test_kernels_compile_without_a_gpu(name: str, walk: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", registers.ARCHITECTURES)
-@pytest.mark.parametrize("dtype", ["fp32", "fp16"])
+@pytest.mark.parametrize(
+    ("dtype", "arch", "walk"),
+    [
+        ("fp32", 90, "many"),
+        *(("fp16", arch, "many") for arch in (80, 90, 100)),
+        ("fp16", 90, "one"),
+        ("fp16", 90, "hub"),
+    ],
+)
 @pytest.mark.parametrize("name", registers.KERNELS)
-def test_no_kernel_spills(name: str, dtype: str, arch: int) -> None:
-    assert registers.compiled(name, dtype, 512, True, arch)["spilled"] == 0
+def test_no_kernel_spills(name: str, dtype: str, arch: int, walk: str) -> None:
+    assert registers.compiled(name, dtype, 512, True, arch, walk)["spilled"] == 0
 
 
 @pytest.mark.slow

@@ -95,13 +95,13 @@ def tile(num_rows: int, num_edges: int, block: int, itemsize: int) -> tuple[int,
     average = triton.next_power_of_2(max(1, triton.cdiv(num_edges, max(1, num_rows))))
     numbers = TILE * warps // itemsize
     edges = max(1, min(average, MAX_EDGES // itemsize, numbers // block))
-    rows = max(1, min(numbers // (block * edges), MAX_ROWS))
+    rows = max(1, min(TILE * warps // 4 // (block * edges), MAX_ROWS))  # whose sums take 4 bytes in any type
     return rows, edges, warps
 
 
-def long_tile(block: int, itemsize: int) -> tuple[int, int, int]:
-    """The same of a row with far more edges than others."""
-    return 1, max(1, LONG_WARPS * TILE // itemsize // block), LONG_WARPS
+def long_tile(block: int) -> tuple[int, int, int]:
+    """The same of a row with far more edges than others, whose warps have few registers, of 4 bytes in any type."""
+    return 1, max(1, LONG_WARPS * TILE // 4 // block), LONG_WARPS
 
 
 class _Launch:
@@ -145,7 +145,7 @@ class _Launch:
         walks: list[tuple[int, Tensor | None, int, dict[str, int]]]
         walks = [(num_rows, None, longest, {"ROWS": rows, "EDGES": edges, "num_warps": warps})]
         if num_long > 0:
-            rows, edges, warps = long_tile(block, itemsize)
+            rows, edges, warps = long_tile(block)
             sizes = {"ROWS": rows, "EDGES": edges, "num_warps": warps}
             walks.insert(0, (num_long, long_rows, 2**31 - 1, sizes))
         for num_walked, walked, longest, sizes in walks:
