@@ -28,6 +28,7 @@ from benchmarks.accuracy.explanations import NAME as EXPLANATIONS
 from benchmarks.accuracy.hierarchies import NAME as HIERARCHIES
 from benchmarks.accuracy.papers import TABLES
 from benchmarks.accuracy.side_effects import NAME as SIDE_EFFECTS
+from benchmarks.accuracy.trust import NAME as TRUST
 from benchmarks.command_line import run
 from benchmarks.files import names, read
 from benchmarks.report import (
@@ -46,6 +47,7 @@ from benchmarks.report import (
     ranks,
     side_effects,
     speed,
+    trust,
 )
 from benchmarks.report.comparisons import Comparison, compared
 from benchmarks.report.writing import Picture
@@ -137,6 +139,8 @@ def texts() -> dict[Path, str]:
         own[DOCS / "results" / "explanations.md"] = explanations.page(read(EXPLANATIONS))
     if SIDE_EFFECTS in names(SIDE_EFFECTS):
         own[DOCS / "results" / "side_effects.md"] = side_effects.page(read(SIDE_EFFECTS))
+    if TRUST in names(TRUST):
+        own[DOCS / "results" / "trust.md"] = trust.page(read(TRUST))
     if HIERARCHIES in names(HIERARCHIES):
         own[DOCS / "results" / "hierarchies.md"] = hierarchies.page(read(HIERARCHIES), read(GROWTH))
     own[FULL / "next-set.md"] = lanet.page(lanet.results())

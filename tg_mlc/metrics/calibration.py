@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -112,7 +112,7 @@ class Calibration(nn.Module):
     def probabilities(self, scores: Tensor) -> Tensor:
         """Returns calibrated probabilities :math:`(N, L)` for others; 0 and 1 stay what they are."""
         mapped = self(torch.logit(scores.double(), torch.finfo(scores.dtype).eps)).sigmoid()
-        return torch.where((scores > 0) & (scores < 1), mapped.to(scores.dtype), scores)
+        return torch.where((scores > 0) & (scores < 1), mapped, scores)
 
     @classmethod
     def fit(cls, y: ArrayLike, scores: ArrayLike, seed: int = 0) -> Calibration:
@@ -132,79 +132,72 @@ class Calibration(nn.Module):
         positives = targets.positive.sum(axis=0)
         own = np.minimum(positives, targets.observed.sum(axis=0) - positives) >= MIN_OWN
         folds = np.random.default_rng(seed).permutation(len(z)) % NUM_FOLDS
-        chosen: dict[int, tuple[str, _Piece]] = {}
+        chosen: dict[int, tuple[str, FloatArray, FloatArray]] = {}
         for labels in [np.array([label]) for label in np.flatnonzero(own)] + [np.flatnonzero(~own)]:
             row, place = np.nonzero(targets.observed[:, labels])
             entries = row, z[row, labels[place]], targets.positive[row, labels[place]].astype(float)
             chosen |= dict.fromkeys(labels.tolist(), _chosen(*entries, folds[row]))
-        found = cls(
-            [chosen[label][0] for label in range(len(own))], max(len(each.knots) for _, each in chosen.values())
-        )
-        for label, (_, piece) in chosen.items():
-            found.scale[label], found.shift[label] = piece.scale, piece.shift
-            found.knots[: len(piece.knots), label] = torch.from_numpy(piece.knots)
-            found.bends[: len(piece.knots), label] = torch.from_numpy(piece.bends)
+        found = cls([chosen[label][0] for label in range(len(own))], max(len(each[2]) for each in chosen.values()))
+        for label, (_, weights, knots) in chosen.items():
+            found.shift[label], found.scale[label] = weights[:2].tolist()
+            found.bends[: len(knots), label] = torch.from_numpy(weights[2:])
+            found.knots[: len(knots), label] = torch.from_numpy(knots)
         return found
 
 
-class _Piece(NamedTuple):
-    """A piecewise linear function."""
-
-    scale: float = 1.0
-    shift: float = 0.0
-    knots: FloatArray = np.empty(0)
-    bends: FloatArray = np.empty(0)
-
-    def losses(self, z: FloatArray, y: FloatArray) -> FloatArray:
-        mapped = self.scale * z + self.shift + np.maximum(z[:, None] - self.knots, 0) @ self.bends
-        return np.asarray(np.logaddexp(0, mapped) - y * mapped)
+# A function is the weights of one, of the logit, and of what exceeds each of its knots.
+_Fitted = tuple[FloatArray, FloatArray]
+_IDENTITY: _Fitted = np.array([0.0, 1.0]), np.empty(0)
 
 
-def _platt(z: FloatArray, y: FloatArray, shifts: bool = True) -> _Piece:
+def _losses(fitted: _Fitted, z: FloatArray, y: FloatArray) -> FloatArray:
+    weights, knots = fitted
+    mapped = weights[0] + weights[1] * z + np.maximum(z[:, None] - knots, 0) @ weights[2:]
+    return np.asarray(np.logaddexp(0, mapped) - y * mapped)
+
+
+def _platt(z: FloatArray, y: FloatArray, shifts: bool = True) -> _Fitted:
     from scipy.optimize import minimize  # takes long to import
 
-    def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
-        scale, shift = parameters
-        slope = expit(scale * z + shift) - y
-        value = _Piece(scale, shift).losses(z, y).sum() + ((scale - 1) ** 2 + shift**2) / 2
-        return float(value), np.array([slope @ z + scale - 1, shifts * (slope.sum() + shift)])
+    def loss(weights: FloatArray) -> tuple[float, FloatArray]:
+        away, slope = weights - _IDENTITY[0], expit(weights[0] + weights[1] * z) - y
+        value = _losses((weights, _IDENTITY[1]), z, y).sum() + away @ away / 2
+        return float(value), np.array([shifts * (slope.sum() + away[0]), slope @ z + away[1]])
 
-    found = minimize(loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=[(0.01, None), (None, None)])
-    return _Piece(*found.x)
+    bounds = [(None, None), (0.01, None)]
+    return minimize(loss, _IDENTITY[0], jac=True, method="L-BFGS-B", bounds=bounds).x, _IDENTITY[1]
 
 
-def _isotonic(z: FloatArray, y: FloatArray) -> _Piece:
+def _isotonic(z: FloatArray, y: FloatArray) -> _Fitted:
     """Means of neighbours, joined by lines; beyond the first and the last, as steep as the identity."""
-    order = np.argsort(z, kind="stable")
+    order, edge = np.argsort(z, kind="stable"), 0.5 / len(y)
     means = require("sklearn.isotonic", extra="data").isotonic_regression(y[order])
-    _, block, sizes = np.unique(means.round(12), return_inverse=True, return_counts=True)
-    edge = 0.5 / len(y)
+    shares, block, sizes = np.unique(means.round(12), return_inverse=True, return_counts=True)
     knots = np.bincount(block, z[order]) / sizes
-    values = logit(np.clip(np.bincount(block, y[order]) / sizes, edge, 1 - edge))
     kept = np.append(True, np.diff(knots) > _LEAST)  # of equal logits
-    knots, values = knots[kept], values[kept]
-    slopes = np.concatenate([[1.0], np.diff(values) / np.diff(knots), [1.0]])
-    return _Piece(1.0, values[0] - knots[0], knots, np.diff(slopes))
+    knots, values = knots[kept], logit(np.clip(shares[kept], edge, 1 - edge))
+    bends = np.diff(np.concatenate([[1.0], np.diff(values) / np.diff(knots), [1.0]]))
+    return np.concatenate([[values[0] - knots[0], 1.0], bends]), knots
 
 
-_FITS: dict[str, Callable[[FloatArray, FloatArray], _Piece]] = {
-    "identity": lambda z, y: _Piece(),
+_FITS: dict[str, Callable[[FloatArray, FloatArray], _Fitted]] = {
+    "identity": lambda z, y: _IDENTITY,
     "temperature": partial(_platt, shifts=False),
     "platt": _platt,
     "isotonic": _isotonic,
 }
 
 
-def _chosen(row: IntArray, z: FloatArray, y: FloatArray, fold: IntArray) -> tuple[str, _Piece]:
+def _chosen(row: IntArray, z: FloatArray, y: FloatArray, fold: IntArray) -> tuple[str, FloatArray, FloatArray]:
     """The function that does best on folds that it was not fitted to, fitted to all."""
     if len(np.unique(fold)) < NUM_FOLDS:
-        return "identity", _Piece()
+        return "identity", *_IDENTITY
     losses = {name: np.empty(len(z)) for name in _FITS}
     for out in (fold == part for part in range(NUM_FOLDS)):
         for name, fit in _FITS.items():
-            losses[name][out] = fit(z[~out], y[~out]).losses(z[out], y[out])
+            losses[name][out] = _losses(fit(z[~out], y[~out]), z[out], y[out])
     best = min(losses, key=lambda name: float(losses[name].sum()))
     gains = np.bincount(row, losses["identity"] - losses[best])[np.unique(row)]  # of samples
     if gains.mean() <= gains.std() / np.sqrt(len(gains)):
         best = "identity"
-    return best, _FITS[best](z, y)
+    return best, *_FITS[best](z, y)

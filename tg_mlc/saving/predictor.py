@@ -281,14 +281,13 @@ class Predictor:
         Args:
             raw, y, batch_size: As in :meth:`evaluate`.
         """
-        y = _targets(raw) if y is None else in_order(y, self.label_names, "y", old="the model's labels")
-        self.scorer.tuners = tune_thresholds(read_matrix(y, "y"), self.scores(raw, batch_size=batch_size))
+        self.scorer.tuners = tune_thresholds(self._y(raw, y), self.scores(raw, batch_size=batch_size))
         return self
 
     def calibrate(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Predictor:
-        """Calibrates probabilities of each label by validation samples, those that chose thresholds or others
-        (:class:`~tg_mlc.metrics.calibration.Calibration`). Thresholds change with them, so that decisions stay; label
-        sets decide by the new probabilities.
+        """Calibrates probabilities of each label by validation samples, those that chose thresholds or others: by
+        temperature scaling, Platt's function or isotonic regression, where held-out folds of the samples prefer one.
+        Thresholds change with them, so that decisions stay; label sets decide by the new probabilities.
 
         Args:
             raw, y, batch_size: As in :meth:`evaluate`.
@@ -298,9 +297,8 @@ class Predictor:
         """
         if self.scorer.calibration is not None:
             raise ValueError("Expected a model that is not calibrated (got one that is); load or fit it again")
-        y = _targets(raw) if y is None else in_order(y, self.label_names, "y", old="the model's labels")
         scores, known = self.scorer.scores_and_given(raw, None, batch_size)
-        y = read_matrix(y, "y") if known is None else np.where(known.isnan(), read_matrix(y, "y"), np.nan)
+        y = self._y(raw, y) if known is None else np.where(known.isnan(), self._y(raw, y), np.nan)
         self.scorer.calibration, self.scorer.conformal = Calibration.fit(y, scores), None  # which is of other scores
         self.scorer.tuners = {metric: self._moved(tuner) for metric, tuner in self.scorer.tuners.items()}
         return self
@@ -325,8 +323,7 @@ class Predictor:
         Raises:
             ValueError: If labels of the samples are given, or none applies.
         """
-        y = _targets(raw) if y is None else in_order(y, self.label_names, "y", old="the model's labels")
-        self.scorer.conformalize(raw, y, batch_size)
+        self.scorer.conformalize(raw, self._y(raw, y), batch_size)
         return self
 
     def evaluate(
@@ -352,13 +349,17 @@ class Predictor:
             ValueError: If a data frame has other columns than the model has labels, or all labels are given.
         """
         check_count("batch_size", batch_size)
-        y = _targets(raw) if y is None else in_order(y, self.label_names, "y", old="the model's labels")
         scores, found = self.scorer.predictions(raw, given, batch_size, coherent)
-        y = read_matrix(y, "y")
+        y = self._y(raw, y)
         if found is not None and found.shape == y.shape:  # of other shapes, the metrics say so
             y = np.where(found.isnan(), y, np.nan)
         tuners = {metric: self.scorer.decider(metric, coherent) for metric in self.scorer.tuners}
         return evaluate(y, scores, tuners or self.thresholds(), self.label_names)
+
+    def _y(self, raw: Any, y: Any) -> np.ndarray:
+        """Targets :math:`(N, L)`, those of the samples if there are no others."""
+        y = _targets(raw) if y is None else in_order(y, self.label_names, "y", old="the model's labels")
+        return read_matrix(y, "y")
 
     def to(self, device: torch.device | str) -> Predictor:
         """Moves the model to a device."""

@@ -1,0 +1,164 @@
+"""Trust in a probability: whether label sets hold what they promise, and what calibration changes.
+
+    python -m benchmarks.accuracy.trust --seeds 1
+
+The default is fitted to a random half of the samples. The scores of the other half are divided at random, 100 times,
+into samples by which label sets are calibrated and samples that test them; thresholds for micro-F1 stand beside. Then
+the default and each of its classifiers are calibrated by the held-out scores of the first half, and tested by all of
+the other one.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from itertools import product
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from joblib import delayed
+from scipy.special import expit
+from sklearn.metrics import log_loss
+
+from benchmarks.command_line import run
+from benchmarks.files import Run, collect, describe_dataset
+from tg_mlc.data import random_split
+from tg_mlc.metrics import evaluate
+from tg_mlc.metrics.calibration import Calibration
+from tg_mlc.metrics.coverage import ConformalThresholds, Coverage
+from tg_mlc.papers.recipes import RECIPES
+from tg_mlc.stacking import auto
+
+NAME = "trust"
+SECONDS = {"emotions": 60.0, "yeast": 120.0, "sider": 120.0, "bibtex": 300.0}
+SHARES = (0.8, 0.9)
+NUM_RESPLITS = 100
+TOLERANCE = 0.01  #: of the coverage of a label, beside the finite-sample term
+DEFAULT, PLAIN = "the default", "thresholds for micro-F1"
+
+
+def main(
+    datasets: str = ",".join(SECONDS),
+    seeds: int = 1,
+    root: Path = Path("data"),
+    seconds: float | None = None,
+    replace: bool = False,
+) -> None:
+    """Fits the default to half of each data set, and writes benchmarks/runs/; a run that stopped early goes on.
+
+    Args:
+        datasets: Names of data sets, between commas.
+        seeds: Number of seeds, of halves and fits.
+        root: Folder that keeps the data.
+        seconds: The time that a fit may take, if not the usual one.
+        replace: Whether to replace the tracked file in benchmarks/results/ instead.
+    """
+    names = datasets.split(",")
+    content: dict[str, Any] = {
+        "datasets": {name: describe_dataset(name, RECIPES[name].load_dataset(root)) for name in names},
+        "settings": {
+            "resplits": NUM_RESPLITS,
+            "seconds": {name: seconds or SECONDS.get(name, 300.0) for name in names},
+        },
+        "seeds": list(range(seeds)),
+    }
+    calls = {
+        (name, seed): delayed(run_dataset)(name, seed, root, content["settings"]["seconds"][name])
+        for seed, name in product(content["seeds"], names)
+    }
+    path = collect(NAME, content, calls, itemgetter("dataset", "seed"), _in_short, replace=replace)
+    print(f"Wrote {path}")
+
+
+def _in_short(run: Run) -> str:
+    found = ", ".join(f"{key} {value:.4f}" for key, value in run.items() if isinstance(value, float))
+    return f"{run['dataset']} seed {run['seed']}, {run.get('sets') or run['model']}: {found}"
+
+
+def run_dataset(name: str, seed: int, root: Path, seconds: float) -> list[Run]:
+    """All figures of a data set."""
+    torch.set_num_threads(1)
+    dataset, begin = RECIPES[name].load_dataset(root), time.monotonic()
+    split = random_split(len(dataset), (0.5, 0.0, 0.5), seed)
+    train, held_out = dataset[split.train], dataset[split.test]
+    model, y = auto(train, seconds=seconds, seed=seed), held_out.y.numpy()
+    scores = model.predict_proba(held_out)
+    found = {DEFAULT: (expit(model.held_out), scores)}
+    found |= {title: each[:2] for title, each in model.classifier_scores(held_out).items()}
+    runs = [*sets(y, scores, seed), *_plain(y, model.predict(held_out) == 1)]
+    runs += [each for title, pair in found.items() for each in calibrated(title, train.y.numpy(), y, *pair)]
+    return [{"dataset": name, "seed": seed, "seconds": time.monotonic() - begin, **each} for each in runs]
+
+
+def sets(y: np.ndarray, scores: np.ndarray, seed: int, resplits: int = NUM_RESPLITS) -> Iterator[Run]:
+    """How much of what applies label sets hold, over divisions of the same scores."""
+    for share, per in product(SHARES, ("label", "sample")):
+        generator, names = np.random.default_rng(seed), [str(label) for label in range(y.shape[1])]
+        labels, samples, sizes, term = [], [], [], []
+        for _ in range(resplits):
+            order = generator.permutation(len(y))
+            known, new = order[::2], order[1::2]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # rare labels that all sets hold
+                tuner = ConformalThresholds(y[known], scores[known]).tuner(Coverage(share, per), names)
+            decided = tuner.predict(scores[new]) == 1
+            of_labels, of_samples = _held(y[new], decided)
+            labels.append(of_labels)
+            samples.append(of_samples)
+            sizes.append(decided.sum(axis=1).mean())
+            term.append(1 / ((y[known] == 1).sum(axis=0) + 1))
+        each = np.nanmean(labels, axis=0)
+        reached = (each >= share - TOLERANCE) & (each <= share + TOLERANCE + np.mean(term, axis=0))
+        yield {
+            "sets": f"{share:.0%} per {per}",
+            "per": per,
+            "share": share,
+            "of labels": float(each.mean()),
+            "least label": float(each.min()),
+            "most label": float(each.max()),
+            "labels within": int(reached.sum()),
+            "labels": len(each),
+            "of samples": float(np.mean(samples)),
+            "sd of samples": float(np.std(samples)),
+            "size": float(np.mean(sizes)),
+            "true size": float(np.nansum(y) / len(y)),
+        }
+
+
+def _held(y: np.ndarray, decided: np.ndarray) -> tuple[np.ndarray, float]:
+    """The share of what applies that is decided: of each label, and the mean over samples."""
+    positive = y == 1
+    some = positive.any(axis=1)
+    with np.errstate(invalid="ignore"):
+        of_labels = (positive & decided).sum(axis=0) / positive.sum(axis=0)
+    return of_labels, float(((positive & decided).sum(axis=1)[some] / positive.sum(axis=1)[some]).mean())
+
+
+def _plain(y: np.ndarray, decided: np.ndarray) -> Iterator[Run]:
+    of_labels, of_samples = _held(y, decided)
+    size, true_size = float(decided.sum(axis=1).mean()), float(np.nansum(y) / len(y))
+    found = {"of labels": float(np.nanmean(of_labels)), "least label": float(np.nanmin(of_labels))}
+    yield {"sets": PLAIN, "per": "threshold", **found, "of samples": of_samples, "size": size, "true size": true_size}
+
+
+def calibrated(
+    title: str, y_train: np.ndarray, y: np.ndarray, held_out: np.ndarray, scores: np.ndarray
+) -> Iterator[Run]:
+    """Errors of probabilities, and of those that are calibrated by held-out scores."""
+    calibration = Calibration.fit(y_train, held_out)
+    after = calibration.probabilities(torch.from_numpy(scores)).numpy()
+    changed = sum(method != "identity" for method in calibration.methods)
+    for is_calibrated, each in ((False, scores), (True, after)):
+        values, known = evaluate(y, each).values, ~np.isnan(y)
+        errors = {"ece": values["ece_macro"], "brier": values["brier_macro"]}
+        errors["log loss"] = float(log_loss(y[known], each[known]))
+        yield {"model": title, "calibrated": is_calibrated, "changed labels": changed, **errors}
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from benchmarks.accuracy.trust import TOLERANCE, calibrated, sets
+
+
+@pytest.fixture
+def scored():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(1200, 3)) - [0, 1, 2]
+    return (rng.random(z.shape) < expit(z)).astype(float), expit(2 * z)
+
+
+def test_sets_hold_what_they_promise_over_divisions(scored):
+    runs = {run["sets"]: run for run in sets(*scored, seed=0, resplits=30)}
+    for share in (0.8, 0.9):
+        label, sample = (runs[f"{share:.0%} per {per}"] for per in ("label", "sample"))
+        assert label["labels within"] == label["labels"] == 3
+        assert label["least label"] <= label["of labels"] <= label["most label"]
+        assert sample["of samples"] == pytest.approx(share, abs=TOLERANCE)
+        assert label["true size"] < label["size"] < 3
+    assert runs["80% per label"]["size"] < runs["90% per label"]["size"]
+
+
+def test_errors_are_those_before_and_after(scored):
+    y, scores = scored
+    before, after = calibrated("a model", y[:600], y[600:], scores[:600], scores[600:])
+    assert (before["calibrated"], after["calibrated"]) == (False, True)
+    assert before["changed labels"] == 3
+    for error in ("ece", "brier", "log loss"):
+        assert after[error] < before[error]
