@@ -42,7 +42,7 @@ def test_it_runs_and_is_short(
     assert len((ROOT / "examples" / f"{name}.py").read_text().splitlines()) < 60
 
 
-def test_ray_scores_in_order_and_keeps_bad_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ray_scores_in_order_and_keeps_bad_rows(tmp_path: Path) -> None:
     parquet, _ = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("ray")
     pytest.importorskip("rdkit")
     smiles = [f"{'C' * (1 + row % 9)}{'ON'[row % 2]}" for row in range(60)]
@@ -53,7 +53,6 @@ def test_ray_scores_in_order_and_keeps_bad_rows(tmp_path: Path, capsys: pytest.C
     (tmp_path / "drugs.csv").write_text("\n".join(["place,smiles", *rows]))
     example = import_module("examples.score_with_ray")
     example.main(str(tmp_path / "model"), str(tmp_path / "drugs.csv"), str(tmp_path / "scores"))
-    assert "Scored 3000 rows, 30 of which could not be read" in capsys.readouterr().out
     scored = parquet.read_table(tmp_path / "scores").to_pandas()
     assert scored["place"].tolist() == list(range(3000))
     assert [row for row, error in enumerate(scored["error"]) if error] == list(range(7, 3000, 100))
