@@ -28,14 +28,8 @@ def test_every_comparison_has_a_short_page_and_a_full_one() -> None:
         mark = "planted" if name.startswith("planted-") else name
         assert f"<!-- results: {mark} -->" in text
         assert f"(full/{name}.md)" in text
-    others = {
-        "default",
-        "given-labels",
-        "messages",
-        "next-set",
-        "papers-lamp",
-        "papers-mped",
-    }  # moved there from short pages
+    # Moved there from short pages.
+    others = {"default", "given-labels", "messages", "next-set", "papers-lamp", "papers-mped", "registers"}
     pages = {*compared(), *render.ABLATIONS, *render.SPEEDS, *others}
     assert {page.stem for page in render.FULL.glob("*.md")} == pages
 
