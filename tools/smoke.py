@@ -39,24 +39,25 @@ assert len(from_csv("t.csv", label_columns=["a"])) == 3
 USES = {
     "data": TABLE,
     "molecules": """
-from tg_mlc.data import from_smiles
-assert len(from_smiles(["CCO", "c1ccccc1"], [[0, 1], [1, 0]])) == 2
+import torch
+from tg_mlc.data import MoleculeDataset
+assert len(MoleculeDataset.from_smiles(["CCO", "c1ccccc1"], torch.tensor([[0.0, 1], [1, 0]]), ["a", "b"])) == 2
 """,
     "train": MODEL
     + 'model.save("m"); assert tg_mlc.load("m").predict([[0.5, 1.0, 0.1]])["probability"].shape == (1, 2)',
-    "numba": 'from tg_mlc.ops import available_backends; assert "numba" in available_backends()',
+    "numba": 'from tg_mlc.ops import available_backends; assert "csr" in available_backends()',
     "plot": 'from tg_mlc.graphs import fully_connected; fully_connected(3).plot(path="graph.svg")',
     "parquet": """
 import pandas
-from tg_mlc.data import from_table
+from tg_mlc.data import from_csv
 pandas.DataFrame({"x": [1.0, 2.0, 4.0], "a": [0, 1, 0]}).to_parquet("t.parquet")
-assert len(from_table("t.parquet", label_columns=["a"])) == 3
+assert len(from_csv("t.parquet", label_columns=["a"])) == 3
 """,
     "excel": """
 import pandas
-from tg_mlc.data import from_table
+from tg_mlc.data import from_csv
 pandas.DataFrame({"x": [1.0, 2.0, 4.0], "a": [0, 1, 0]}).to_excel("t.xlsx", index=False)
-assert len(from_table("t.xlsx", label_columns=["a"])) == 3
+assert len(from_csv("t.xlsx", label_columns=["a"])) == 3
 """,
     "serve": "from tg_mlc.serving import make_app",
     "train,explain": MODEL + 'tg_mlc.explain(model, x[:2]).to_html("why.html")',

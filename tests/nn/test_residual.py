@@ -138,3 +138,18 @@ def test_conjugate_gradients_solve_systems_and_stay_finite_where_there_is_no_sol
     torch.testing.assert_close(conjugate_gradients(lambda x: x @ matrix, right, 4), right @ matrix.inverse())
     indefinite = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
     assert conjugate_gradients(lambda x: x @ indefinite, torch.tensor([[1.0, -1.0]]), 8).isfinite().all()
+
+
+@pytest.mark.skipif(not hasattr(torch.compiler, "is_exporting"), reason="needs PyTorch 2.7")
+@pytest.mark.parametrize("graph", [fully_connected(3), LabelGraph(torch.arange(40).view(2, 20), num_nodes=40)])
+def test_they_are_exported_for_any_number_of_samples(graph: LabelGraph) -> None:
+    messages = ResidualMessages(graph, channels=8).eval()
+    with torch.no_grad():
+        messages.attention.readout.normal_()
+    logits = torch.randn(5, graph.num_labels)
+    given = torch.where(torch.rand(logits.shape) < 0.5, (logits > 0).float(), torch.nan)
+    sizes = 2 * ({0: torch.export.Dim.DYNAMIC},)
+    program = torch.export.export(messages, (logits, given), dynamic_shapes=sizes, strict=False).module()
+    for rows in (2, 5):
+        expected = messages(logits[:rows], given[:rows])
+        torch.testing.assert_close(program(logits[:rows], given[:rows]), expected, atol=1e-5, rtol=1e-5)

@@ -12,7 +12,8 @@ from typing_extensions import Self
 
 from tg_mlc._options import check_count, check_number
 from tg_mlc.nn.label import LabelToLabelConv
-from tg_mlc.ops import Shared
+from tg_mlc.ops import Edges, Shared
+from tg_mlc.ops.patterns import adjacency_of
 
 #: Graphs with a larger share of all pairs send messages by matrix products.
 DENSE = 0.1
@@ -178,7 +179,7 @@ class ResidualMessages(nn.Module):
             return lambda x: x @ matrix
 
         def send(x: Tensor) -> Tensor:
-            sums = x.new_zeros(self.num_labels, len(x))
+            sums = x.new_zeros(self.num_labels, x.size(0))
             return sums.index_add(0, target, x.t()[source] * edge_weight.unsqueeze(-1)).t()
 
         return send
@@ -200,7 +201,7 @@ class _StateAttention(nn.Module):
     def __init__(self, label_graph: Data, channels: int, heads: int, dropout: float) -> None:
         super().__init__()
         num_labels = int(label_graph.num_nodes or 0)
-        self.label_graph = label_graph
+        self.edges = Edges(adjacency_of(label_graph), num_labels, num_labels).prepare()
         self.label = nn.Embedding(num_labels, channels)
         self.state = nn.Embedding(3, channels)
         self.numbers = nn.Linear(2, channels)
@@ -210,7 +211,9 @@ class _StateAttention(nn.Module):
     def forward(self, base_logits: Tensor, residual: Tensor, given: Tensor) -> Tensor:
         state = self.state(given.nan_to_num(-1.0).long() + 1)
         x = self.label.weight + state + self.numbers(torch.stack([base_logits, residual], dim=-1))
-        x = self.conv(x.flatten(0, 1), Shared(self.label_graph, len(given))).view_as(x)
+        if self.edges.device != x.device:
+            self.edges = self.edges.to(x.device).prepare()
+        x = self.conv(x.flatten(0, 1), Shared(self.edges, given.size(0))).view_as(x)
         logits: Tensor = (x * self.readout).sum(dim=-1)
         return logits
 
