@@ -118,6 +118,32 @@ def test_known_labels_clamp_others():
     assert np.isnan(sample.clamped[1, :, 1]).all()
 
 
+class Bypassed(Net):
+    """Logits that are also read out of the pooled nodes."""
+
+    def __init__(self):
+        super().__init__()
+        self.path = torch.nn.Linear(8, 3)
+
+    def forward(self, data):
+        x = self.conv(self.atoms(data.x / 10), data.edge_index, self.bonds(data.edge_attr.float()))
+        return self.readout(self.labels(x, data.batch)) + self.path(global_mean_pool(x, data.batch))
+
+
+def test_what_bypasses_labels_is_a_part_of_its_own(samples):
+    torch.manual_seed(0)
+    network = Bypassed().eval()
+    explanation = tg_mlc.explain(network, samples)
+    assert [each for each in explanation.methods if not each.endswith(" of messages")] == ["occlusion"]
+    logits = network(Batch.from_data_list(samples)).detach()
+    for row, sample in enumerate(explanation):
+        assert [*sample.parts] == ["messages", "beside messages"]
+        np.testing.assert_allclose(sum(sample.parts.values()), logits[row], atol=1e-5)
+        # The last state is read out by the head alone.
+        np.testing.assert_allclose(logit(sample.states[-1]), sample.parts["messages"], atol=1e-4)
+        assert np.abs(sample.parts["beside messages"]).min() > 1e-3
+
+
 @pytest.mark.parametrize("name", ["checkpoint_texts", "estimator_texts", "command_line_dna", "recipe_molecules"])
 def test_saved_models_of_every_kind(name):
     pytest.importorskip("rdkit")
@@ -131,7 +157,7 @@ def test_saved_models_of_every_kind(name):
         assert all(each.shape == (len(sample.components), len(scores[row])) for each in sample.scores.values())
         if sample.parts:
             np.testing.assert_allclose(expit(sum(sample.parts.values())), scores[row], atol=1e-5)
-            of_whole = [each for each in sample.scores if "of LaMP" not in each]
+            of_whole = [each for each in sample.scores if not each.endswith((" of LaMP", " of messages"))]
             assert of_whole == ["occlusion", "group occlusion"][: 1 + (sample.smiles is not None)]
 
 
@@ -202,9 +228,6 @@ def test_shapley_values_sum_to_what_integrated_gradients_do(name):
     ours, other = (tg_mlc.explain(model, raw, method=method) for method in ("shapley", "integrated gradients"))
     for one, two in zip(ours, other, strict=True):
         # Without biases, components of zeros add as much as none.
-        sums = [
-            sample.scores[sample_method].sum(axis=0)
-            for sample, sample_method in ((one, "shapley"), (two, "integrated gradients"))
-        ]
+        sums = [sample.scores[explanation.method].sum(axis=0) for sample, explanation in ((one, ours), (two, other))]
         np.testing.assert_allclose(*sums, atol=1e-4)
         assert np.abs(sums[0]).max() > 0

@@ -62,9 +62,10 @@ def explain(
     - :obj:`"group occlusion"`: the same for molecules, where all atoms of a ring or a functional group are masked at
       once.
 
-    All but the last two look into a network, and are named :obj:`"... of LaMP"` where the model is one of :func:`auto`,
-    whose logit also comes from base classifiers. Occlusion is of the whole model always. Base classifiers have no
-    scores of their own: molecules' fingerprints and descriptors, which they read, come from several atoms each.
+    All but the last two look into a network. They are named :obj:`"... of LaMP"` where the model is one of :func:`auto`,
+    whose logit also comes from base classifiers, and :obj:`"... of messages"` where something bypasses label messages,
+    such as base scores or a linear path, or it cannot be told. Occlusion is of the whole model always. Base classifiers
+    have no scores of their own: molecules' fingerprints and descriptors, which they read, come from several atoms each.
 
     Which labels moved another is exact, without attention: the change of its logit when the messages of one label are
     cut, or when one is given as absent or present.
@@ -114,6 +115,7 @@ def explain(
         sample.probability, sample.decision = probability[row, places], decision[row, places]
         sample.truth, sample.name = truth[row, places], sample.name if names is None else str(names[row])
     measured_by = subject if validation is None else type(subject)(model, validation, label_names, None, at)
+    measured_by.part = subject.part
     scored = samples if validation is None else _explained(measured_by, places, wanted)
     measured = _measured(measured_by, scored, places)
     methods = list(samples[0].scores)
@@ -158,7 +160,7 @@ def _explained(subject: Subject, places: list[int], wanted: Sequence[str]) -> li
         if empty := [row for row, sample in zip(rows, samples, strict=True) if not subject.components(sample)]:
             raise ValueError(f"Expected samples with components to explain (got none in sample {empty[0]})")
         views = [_views(subject, probe, samples, given, places, wanted) for probe in subject.probes]
-        parts, clamped = subject.parts(samples), subject.clamped(samples, given, places)
+        parts, clamped = subject.parts(samples, given), subject.clamped(samples, given, places)
         occluded: list[dict[str, np.ndarray]] = [{} for _ in rows]
         if {"occlusion", "group occlusion"} & {*wanted}:
             occluded = occlusion(subject, samples, places, given, of_groups="group occlusion" in wanted)
@@ -166,8 +168,8 @@ def _explained(subject: Subject, places: list[int], wanted: Sequence[str]) -> li
             view = _mean([each[place] for each in views], len(places))
             names = [*subject.names(row), *view.beside]
             scores, is_own = view.scores, np.arange(len(names)) < len(names) - len(view.beside)
-            if subject.automatic is not None:  # of a part, in the units of the whole
-                scores = {f"{name} of LaMP": each * subject.weight[places] for name, each in scores.items()}
+            if subject.part is not None:  # in the units of the whole
+                scores = {f"{name} of {subject.part}": each * subject.weight[places] for name, each in scores.items()}
             for name in [name for name in occluded[place] if name in wanted]:
                 scores[name] = np.full((len(names), len(places)), np.nan)
                 scores[name][is_own] = occluded[place][name]
@@ -233,7 +235,7 @@ def _views(
     to_components = [np.zeros((0, 0, 0, len(places)))] * len(samples)  # [rows, T, heads, L]
     if attention is not None:
         to_components = _split(attention.to_components[..., places].movedim(2, 0), attention.ptr)
-        states = torch.cat([attention.states, probe.logits(batch)[None]]).sigmoid()[..., places].cpu().numpy()
+        states = attention.states.sigmoid()[..., places].cpu().numpy()
         states = states.swapaxes(0, 1) if probe.state_names else none
         label_attention = attention.to_labels[..., places].movedim(2, 0).cpu().numpy()
         label_effects = probe.label_effects(batch, places).cpu().numpy()

@@ -23,6 +23,7 @@ from tg_mlc.sequences.windows import Occurrences, WindowViews
 NUM_POINTS = 16  #: of the path of integrated gradients
 LABELS = 32  #: whose gradients are computed together
 ROWS = 2**14  #: component states that labels attend to at a time
+ALIKE = 1e-4  #: differences of logits that are those of floating point
 _TINY = 1e-12
 
 Change = Callable[[Tensor], Tensor]
@@ -31,7 +32,7 @@ Change = Callable[[Tensor], Tensor]
 class Attention(NamedTuple):
     """What labels attend to, and what is read out of their states."""
 
-    states: Tensor  #: ``[S, B, L]``, logits read out of all states but the last one
+    states: Tensor  #: ``[S, B, L]``, logits read out of all states by the head alone
     to_components: Tensor  #: ``[T, heads, N, L]``
     to_labels: Tensor  #: ``[T, heads, B, L, L]``, from source to target; no step if labels pass no messages
     ptr: Tensor  #: to the components of every sample
@@ -101,6 +102,23 @@ class NetworkProbe:
             self.ptr = batch.ptr
         return logits
 
+    @property
+    def beside(self) -> str:
+        """The name of what may bypass labels on the way to logits."""
+        skip, path = (getattr(self.network, name, None) is not None for name in ("score_skip", "linear_path"))
+        return "beside messages" if skip == path else "base scores" if skip else "linear path"
+
+    def is_part(self, batch: Batch) -> bool:
+        """Tells whether scores of component states explain a part of the logits alone: logits have another part, or it
+        cannot be told.
+        """
+        if self.inputs:
+            return "base_scores" in batch
+        if not self.reads_components:
+            return False
+        apart = self.beside_labels(batch)
+        return apart is None or bool(apart.abs().max() > ALIKE)
+
     @torch.no_grad()
     def beside_labels(self, batch: Batch) -> Tensor | None:
         """The part of logits that the head does not read out of labels; :obj:`None` if it depends on components. While
@@ -113,7 +131,7 @@ class NetworkProbe:
             for change in (torch.zeros_like, None):
                 logits, (args, kwargs) = self._run(batch, change), self._call
                 apart.append(logits - self.head(self.labels(*args, **kwargs)))
-            self._of, self._apart = batch, apart[1] if torch.allclose(apart[0], apart[1], atol=1e-4) else None
+            self._of, self._apart = batch, apart[1] if torch.allclose(apart[0], apart[1], atol=ALIKE) else None
         return self._apart
 
     def gradients(self, batch: Batch, labels: list[int], factor: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
@@ -206,7 +224,7 @@ class NetworkProbe:
             found = self.labels(*args, **{**kwargs, "return_intermediate": True, "return_attention_weights": True})
             num_samples, num_labels, _ = map(int, found.states.shape)
             num_rows, ptr = args[0].size(0), self._ptr_of_labels
-            intermediate = [] if self.head is None else [self.head(u) for u in found.intermediate]
+            intermediate = [] if self.head is None else [self.head(u) for u in (*found.intermediate, found.states)]
         to_components, to_labels = [], []
         for step in found.attention:
             if self.labels is not None:

@@ -122,8 +122,8 @@ def _notes(explanation: Explanation, noun: str) -> list[str]:
     ]
     if explanation[0].parts:
         notes.append(
-            "The final probability combines several classifiers. Readouts and attention are those of label message "
-            "passing, which is one of them."
+            "The final probability combines several parts. Readouts and attention are those of label message passing, "
+            "which is one of them."
         )
     versions = explanation.facts.get("versions", {})
     made = ", ".join(f"{name} {versions[name]}" for name in ("tg_mlc", "torch", "rdkit") if name in versions)

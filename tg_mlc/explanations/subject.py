@@ -73,6 +73,8 @@ class Subject:
         #: Which labels can be given.
         known = self.automatic.given is not None if self.automatic is not None else takes_given_labels(networks[0])
         self.takes_given = known
+        #: The part of logits that scores of component states explain; :obj:`None` if it is all.
+        self.part: str | None = self._part()
 
     def _read(self, raw: Any) -> Any:
         read: Any = raw if self.kind is None else self.kind.transform(raw)
@@ -161,26 +163,47 @@ class Subject:
 
         return by_network
 
+    def _part(self) -> str | None:
+        if self.automatic is not None:
+            return "LaMP"
+        starts = range(0, len(self.samples), BATCH_SIZE)
+        batches = (self.batch(self.samples[start : start + BATCH_SIZE]) for start in starts)
+        return "messages" if any(map(self.probes[0].is_part, batches)) else None
+
     @torch.no_grad()
-    def parts(self, samples: Sequence[Data]) -> dict[str, np.ndarray]:
-        """What each classifier of an :class:`~tg_mlc.stacking.AutoModel` adds to the logits :math:`(N, L)`, whose sum
-        they are; nothing for other models.
+    def _of_network(self, probe: NetworkProbe, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        """The logits of a network, and the part of them that bypasses labels, as far as it can be told."""
+        apart, logits = probe.beside_labels(batch), probe.logits(batch)
+        apart = torch.zeros_like(logits) if apart is None else apart
+        return logits.double().cpu().numpy(), apart.double().cpu().numpy()
+
+    @torch.no_grad()
+    def parts(self, samples: Sequence[Data], given: Tensor | None = None) -> dict[str, np.ndarray]:
+        """What each classifier of an :class:`~tg_mlc.stacking.AutoModel`, or what label messages and what bypasses
+        them, add to the logits :math:`(N, L)`, whose sum they are; nothing if there is one part, or it cannot be told.
         """
         if self.automatic is None:
-            return {}
+            probe, batch = self.probes[0], self.batch(samples, given)
+            if self.part is None or probe.beside_labels(batch) is None:
+                return {}
+            logits, apart = self._of_network(probe, batch)
+            return {self.part: logits - apart, probe.beside: apart}
         finished, combination = self.finish(samples), self.automatic.combination
         assert combination.weight is not None
         titles = [each.title for each in self.automatic.stacking.classifiers.values()]
         values = [*finished.rows("base_scores").double().unbind(dim=-1)]
+        weighted = [np.asarray(value) * combination.weight[:, place] for place, value in enumerate(values)]
+        found = dict(zip(titles, weighted, strict=True))
         if self.probes:
             batch = self._batch_of(finished)
-            values.append(torch.stack([probe.logits(batch) for probe in self.probes]).double().mean(dim=0).cpu())
-            titles.append("LaMP")
-        weighted = [np.asarray(value) * combination.weight[:, place] for place, value in enumerate(values)]
-        return {
-            **dict(zip(titles, weighted, strict=True)),
-            "bias": np.broadcast_to(np.asarray(combination.bias), weighted[0].shape),
-        }
+            logits, apart = np.mean([self._of_network(probe, batch) for probe in self.probes], axis=0) * self.weight
+            found["LaMP"] = logits - apart
+            if np.abs(apart).max() > 0:
+                found[f"{self.probes[0].beside} of LaMP"] = apart
+        found["bias"] = np.broadcast_to(np.asarray(combination.bias), weighted[0].shape)
+        if given is not None:
+            found["given labels"] = (self.logits(samples, given) - self.logits(samples)).numpy()
+        return found
 
     def truth(self, y: Any = None) -> np.ndarray:
         """True labels :math:`(N, L)`, NaN where unknown: the given ones, or those of samples."""
