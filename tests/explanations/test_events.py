@@ -48,7 +48,7 @@ def test_events_of_the_past_are_components(dataset, memory):
             [data] = masked.samples
             ends = masked.logits([data, masked.masked(data, np.zeros(len(sample.components), bool))])
             summed = torch.from_numpy(sample.scores["integrated gradients"].sum(axis=0))
-            torch.testing.assert_close(summed, ends[0] - ends[1], rtol=0.01, atol=1e-4)
+            torch.testing.assert_close(summed, ends[0] - ends[1], rtol=0.01, atol=0.01)
 
 
 def test_a_masked_event_is_as_if_it_had_not_been(dataset):

@@ -53,7 +53,8 @@ def explain(
     - :obj:`"gradient"`: component states times gradients; of a GNN that is pooled and read out linearly, with
       :obj:`at` its last layer, this is class activation.
     - :obj:`"integrated gradients"`: the same along the straight path from zero states, as the `"Axiomatic Attribution
-      for Deep Networks" <https://arxiv.org/abs/1703.01365>`_ paper; they sum to the difference of logits within 1 %.
+      for Deep Networks" <https://arxiv.org/abs/1703.01365>`_ paper; they sum to the difference of logits within 1 %;
+      more points of the path are taken until they do, or a warning says that they do not.
     - :obj:`"alone"`: by how much the logit rises where labels attend to the component and to no other.
     - :obj:`"shapley"`: by how much it rises on average as components are added in random orders, estimated by a few;
       these sum to the difference of logits. One pass gives all labels, as of :obj:`"alone"`.
@@ -62,10 +63,11 @@ def explain(
     - :obj:`"group occlusion"`: the same for molecules, where all atoms of a ring or a functional group are masked at
       once.
 
-    All but the last two look into a network. They are named :obj:`"... of LaMP"` where the model is one of :func:`auto`,
-    whose logit also comes from base classifiers, and :obj:`"... of messages"` where something bypasses label messages,
-    such as base scores or a linear path, or it cannot be told. Occlusion is of the whole model always. Base classifiers
-    have no scores of their own: molecules' fingerprints and descriptors, which they read, come from several atoms each.
+    All but the last two look into a network. They are named :obj:`"... of LaMP"` where the model is one of
+    :func:`auto`, whose logit also comes from base classifiers, and :obj:`"... of messages"` where something bypasses
+    label messages, such as base scores or a linear path, or it cannot be told. Occlusion is of the whole model always.
+    Base classifiers have no scores of their own: molecules' fingerprints and descriptors, which they read, come from
+    several atoms each.
 
     Which labels moved another is exact, without attention: the change of its logit when the messages of one label are
     cut, or when one is given as absent or present.
