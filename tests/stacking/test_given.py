@@ -113,6 +113,18 @@ def test_unknown_targets_and_constant_labels_are_no_obstacle():
     assert np.isfinite(stacking.decision_function(b, first_given(y))).all()
 
 
+def test_a_label_too_rare_for_masks_keeps_its_base_logits(monkeypatch):
+    for name in ("_MIN_MASKED", "_MAX_MASKED", "_LEAST_MASKED"):
+        monkeypatch.setattr(module, name, 200)
+    b, y = arrays()
+    y[:, 5] = 0.0
+    y[torch.randperm(300, generator=torch.Generator().manual_seed(0))[200:203], 5] = 1.0
+    stacking = GivenLabelStacking().fit(b, y, seconds=0)
+    logits = stacking.decision_function(b, first_given(y))
+    np.testing.assert_allclose(logits[:, 5], b[:, 5], rtol=1e-6)
+    assert (logits[:, 1] != b[:, 1]).all()
+
+
 def test_masks_give_a_share_of_what_is_known():
     y = torch.tensor([[1.0, 0.0, torch.nan]]).repeat(2000, 1)
     both, present = (draw_given(y, masks, torch.Generator().manual_seed(0)) for masks in ("both", "present"))

@@ -151,7 +151,10 @@ class GivenLabelStacking:
                 fitting.train(name, (start + seconds - time.monotonic()) / (len(trained) - place))
         logits = torch.stack([fitting.base_logits[fitting.rows], *fitting.held_out.values()], dim=-1)
         self.combination = LogitStacking().fit(logits.double().numpy(), fitting.rest.numpy())
-        weight = np.asarray(self.combination.weight)
+        weight, bias = np.asarray(self.combination.weight), np.asarray(self.combination.bias)
+        # The base logits know more of a label of which masks left out one value only.
+        kept = _has_both(y) & ~_has_both(fitting.rest.numpy())
+        weight[kept], bias[kept] = np.eye(1, weight.shape[1]), 0.0
         used = np.append(True, (weight[:, 1:] > 0).any(axis=0))
         self.combination.weight = weight[:, used]
         self.parts = {name: part for (name, part), kept in zip(fitting.parts.items(), used[1:], strict=True) if kept}
@@ -355,6 +358,10 @@ def draw_given(y: Tensor, masks: GivenMasks, generator: torch.Generator) -> Tens
     share = MAX_SHARE * torch.rand(len(y), 1, generator=generator)
     is_given = torch.rand(y.shape, generator=generator) < share
     return y.masked_fill(~(is_given & (y == 1) if masks == "present" else is_given), torch.nan)
+
+
+def _has_both(y: np.ndarray) -> np.ndarray:
+    return np.asarray((y == 0).any(axis=0) & (y == 1).any(axis=0))
 
 
 def _cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
