@@ -14,6 +14,7 @@ from tg_mlc.graphs import tree
 from tg_mlc.metrics.coverage import Coverage
 from tg_mlc.saving import Predictor
 from tg_mlc.saving.inference import HIERARCHY
+from tg_mlc.stacking.given import GivenLabelStacking
 
 LABELS = ["above", "below", "beside"]
 
@@ -109,6 +110,16 @@ def test_what_cannot_be_promised_is_refused(options, message):
 def test_a_model_without_held_out_scores_says_what_to_do():
     with pytest.raises(ValueError, match=r"coverage 0.8 per label .*'conformalize'.*coverage_share=0.2"):
         network().predict(samples(4), coverage=0.8)
+
+
+def test_a_hierarchy_may_tell_all_that_is_left():
+    hierarchy = tree({"below": "above", "beside": "above"}, LABELS)
+    hierarchy.kind = HIERARCHY
+    predictor, new = network(hierarchy), samples(4)
+    predictor.scorer.given = GivenLabelStacking().fit(np.zeros((9, 3)), np.eye(3).repeat(3, axis=0), 0.0)
+    assert (predictor.scores(new, given={"above": 0}) == 0).all()
+    with pytest.raises(ValueError, match="all 3 labels given"):
+        predictor.scores(new, given=dict.fromkeys(LABELS, 0))
 
 
 def test_given_labels_of_samples_are_no_calibration():

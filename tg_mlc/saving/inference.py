@@ -131,7 +131,9 @@ class InferenceModel(ABC):
         pairs = self.coherence(coherent)
         if pairs is not None and given is not None:
             size = raw.shape[0] if hasattr(raw, "shape") else len(raw)
-            given = propagate(given_labels(self.label_names, given, size), pairs, self.label_names, "given")
+            told = given_labels(self.label_names, given, size)
+            given = propagate(told, pairs, self.label_names, "given")
+            given = given if given.isnan().any() else told  # which may leave labels that only the hierarchy tells
         scores, known = self.scores_and_given(raw, given, batch_size)
         scores = self.calibrated(scores)
         if pairs is None:
