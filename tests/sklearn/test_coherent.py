@@ -51,6 +51,38 @@ def test_the_default_is_coherent(tmp_path):
     np.testing.assert_allclose(AutoClassifier.load(tmp_path / "model").predict_proba(NEW), scores, atol=1e-6)
 
 
+@pytest.fixture(scope="module")
+def knowing():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tg_mlc.stacking.given._EPOCHS", 1)
+        lamp = LaMPClassifier(
+            label_graph=tree([("1", "0"), ("2", None)], ["0", "1", "2"]),
+            base_scores=None,
+            max_epochs=1,
+            random_state=0,
+            validation_fraction=0.9,
+        )
+        yield {
+            "default": AutoClassifier(seconds=0, label_graph=GRAPH, random_state=0).fit(X, Y),
+            "lamp": lamp.fit(np.tile(X, (4, 1)), np.tile(Y, (4, 1))),
+        }
+
+
+@pytest.mark.parametrize(("name", "coherent"), [("default", False), ("default", True), ("lamp", True)])
+@pytest.mark.parametrize(
+    ("label", "value", "others"), [("0", 0, {"1": 0}), ("0", 1, {}), ("1", 0, {}), ("1", 1, {"0": 1})]
+)
+def test_given_labels_come_back_and_say_what_the_hierarchy_says(name, coherent, label, value, others, knowing):
+    given = {label: value}
+    scores = knowing[name].predict_proba(NEW, given=given, coherent=coherent)
+    decisions = knowing[name].predict(NEW, given=given, coherent=coherent)
+    for each, expected in {**given, **others}.items():
+        assert (scores[:, int(each)] == expected).all()
+        assert (decisions[:, int(each)] == expected).all()
+    assert (scores[:, 0] >= scores[:, 1]).all()
+    assert (decisions[:, 0] >= decisions[:, 1]).all()
+
+
 @pytest.mark.parametrize(
     ("coherent", "match"),
     [(True, "for coherent=True"), (fully_connected(3), "'coherent' to keep the parents")],

@@ -25,7 +25,7 @@ from tg_mlc.graphs import LabelGraph
 from tg_mlc.inputs.kinds import infer_form, kinds_by_form
 from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
 from tg_mlc.metrics import ThresholdTuner
-from tg_mlc.metrics._inputs import FloatArray
+from tg_mlc.metrics._inputs import BoolArray, FloatArray
 from tg_mlc.saving.folder import read_folder
 from tg_mlc.saving.inference import InferenceModel
 from tg_mlc.saving.model import packed, unpacked
@@ -62,9 +62,12 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
     def _logits(self, X: Any) -> FloatArray:
         """The log odds :math:`(N, L)` of the labels of inputs that have been read."""
 
-    def _given_proba(self, X: Any, given: Any) -> FloatArray:
-        """The probabilities :math:`(N, L)` of such inputs, some of whose labels are given."""
+    def _with_given(self, X: Any, given: Any, coherent: bool | LabelGraph) -> tuple[FloatArray, FloatArray]:
+        """The probabilities :math:`(N, L)` of such inputs, some of whose labels are given, and what is known then."""
         raise NotImplementedError
+
+    def _applies(self, margins: FloatArray) -> BoolArray:
+        return np.asarray(margins >= 0)
 
     def predict(self, X: Any, coherent: bool | LabelGraph = False) -> Any:
         """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`.
@@ -155,14 +158,20 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
     def _margins(self, X: Any, given: Any = None, coherent: bool | LabelGraph = False) -> FloatArray:
         check_is_fitted(self)
         X = self._read_inputs(X)
-        logits = self._logits(X) if given is None else log_odds(self._given_proba(X, given))
+        scores, known = (None, None) if given is None else self._with_given(X, given, coherent)
+        logits = self._logits(X) if scores is None else log_odds(scores)
         thresholds = logit(np.minimum(self.thresholds_, 1)).astype(logits.dtype)
         if coherent is not False:
             logits = self._made_coherent(logits, coherent)
             every = np.broadcast_to(thresholds, (1, logits.shape[1])).copy()
             thresholds = self._made_coherent(every, coherent, upwards=False)
         margins: FloatArray = logits - thresholds
-        return margins
+        if self._form.form == "classes":
+            return margins
+        applies = self._applies(margins)
+        if known is not None:
+            applies = np.where(np.isnan(known), applies, known == 1)
+        return np.where(applies, np.maximum(margins, 0), np.minimum(margins, -np.finfo(margins.dtype).tiny))
 
     def _made_coherent(self, values: FloatArray, coherent: bool | LabelGraph, *, upwards: bool = True) -> FloatArray:
         """The largest of the values of each label and those below it, or above it."""
@@ -231,14 +240,17 @@ class SavedEstimator(RawInputEstimator):
         if given is None:
             return super().predict_proba(X, coherent)
         check_is_fitted(self)
-        return self._made_coherent(self._given_proba(self._read_inputs(X), given), coherent)
+        return self._with_given(self._read_inputs(X), given, coherent)[0]
 
-    def _given_proba(self, X: Any, given: Any) -> FloatArray:
+    def _with_given(self, X: Any, given: Any, coherent: bool | LabelGraph) -> tuple[FloatArray, FloatArray]:
         if self._form.form == "classes":
             raise ValueError("Expected no 'given' labels where each sample has one class (got some)")
-        logits, scorer = self._logits(X), self._scorer()
-        scores: FloatArray = scorer.with_given(logits, scorer.known_labels(logits, given))[0].numpy()
-        return scores
+        scorer = self._scorer()
+        scorer.known_labels(range(X.shape[0] if hasattr(X, "shape") else len(X)), given)
+        scores, known = scorer.predictions(X, given, coherent=None if coherent is False else coherent)
+        if known is None:  # a model that learned nothing of given labels was given none
+            known = torch.full_like(scores, torch.nan)
+        return scores.numpy(), known.numpy()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a folder from which :meth:`load` makes this estimator again, and :func:`tg_mlc.load` a

@@ -19,13 +19,13 @@ from sklearn.utils.validation import check_consistent_length
 from typing_extensions import Self
 
 from tg_mlc._options import check_choice, check_count, check_share
-from tg_mlc.data import MultiLabelDataset, Split, given_labels, predefined_split, stratified_split
+from tg_mlc.data import MultiLabelDataset, Split, predefined_split, stratified_split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, ThresholdTuner
-from tg_mlc.metrics._inputs import FloatArray
+from tg_mlc.metrics._inputs import BoolArray, FloatArray
 from tg_mlc.models import LaMP
 from tg_mlc.saving.inference import ModuleInference, batches_of, logits_of
 from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed, log_odds
@@ -270,6 +270,12 @@ class LaMPClassifier(SavedEstimator):
     def _logits(self, X: Any) -> FloatArray:
         return self.trained_.logits(self.trained_.preprocessor.transform(X), self.torch_device)
 
+    def _with_given(self, X: Any, given: Any, coherent: bool | LabelGraph) -> tuple[FloatArray, FloatArray]:
+        self.trained_.model.to(self.torch_device)
+        found = super()._with_given(X, given, coherent)
+        self.trained_.model.cpu()  # as it is pickled
+        return found
+
     def _scorer(self) -> ModuleInference:
         scorer = ModuleInference.of_network(self.trained_.model, self._form.names)
         tuner = ThresholdTuner(per_label=self.thresholds_.size > 1)
@@ -352,15 +358,9 @@ class AutoClassifier(SavedEstimator):
     def _logits(self, X: Any) -> FloatArray:
         return log_odds(self.model_.predict_proba(X))
 
-    def _margins(self, X: Any, given: Any = None, coherent: bool | LabelGraph = False) -> FloatArray:
-        margins, decider = super()._margins(X, given, coherent), self.model_.tuners[self.threshold]
-        if self._form.form == "classes" or not isinstance(decider, LabelSets):
-            return margins
-        applies = decider.predict(expit(margins)) == 1
-        if given is not None:
-            known = given_labels(self._form.names, given, len(margins)).numpy()
-            applies = np.where(np.isnan(known), applies, known == 1)
-        return np.where(applies, np.maximum(margins, 0), np.minimum(margins, -np.finfo(margins.dtype).tiny))
+    def _applies(self, margins: FloatArray) -> BoolArray:
+        decider = self.model_.tuners[self.threshold]
+        return np.asarray(decider.predict(expit(margins)) == 1) if isinstance(decider, LabelSets) else margins >= 0
 
 
 def _taken(names: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
