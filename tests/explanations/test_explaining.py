@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from scipy.special import expit, logit
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import global_mean_pool
@@ -17,8 +18,8 @@ from tg_mlc.datasets import Planted
 from tg_mlc.explanations.explaining import METHODS
 from tg_mlc.explanations.faithfulness import occlusion
 from tg_mlc.explanations.network import NetworkProbe
-from tg_mlc.explanations.subject import Subject
-from tg_mlc.graphs import LabelGraph
+from tg_mlc.explanations.subject import Subject, as_plain
+from tg_mlc.graphs import LabelGraph, tree
 from tg_mlc.models import node_lamp
 
 FOLDERS = Path(__file__).parents[1] / "saving" / "folders"
@@ -199,11 +200,34 @@ def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_ali
         ({"max_labels": 2}, r"at most 2 labels at once .*GB.*'labels'.*'max_labels'"),
         ({"y": np.eye(2)}, r"'y' of shape \[3, 3\]"),
         ({"given": {"a": 1}}, "without known labels"),
+        ({"names": ["one"]}, r"'names' for each of 3 samples \(got 1\)"),
+        ({"at": "atom"}, r"'at' to name a module .*'atom'.*did you mean 'atoms'"),
     ],
 )
 def test_bad_input(network, samples, options, message):
     with pytest.raises(ValueError, match=message):
         tg_mlc.explain(network, samples, **options)
+
+
+def test_messages_of_two_modules_are_refused(network, samples):
+    with pytest.raises(ValueError, match=r"at most one LabelMessagePassing.*got 2"):
+        tg_mlc.explain(torch.nn.ModuleList([network, Net()]), samples, label_names=NAMES)
+
+
+def test_sparse_rows_become_lists():
+    assert as_plain(csr_matrix(np.eye(2))[:1]) == [[1.0, 0.0]]
+
+
+def test_probabilities_of_a_hierarchy_are_those_of_predictions():
+    predictor = tg_mlc.load(FOLDERS / "known_labels" / "model")
+    raw = json.loads((FOLDERS / "known_labels" / "expected.json").read_text())["raw"][:3]
+    first, second, third = predictor.label_names
+    for parents in ({first: [second]}, {second: [first]}):
+        predictor.scorer.hierarchy = tree({third: [], **parents}, predictor.label_names)
+        predictor.scorer.hierarchy["kind"] = "hierarchy"
+        for given in (None, {first: 1}):
+            found = [each.probability for each in tg_mlc.explain(predictor, raw, method="gradient", given=given)]
+            np.testing.assert_allclose(found, predictor.scores(raw, given), atol=1e-5)
 
 
 def test_raw_inputs_of_a_network_are_refused(network):

@@ -139,6 +139,17 @@ def test_a_model_without_messages_has_neither_states_nor_effects():
     assert "canvas" not in {tag for tag, _ in page.elements}
 
 
+def test_labels_that_are_known_move_others_without_messages():
+    made = explanation("row")
+    made[0].label_effects = made[0].label_effects[:0]
+    data = Page(made.to_html()).data
+    assert (data["messages"], data["effects"], data["clamped"]) == (False, True, True)
+    for label, effects in zip(data["samples"][0]["labels"], data["samples"][0]["effects"], strict=True):
+        for j, effect, _, absent, present in effects:
+            assert effect is None
+            np.testing.assert_allclose([absent, present], made[0].clamped[j, :, label], rtol=0.006)
+
+
 def test_labels_that_do_not_fit_are_left_out_but_those_that_apply(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tg_mlc.explanations.report.MAX_NUMBERS", 6 * (3 * 2 + 10 * 27 + 2 * 4 + 10))
     names = [f"label {number}" for number in range(60)]
@@ -160,7 +171,9 @@ def test_a_subset_of_labels_keeps_the_effects_of_all():
     sample.scores = {method: values[:, 2:] for method, values in sample.scores.items()}
     sample.parts = {name: values[2:] for name, values in sample.parts.items()}
     made = replace(made, labels=LABELS[2:], threshold=made.threshold[2:])
-    [shown] = Page(made.to_html()).data["samples"]
+    data = Page(made.to_html()).data
+    [shown] = data["samples"]
+    assert data["asked"] == len(shown["labels"]) == 2  # none is left out
     assert set(shown["labels"]) == {2, 3}
     assert {each[0] for each in shown["effects"][0]} == {0, 1, 2, 3} - {shown["labels"][0]}
 

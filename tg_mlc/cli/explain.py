@@ -33,7 +33,7 @@ def explain_(
     """Writes a report of why labels were predicted, or not, of one input or the first rows of a CSV file.
 
     It is one HTML file that works without a network. Where --csv has the columns of labels, it shows which apply, and
-    metrics per label of all rows.
+    metrics per label of the first 4,096 rows.
 
     Args:
         model: The folder of the model.

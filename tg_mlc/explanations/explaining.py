@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
-from scipy.special import expit
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from tg_mlc._names import nearest
 from tg_mlc._options import check_choice
@@ -28,6 +27,7 @@ CHUNK = 16  #: samples under a probe at a time
 NUM_ORDERS = 3  #: random orders of components for Shapley values, and one beyond so many components
 MANY = 64
 PER_SAMPLE = 2  #: labels of a sample by which faithfulness is measured
+MIN_CURVES = 10  #: by which it is measured, if there are as many samples and labels
 
 
 def explain(
@@ -97,6 +97,8 @@ def explain(
     """
     check_choice("method", method, ("auto", *METHODS))
     subject = (EventSubject if is_of_events(raw) else Subject)(model, raw, label_names, given, at)
+    if names is not None and len(names) != len(subject.samples):
+        raise ValueError(f"Expected 'names' for each of {len(subject.samples)} samples (got {len(names)})")
     asked = subject.label_names if labels is None else [labels] if isinstance(labels, str) else list(labels)
     if not asked:
         raise ValueError("Expected 'labels' of the model (got none); leave them out to explain all")
@@ -109,9 +111,8 @@ def explain(
     samples = _explained(subject, places, wanted)
     if not samples[0].scores:
         raise ValueError(f"Expected a 'method' that applies to the model (got {method!r}); 'occlusion' applies to all")
-    logits, truth = subject.logits(subject.samples, subject.given).numpy(), subject.truth(y)
+    truth, probability = subject.truth(y), subject.probabilities()
     known = None if subject.given is None else subject.given.numpy()
-    probability = subject.predictor.scorer.calibrated(torch.from_numpy(expit(logits))).numpy()
     decision = subject.predictor.decide(probability, metric, known)
     for row, sample in enumerate(samples):
         sample.probability, sample.decision = probability[row, places], decision[row, places]
@@ -147,7 +148,8 @@ def _check_size(subject: Subject, num_asked: int, max_labels: int) -> None:
 def _measured(subject: Subject, scored: Sequence[SampleExplanation], places: list[int]) -> dict[str, Faithfulness]:
     """The faithfulness of all methods, by a few samples."""
     per_sample = min(PER_SAMPLE, len(places))
-    number = max(1, subject.max_masked // (2 * len(SHARES) * per_sample * (len(scored[0].scores) + NUM_RANDOM)))
+    least = -(-MIN_CURVES // per_sample)
+    number = max(least, subject.max_masked // (2 * len(SHARES) * per_sample * (len(scored[0].scores) + NUM_RANDOM)))
     scores = [sample.scores for sample in scored[:number]]
     return faithfulness(subject, subject.samples[:number], scores, places, per_sample=per_sample)
 
@@ -244,6 +246,7 @@ def _views(
         if probe.reads_components:
             rolled = {"attention": attention.to_components.mean(dim=(0, 1)), "rollout": _rollout(attention)}
             of_rows = {name: _split(each[:, places], attention.ptr) for name, each in rolled.items() if name in wanted}
+    ways: dict[str, Callable[[Batch, list[int]], tuple[Tensor, Tensor, Tensor]]]
     ways = {"gradient": probe.gradients, "integrated gradients": probe.integrated} if probe.has_states else {}
     for name in [name for name in ways if name in wanted]:
         of_rows[name] = _split(*ways[name](batch, places)[:2])

@@ -30,6 +30,7 @@ class Faithfulness(NamedTuple):
 
     deletion: float  #: area as components are removed; less is better
     insertion: float  #: area as components are added; more is better
+    number: int = 0  #: of samples and labels that it is the mean of; 0 if it is not known
 
     @property
     def gain(self) -> float:

@@ -94,4 +94,5 @@ def faithfulness(
             curves = probability[place.reshape(len(orders), -1, 2)[row], label]  # [steps, 2]
             both = (np.diff(steps) / number) @ ((curves[1:] + curves[:-1]) / 2)
             areas.setdefault(method, []).append((float(both[0]), float(both[1])))
-    return {method: Faithfulness(*np.mean(each, axis=0).tolist()) for method, each in areas.items()}
+    means = {method: np.mean(each, axis=0) for method, each in areas.items()}
+    return {method: Faithfulness(float(d), float(i), len(areas[method])) for method, (d, i) in means.items()}

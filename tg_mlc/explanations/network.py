@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.index import ptr2index
 
+from tg_mlc._names import nearest
 from tg_mlc.nn import LabelHead, LabelMessagePassing
 from tg_mlc.nn._batch import to_ptr
 from tg_mlc.ops import Edges, Pattern
@@ -53,6 +54,16 @@ class NetworkProbe:
     def __init__(self, network: nn.Module, at: str | None = None, inputs: bool = False) -> None:
         # A copy, which stays in evaluation mode, and whose weights need no gradients.
         self.network = deepcopy(network).eval().requires_grad_(False)
+
+        several = sum(isinstance(module, LabelMessagePassing) for module in self.network.modules())
+        if several > 1:
+            raise ValueError(
+                f"Expected a network with at most one LabelMessagePassing, because effects of labels are exact only if "
+                f"all of a label's messages are cut (got {several}); explain a network for each of them"
+            )
+        names = [name for name, _ in self.network.named_modules() if name]
+        if at is not None and at not in names:
+            raise ValueError(f"Expected 'at' to name a module of the network (got {at!r}){nearest(at, names)}")
 
         def first(kind: type[nn.Module]) -> Any:
             return next((module for module in self.network.modules() if isinstance(module, kind)), None)
@@ -170,7 +181,7 @@ class NetworkProbe:
         with torch.no_grad():
             difference = (self.logits(batch) - self.logits(batch, torch.zeros_like))[:, labels].double()
         is_done = torch.zeros(len(difference), dtype=torch.bool, device=difference.device)
-        found: Tensor | None = None
+        found = torch.zeros(())
         while True:
             points, weights = np.polynomial.legendre.leggauss(num_points)
             total, ptr = torch.zeros(()), torch.empty(0)
@@ -178,7 +189,7 @@ class NetworkProbe:
                 products, ptr, _ = self.gradients(batch, labels, float(point))
                 total = total + weight * products.double()
             sample = ptr2index(ptr, output_size=total.size(0))
-            found = total if found is None else torch.where(is_done[sample, None], found, total)
+            found = torch.where(is_done[sample, None], found, total)
             missing = difference - torch.zeros_like(difference).index_add_(0, sample, found)
             is_done = (missing.abs() <= 0.01 * difference.abs().clamp_min(1)).all(dim=1)
             if is_done.all() or 2 * num_points > max_points:

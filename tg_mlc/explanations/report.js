@@ -5,7 +5,7 @@
   const SVG = document.querySelector("svg").namespaceURI;
   const shapes = new Set(["svg", "g", "path", "circle", "line", "text", "tspan", "polyline", "title"]);
   const last = data.states.length; // the step that stands for the final probabilities
-  const now = { sample: 0, label: 0, method: data.methods.findIndex((each) => each.chosen), step: last, measure: 0 };
+  const now = { sample: 0, label: 0, method: data.methods.findIndex((each) => each.chosen), step: last, measure: data.messages ? 0 : 1 };
   const sample = () => data.samples[now.sample];
   const row = () => Math.max(sample().labels.indexOf(now.label), 0); // of the chosen label in the arrays of a sample
 
@@ -77,7 +77,7 @@
       button.style.setProperty("--t", threshold[i] ?? 2);
       return make("li", {}, button);
     }));
-    const left = data.labels.length - labels.length;
+    const left = data.asked - labels.length;
     $("left-out").textContent = left ? ` ${left} less probable labels are left out of this file.` : "";
     search();
   }
@@ -245,7 +245,8 @@
         data.random == null ? null : make("b", { css: { left: part(random) } }), make("i", { css: { left: part(faithfulness) } })),
       faithfulness == null ? make("span") : make("span", { class: "number" }, make("span", { class: "sr" }, "faithfulness "), faithfulness.toFixed(3).replace("-", "−")))));
     $("measures").append(...MEASURES.map(([name], measure) => make("label", {},
-      make("input", { type: "radio", name: "measure", value: measure, checked: !measure, on: () => choose({ measure }) }), name)));
+      make("input", { type: "radio", name: "measure", value: measure, checked: measure === now.measure, on: () => choose({ measure }) }), name)));
+    if (!data.messages) $("measures").querySelector("label").hidden = true;
     $("measures").hidden = !data.clamped;
     $("step").max = last;
     $("step").addEventListener("input", (event) => choose({ step: Number(event.target.value) }));

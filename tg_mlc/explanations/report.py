@@ -87,7 +87,7 @@ def _headline(explanation: Explanation) -> list[tuple[str, str]]:
     parts = ", ".join(facts.get("weights", {})) or facts.get("model", "")
     found = [("Model", parts), ("Explained by", explanation.method)]
     if best is not None:
-        found.append(("Faithfulness", f"{best.gain:.3f}"))
+        found.append(("Faithfulness", f"{best.gain:.3f}" + f" (n = {best.number})" * bool(best.number)))
     titles = {"roc_auc_macro": "ROC-AUC, macro", "f1_micro": "F1, micro", "f1_macro": "F1, macro"}
     found += [(f"{title}, test", f"{facts['test'][key]:.2f}") for key, title in titles.items() if "test" in facts]
     hashes = {"data": "Data", "split": "Split"}
@@ -107,9 +107,12 @@ def _metrics(explanation: Explanation, per_label: Mapping[str, Any]) -> dict[str
 def _faithfulness_note(explanation: Explanation, noun: str) -> str:
     if explanation.method not in explanation.faithfulness:
         return "How faithful the methods are was not measured for this model."
+    number = explanation.faithfulness[explanation.method].number
+    of = f", mean of {number} curves" * bool(number)
     return (
-        f"Faithfulness: the area between two curves of a label's probability, one while {noun} are added, one while "
-        f"they are removed, those of the highest scores first; more is better. The dotted line marks a random order."
+        f"Faithfulness{of}: the area between two curves of a label's probability, one while {noun} are added, one "
+        f"while they are removed, those of the highest scores first; more is better. The dotted line marks "
+        f"a random order."
     )
 
 
@@ -158,7 +161,9 @@ def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
             for method in methods
         ],
         "random": _plain(areas["random"].gain) if "random" in areas else None,
-        "effects": bool(explanation[0].label_effects.size),
+        "asked": len(asked),
+        "messages": bool(explanation[0].label_effects.size),
+        "effects": bool(explanation[0].label_effects.size or explanation[0].clamped.size),
         "clamped": bool(explanation[0].clamped.size),
         "graph": _heaviest(explanation.facts.get("label_graph"), len(names)),
         "attention": _edges_of(attention),
@@ -201,15 +206,17 @@ def _sample(sample: SampleExplanation, explanation: Explanation, asked: np.ndarr
         "states": _plain(sample.states[:, kept]) if sample.states.size else [],
         "components": [TITLES.get(each, each) for each in sample.components],
         "scores": scores,
-        "effects": [_effects(sample, place, int(asked[place])) for place in kept] if sample.label_effects.size else [],
+        "effects": [_effects(sample, place, int(asked[place])) for place in kept]
+        if sample.label_effects.size or sample.clamped.size
+        else [],
         "parts": {name: _plain(values[kept]) for name, values in sample.parts.items()},
     }
 
 
 def _effects(sample: SampleExplanation, place: int, label: int) -> list[list[Any]]:
     """The other labels that move one most: label, effect, attention, change if known to be absent, to be present."""
-    effect = np.nan_to_num(sample.label_effects[:, place])
-    unknown = np.full(len(effect), np.nan)
+    unknown = np.full(max(len(sample.label_effects), len(sample.clamped)), np.nan)
+    effect = np.nan_to_num(sample.label_effects[:, place]) if sample.label_effects.size else unknown
     attention = _mean_attention(sample)[:, place] if sample.label_attention.size else unknown
     absent, present = sample.clamped[:, :, place].T if sample.clamped.size else (unknown, unknown)
     size = np.nan_to_num(np.abs([effect, absent, present]))

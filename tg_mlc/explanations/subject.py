@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import BaseData
 
+from tg_mlc._hierarchy import coherent, propagate
 from tg_mlc._names import shorten
 from tg_mlc._optional import require
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split, given_labels, tokenize
@@ -69,6 +70,9 @@ class Subject:
         read = self._read(raw)
         self._raw = None if read is raw or preprocessor is None else raw
         self.given = None if given is None else given_labels(self.label_names, given, len(self.samples))
+        self._pairs = scorer.coherence(None)
+        if self.given is not None and self._pairs is not None:
+            self.given = propagate(self.given, self._pairs, self.label_names, "given")
         self.probes = [NetworkProbe(network, at, isinstance(self.kind, Vectors)) for network in networks]
         #: Which labels can be given.
         known = self.automatic.given is not None if self.automatic is not None else takes_given_labels(networks[0])
@@ -118,6 +122,16 @@ class Subject:
         parts = [slice(start, start + BATCH_SIZE) for start in range(0, len(samples), BATCH_SIZE)]
         known = [None if given is None else given[part] for part in parts]
         return torch.cat([self._ask(samples[part])(each) for part, each in zip(parts, known, strict=True)])
+
+    def probabilities(self) -> np.ndarray:
+        """The probabilities :math:`(N, L)` of all samples, as the model predicts them: calibrated, given labels as they
+        are, and coherent where a hierarchy came with the data.
+        """
+        scores = self.logits(self.samples, self.given).double().sigmoid()
+        if self.given is not None:
+            scores = torch.where(self.given.isnan(), scores, self.given.to(scores))
+        scores = cast(Any, self.predictor.scorer).calibrated(scores)
+        return (scores if self._pairs is None else coherent(scores, self._pairs)).numpy()
 
     def clamped(self, samples: Sequence[Data], given: Tensor | None, places: Sequence[int]) -> np.ndarray:
         """By how much asked logits rise if each label is given as absent and as present, :math:`(N, J, 2, L)`; of no
@@ -352,6 +366,6 @@ def as_plain(value: Any) -> Any:
     if isinstance(value, (dict, list, tuple)):
         items = {str(key): as_plain(each) for key, each in value.items()} if isinstance(value, dict) else None
         return [as_plain(each) for each in value] if items is None else items
-    if hasattr(value, "tolist"):
-        return value.toarray().tolist() if hasattr(value, "toarray") else value.tolist()
+    if hasattr(value, "toarray") or hasattr(value, "tolist"):  # sparse rows have no lists
+        return (value.toarray() if hasattr(value, "toarray") else value).tolist()
     return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
