@@ -252,9 +252,10 @@ def test_labels_that_are_given(rows, fruit, tmp_path, capsys):
         assert [given[1]["broad"], given[2]["broad"]] == [plain[1]["broad"], "0.0"]
         assert "tall" not in given[0]["predicted"]
         assert given[2]["predicted"] == "tall"
-    (tmp_path / "new.csv").write_text("height,width,tall,broad\nmuch,5,1,\n9,5,1,\n")
-    assert cli.main([*command, "--given", "all"]) == 1
-    assert [line["predicted"][:4] for line in read(capsys.readouterr().out)] == ["", "tall"]  # unread, then known
+    for cells in ("much,5,1,\n9,5,1,", "much,5,1,\n9,5,1,0", "much,5,1,0\n9,5,1,0"):
+        (tmp_path / "new.csv").write_text(f"height,width,tall,broad\n{cells}\n")
+        assert cli.main([*command, "--given", "all"]) == 1
+        assert [line["predicted"][:4] for line in read(capsys.readouterr().out)] == ["", "tall"]  # unread, then known
     command = ["predict", str(fruit / "model")]
     (tmp_path / "new.csv").write_text("body;colours\nplums;green\nplums;\n")
     assert cli.main([*command, "--csv", str(tmp_path / "new.csv"), "--given", "all"]) == 0

@@ -114,7 +114,8 @@ class Scores:
                 names, raw = self.predictor.label_names, self.inputs.raw(table)
                 known = None if self.given is None else self.inputs.given(table, names, self.given)
                 if known is not None and not np.isnan(known).any():
-                    scores, refused = known, dict[int, str]()  # nothing is left to predict
+                    scores, refused = known.copy(), self.predictor.unreadable(raw)  # nothing is left to predict
+                    scores[[*refused]] = np.nan
                 else:
                     scores, refused = self.predictor.readable_scores(raw, known, self.batch_size, self.coherent)
                 for row, reason in refused.items():

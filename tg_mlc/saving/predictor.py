@@ -156,8 +156,7 @@ class Predictor:
             scores[[*refused]] = np.nan
             return scores, refused
         except ValueError:  # which inputs are at fault is only asked now, because looking takes as long as reading
-            preprocessor = getattr(self.scorer, "preprocessor", None)
-            refused = {} if preprocessor is None or not is_listed else preprocessor.unreadable(raw)
+            refused = self.unreadable(raw) if is_listed else {}
             if not refused:
                 raise
         kept = [row for row in range(len(raw)) if row not in refused]
@@ -165,10 +164,16 @@ class Predictor:
         if kept:
             good = raw.iloc[kept] if hasattr(raw, "iloc") else [raw[row] for row in kept]
             known = None if given is None else given_labels(self.label_names, given, len(raw))[kept]
-            scores[kept] = self._scores(good, known, batch_size, coherent)
+            is_open = known is None or bool(known.isnan().any())
+            scores[kept] = self._scores(good, known, batch_size, coherent) if is_open else known
         refused = {**_infinite(scores), **refused}
         scores[[*refused]] = np.nan
         return scores, dict(sorted(refused.items()))
+
+    def unreadable(self, raw: Any) -> dict[int, str]:
+        """Returns why inputs cannot be read, by rows."""
+        preprocessor = getattr(self.scorer, "preprocessor", None)
+        return {} if preprocessor is None else preprocessor.unreadable(raw)
 
     def _scores(self, raw: Any, given: Any, batch_size: int, coherent: bool | Data | None) -> np.ndarray:
         if (isinstance(raw, (list, tuple)) or hasattr(raw, "shape")) and num_rows(raw) == 0:
