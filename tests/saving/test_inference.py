@@ -122,6 +122,14 @@ def test_a_hierarchy_may_tell_all_that_is_left():
         predictor.scores(new, given=dict.fromkeys(LABELS, 0))
 
 
+@pytest.mark.parametrize(("masks", "value", "warned"), [("present", 0, 1), ("present", 1, 0), ("both", 0, 0)])
+def test_absent_labels_are_no_surprise_to_a_model_of_present_ones(masks, value, warned, recwarn):
+    predictor = network()
+    predictor.scorer.given = GivenLabelStacking(masks).fit(np.zeros((9, 3)), np.eye(3).repeat(3, axis=0), 0.0)
+    predictor.scores(samples(4), given={"below": value})
+    assert ["['below'] as absent" in str(each.message) for each in recwarn] == [True] * warned
+
+
 def test_given_labels_of_samples_are_no_calibration():
     known = with_attribute(samples(), "given", samples().y)
     predictor = network().conformalize(samples())

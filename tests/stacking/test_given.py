@@ -64,6 +64,15 @@ def test_predictions_do_not_depend_on_the_other_rows(stacking, monkeypatch):
     np.testing.assert_allclose(stacking.decision_function(b, first_given(y)), logits, atol=1e-4)
 
 
+def test_products_of_all_pairs_are_computed_of_many_rows(monkeypatch):
+    b, y = arrays(num_samples=300)
+    stacking, rows = GivenLabelStacking().fit(b, y, seconds=0), []
+    stacking.parts["closed form"].register_forward_hook(lambda part, inputs, output: rows.append(len(output)))
+    monkeypatch.setattr(module, "_NUMBERS", 300 * 4 * 6)
+    stacking.decision_function(b, first_given(y))
+    assert rows == [300]
+
+
 def test_equal_seeds_give_equal_parts_and_global_random_numbers_stay():
     torch.manual_seed(0)
     state = torch.get_rng_state()

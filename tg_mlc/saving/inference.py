@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -104,6 +105,13 @@ class InferenceModel(ABC):
         """Returns scores of logits without given labels, and the labels that are given, if any are."""
         if known is None or self.given is None:
             return torch.from_numpy(expit(logits)), None
+        if self.given.masks == "present" and (absent := (known == 0).any(dim=0).nonzero()[:, 0].tolist()):
+            hint = "leave them unknown, or fit with given_masks='both'"
+            names = [self.label_names[each] for each in absent[:5]]
+            warnings.warn(
+                f"Expected 'given' labels that apply, because of given_masks='present' (got {names} as absent); {hint}",
+                stacklevel=2,
+            )
         scores = expit(self.given.decision_function(logits, known.numpy()))
         return torch.from_numpy(np.where(known.isnan(), scores, known)), known
 

@@ -178,7 +178,10 @@ class GivenLabelStacking:
         """
         logits = np.array(base_logits, dtype=float)
         rows = np.flatnonzero(~np.isnan(given).all(axis=1))
-        size = max(64, _NUMBERS // max(self.label_graph.num_edges, 1))
+        num_labels, num_edges = self.label_graph.num_labels, self.label_graph.num_edges
+        # Matrix products hold numbers of labels, a few times over; attention and sparse graphs, numbers of edges.
+        are_products = num_edges == num_labels**2 and "attention" not in self.parts
+        size = max(64, _NUMBERS // max(4 * num_labels if are_products else num_edges, 1))
         for place in range(0, len(rows), size):
             some = rows[place : place + size]
             b, known = (torch.from_numpy(np.asarray(matrix[some], dtype=np.float32)) for matrix in (base_logits, given))
