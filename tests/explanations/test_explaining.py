@@ -14,6 +14,7 @@ from torch_geometric.nn import global_mean_pool
 import tg_mlc
 from tests.explanations.networks import NAMES, Net
 from tests.models.samples import molecules
+from tg_mlc.data import from_arrays
 from tg_mlc.datasets import Planted
 from tg_mlc.explanations.explaining import METHODS
 from tg_mlc.explanations.faithfulness import occlusion
@@ -212,6 +213,25 @@ def test_bad_input(network, samples, options, message):
 def test_messages_of_two_modules_are_refused(network, samples):
     with pytest.raises(ValueError, match=r"at most one LabelMessagePassing.*got 2"):
         tg_mlc.explain(torch.nn.ModuleList([network, Net()]), samples, label_names=NAMES)
+
+
+def test_methods_are_judged_by_ten_curves_if_there_are_as_many(network, monkeypatch):
+    monkeypatch.setattr(Subject, "max_masked", 1)
+    explanation = tg_mlc.explain(network, molecules(8, seed=1, largest=6)[1:], method="gradient")
+    assert explanation.faithfulness["gradient"].number == 10
+
+
+@pytest.mark.slow
+def test_given_labels_are_a_part_of_the_logit_of_all_classifiers():
+    x = np.random.default_rng(0).normal(size=(80, 3))
+    y = (x[:, :2] + 0.5 * x[:, 2:] > 0).astype(int)
+    predictor, raw, given = tg_mlc.auto(from_arrays(x, y, ["a", "b"]), seconds=1), x[:2], {"a": 1}
+    for row, sample in enumerate(tg_mlc.explain(predictor, raw, method="occlusion", given=given)):
+        assert sample.probability[0] == 1
+        assert np.abs(sample.parts["given labels"][1:]).max() > 0
+        np.testing.assert_allclose(
+            expit(sum(sample.parts.values()))[1:], predictor.scores(raw, given)[row, 1:], atol=1e-5
+        )
 
 
 def test_sparse_rows_become_lists():
