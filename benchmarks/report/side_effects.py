@@ -41,7 +41,8 @@ A tenth of the reported pairs is hidden in turn, and is told from all pairs that
 other nine tenths are known. EASE is a linear autoencoder over effects, or over drugs with their structures added to it.
 With term classes, drugs with many effects count less, and effects of one class are expected together; its residuals are
 then smoothed over similar drugs and correlated effects, each pair without its own value, and factors of an implicit
-matrix factorisation are added. The best ROC-AUC that we know published is 0.929, of MultiFG ([Scientific Reports
+matrix factorisation are added, with the settings that were chosen without them. The best ROC-AUC that we know published
+is 0.929, of MultiFG ([Scientific Reports
 2025](https://doi.org/10.1038/s41598-025-09431-y)), by another protocol: its code divides all pairs into ten folds,
 reported or not, trains on as many of those that were not reported as were, and keeps the epoch that is best on the fold
 that it reports. Here every pair that was not reported is 0 in training, as the hidden ones are, and all are tested."""
