@@ -401,13 +401,11 @@ WORKS = {
 }
 REFUSED = {
     "barebones": True,
-    "devices": 2,
     "enable_checkpointing": False,
     "fast_dev_run": True,
     "limit_predict_batches": 1,
     "limit_train_batches": 0,
     "limit_val_batches": 0,
-    "num_nodes": 2,
     "overfit_batches": 0.01,
     "val_check_interval": 0.5,
 }
