@@ -28,12 +28,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_rows_of_a_small_tree(root: Path, own_runs: Path) -> None:
-    main(root, seeds=1, parts="alone,networks")
+    main(root, seeds=1, parts="frequency,alone,networks")
     found = json.loads((own_runs / "hierarchies.json").read_text())
     assert found["dataset"]["Diatoms"]["num_labels"] == 4
     values = {run["model"]: run["average_precision"] for run in found["runs"]}
     assert min(values["random forest"], values["kernel ridge"], values[PLAIN], values[COHERENT]) > 0.8
     assert values["label frequency"] < 0.85
     before = (own_runs / "hierarchies.json").read_text()
-    main(root, seeds=1, parts="alone")  # goes on from what is there
+    main(root, seeds=1, parts="frequency,alone")  # goes on from what is there
     assert json.loads(before)["runs"] == json.loads((own_runs / "hierarchies.json").read_text())["runs"]
