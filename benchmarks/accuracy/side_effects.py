@@ -47,6 +47,8 @@ from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
 from tg_mlc.metrics import macro_roc_auc, micro_average_precision, micro_roc_auc
 from tg_mlc.nn import ResidualMessages
 from tg_mlc.stacking import auto
+from tg_mlc.stacking.automatic import GIVEN_SHARE
+from tg_mlc.stacking.given import GivenLabelStacking
 
 NAME = "side_effects"
 NEW, GIVEN, HIDDEN = "new drug", "effects given", "pairs hidden"
@@ -467,14 +469,22 @@ def _standard(scores: Array, x: Array) -> Array:
 
 
 def default(root: Path, fold: int, seconds: float) -> list[Run]:
-    """The default on the drugs of a fold."""
+    """The default on the drugs of a fold, of which nothing is known, or what :func:`with_given` gives too."""
     dataset, start = SideEffectFrequencies(root / "side-effects"), time.perf_counter()
-    model = auto(dataset[dataset.fold != fold].copy(), seconds, 0)
-    test = dataset[dataset.fold == fold].copy()
-    scores, y = np.asarray(model.predict_proba(test), dtype=float), test.y.numpy()
+    train, test = (dataset[rows].copy() for rows in (dataset.fold != fold, dataset.fold == fold))
+    model = auto(train, seconds, 0)
+    y, scores = test.y.numpy().astype(float), np.asarray(model.predict_proba(test), dtype=float)
+    shared = {"part": DEFAULT, "fold": fold, "seed": 0, "model": DEFAULT, "settings": {"seconds": seconds}}
     values = {metric: compute(y, scores) for metric, compute in METRICS.items()}
-    shared = {"part": DEFAULT, "task": NEW, "given": "", "fold": fold, "seed": 0, "model": DEFAULT, "settings": {}}
-    return [{**shared, "seconds": time.perf_counter() - start, **values}]
+    runs = [{**shared, "task": NEW, "given": "", "seconds": time.perf_counter() - start, **values}]
+    # As auto(..., given_masks="present") does, without fitting all else again.
+    present = GivenLabelStacking("present").fit(model.held_out, train.y.numpy(), GIVEN_SHARE * seconds)
+    fitted, of_test = {"both": model.given, "present": present}, np.random.default_rng([fold, 1])
+    for title, (kind, amount) in AMOUNTS.items():
+        known, start, model.given = draw_given(y, kind, amount, of_test), time.perf_counter(), fitted[kind]
+        values = _of_the_rest(y, model.predict_proba(test, given=known), known)
+        runs.append({**shared, "task": GIVEN, "given": title, "seconds": time.perf_counter() - start, **values})
+    return runs
 
 
 if __name__ == "__main__":

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from benchmarks import files
 from benchmarks.accuracy import side_effects as benchmark
 from benchmarks.accuracy.completion import cosine
 from benchmarks.accuracy.side_effects import AMOUNTS, BASE, GIVEN, HIDDEN, MEAN, MORGAN, NEW, Drugs, main
+from tg_mlc.data import from_arrays
 from tg_mlc.datasets import SideEffectFrequencies
 from tg_mlc.datasets.downloads import RawFile
 from tg_mlc.graphs import fully_connected
@@ -96,6 +98,24 @@ def test_settings_are_chosen_without_the_hidden_pairs(drugs: Drugs, monkeypatch:
     inner, known = seen
     assert (inner <= known).all()
     assert inner.sum() < known.sum() < drugs.y.sum()
+
+
+def test_the_default_is_given_the_same_effects(drugs: Drugs, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(1).normal(size=(NUM_DRUGS, 3)) + 3 * (np.arange(NUM_DRUGS) % 2)[:, None]
+    dataset = from_arrays(x, drugs.y)
+    dataset.fold = torch.from_numpy(drugs.fold)
+    monkeypatch.setattr(benchmark, "SideEffectFrequencies", lambda root: dataset)
+    masks = []
+    monkeypatch.setattr(benchmark, "_of_the_rest", lambda y, scores, given: masks.append(given) or {"roc_auc": 0.5})
+    new, *given = benchmark.default(Path(), fold=0, seconds=1)
+    assert new["roc_auc"] > 0.6
+    assert [run["given"] for run in given] == list(AMOUNTS)
+    of_default = [*masks]
+    masks.clear()
+    benchmark.with_given(Path(), fold=0)
+    number = len(masks) // len(AMOUNTS)  # rows of each amount
+    for mine, theirs in zip(of_default, masks[::number], strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def test_rows_complete_pairs(drugs: Drugs) -> None:
