@@ -15,7 +15,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GINEConv, global_add_pool
 
 from benchmarks.accuracy.runs import FREQUENCY, SILENT, Row, Task
@@ -35,7 +34,6 @@ from tg_mlc.baselines.linear import Loss
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.datasets import Planted
-from tg_mlc.graphs import edgeless
 from tg_mlc.inputs import Chain, Fingerprint, TfIdf
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.models.factories import vector_encoders
@@ -226,17 +224,7 @@ def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
         fitted = {**LINEAR_FIT, **options}
         yield "linear path alone", lambda: _trained(task, split, seed, LinearAlone(train), LINEAR_MODULE, fitted)
     if "base_scores" in task.dataset[0]:
-        yield SILENT, lambda: _silent(task, split)
-
-
-def _silent(task: Task, split: Split) -> Scores:
-    """Predictions of models before they are trained, when messages contribute nothing yet."""
-    model = task.recipe.build(
-        task.dataset[split.train], edgeless(task.dataset.label_names), node_messages=False, **task.recipe.model
-    )
-    model.eval().requires_grad_(False)
-    on_val, on_test = (next(iter(DataLoader(task.dataset[part], len(part)))) for part in split.parts[1:])
-    return model(on_val).sigmoid(), model(on_test).sigmoid()
+        yield SILENT, lambda: task.recipe.untrained_scores(task.dataset, split)
 
 
 def _forest(task: Task, split: Split, seed: int, tuned: bool) -> Scores:

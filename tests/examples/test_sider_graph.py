@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from examples.sider_graph import COLUMNS, CONTRAST, SILENT, load_or_fall_back, main
+from examples.sider_graph import SILENT, TITLES, main
 from tests.snippets import ROOT
 from tg_mlc.baselines import ForestBaseline
 from tg_mlc.datasets import DatasetUnavailableError
@@ -50,7 +50,7 @@ def test_sider_end_to_end(
     baselines = ("label frequency", "random forest", "linear SVM", "logistic regression", SILENT)
     for row in (*baselines, "LaMP edgeless", "LaMP prior", "paper, FMP + LaMP_el"):
         assert re.search(rf"^{re.escape(row)} .*0\.\d{{3}}", table, re.MULTILINE), row
-    assert all(title in table for title in COLUMNS.values())
+    assert all(title in table for title in TITLES)
 
     results = json.loads((tmp_path / "sider" / "results.json").read_text())
     assert results["rows"]["label frequency"]["values"]["roc_auc_macro"] == 0.5
@@ -79,7 +79,6 @@ def test_sider_end_to_end(
 
 def test_a_second_table_shows_what_messages_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
-    monkeypatch.setattr("examples.sider_graph.load_or_fall_back", lambda name, root: (name, None))
     monkeypatch.setattr("examples.sider_graph.compare", lambda *args: compared.append(args))
     monkeypatch.setattr(Recipe, "load_dataset", lambda recipe, root: None)
     main(graphs="edgeless,complete")
@@ -89,7 +88,7 @@ def test_a_second_table_shows_what_messages_are_for(monkeypatch: pytest.MonkeyPa
         ("nci", ["complete"]),
         ("nci", ["edgeless", "complete", "prior"]),
     ]
-    assert [args[-1].get("max_epochs") for args in compared] == [None, CONTRAST["max_epochs"], 3]
+    assert [args[-1].get("max_epochs") for args in compared] == [None, 12, 3]
 
 
 def test_falls_back_to_nci_and_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,8 +97,11 @@ def test_falls_back_to_nci_and_says_so(monkeypatch: pytest.MonkeyPatch, capsys: 
             raise DatasetUnavailableError("tried everything")
         return "data set nci"
 
+    compared = []
     monkeypatch.setattr(Recipe, "load_dataset", load)
-    assert load_or_fall_back("sider", Path("data")) == ("nci", "data set nci")
+    monkeypatch.setattr("examples.sider_graph.compare", lambda *args: compared.append(args[:2]))
+    main()
+    assert compared == [("nci", "data set nci")]
     first_line = capsys.readouterr().out.splitlines()[0]
     assert "SIDER cannot be had" in first_line
     assert "NCI" in first_line

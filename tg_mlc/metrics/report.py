@@ -70,17 +70,23 @@ class Evaluation:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         lines.append(f"{self.num_samples} samples, {self.num_labels} labels, {self.num_unknown} unknown entries")
+        return "\n".join([*lines, *self.notes])
+
+    @property
+    def notes(self) -> list[str]:
+        """Which labels a mean over labels leaves out, or counts by convention, in sentences."""
+        found = []
         if self.undefined:
-            lines.append(
+            found.append(
                 f"roc_auc_macro and average_precision_macro leave out {len(self.undefined)} of {self.num_labels} "
                 "labels (only one class observed): " + _first(self.undefined)
             )
         if self.undefined_f1:
-            lines.append(
+            found.append(
                 f"f1_macro counts {len(self.undefined_f1)} of {self.num_labels} labels (neither positives nor "
                 f"predictions) by zero_division={self.zero_division['f1_macro']}: " + _first(self.undefined_f1)
             )
-        return "\n".join(lines)
+        return found
 
 
 def _first(names: list[str]) -> str:

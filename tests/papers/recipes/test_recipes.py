@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,6 +11,7 @@ from tg_mlc.data import ArrayDataset, Split
 from tg_mlc.data.records import Records
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inputs import Chain
+from tg_mlc.metrics import ThresholdTuner, macro_roc_auc
 from tg_mlc.nn.given import takes_given_labels
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
@@ -46,6 +49,30 @@ def test_a_prepared_data_set_knows_what_prepared_it(dataset, tmp_path):
     assert [path.name.split("-")[0] for path in sorted((tmp_path / "base_scores").iterdir())] == ["ridge", "svm"]
     result, _ = recipe.train(prepared, SPLIT, graph, tmp_path / "run", node_messages=False, max_epochs=1, logger=False)
     assert result.module.preprocessor is prepared.preprocessor
+
+
+def test_scores_before_training_are_those_of_base_scores_alone(dataset, tmp_path):
+    recipe = RECIPES["bibtex"]
+    prepared = recipe.prepare(dataset, SPLIT, tmp_path)
+    on_val, on_test = recipe.untrained_scores(prepared, SPLIT)
+    again = [part.clone() for part in (on_val, on_test)]
+    torch.testing.assert_close(recipe.untrained_scores(prepared, SPLIT), tuple(again))  # other weights, same scores
+    assert on_test.std(dim=0).min() > 0
+    assert macro_roc_auc(dataset.y[SPLIT.test], on_test) > 0.6
+
+
+def test_labels_that_are_too_rare_do_not_count(dataset):
+    recipe = replace(RECIPES["bibtex"], data=replace(RECIPES["bibtex"].data, min_positives=2))
+    dataset.y[:, 1] = (torch.arange(40) == 39).float()
+    scores = torch.rand(40, 4)
+    evaluation = recipe.evaluate(dataset, SPLIT, scores[SPLIT.val], scores[SPLIT.test])
+    kept = [0, 2, 3]
+    assert evaluation.num_labels == recipe.counted_labels(dataset).sum() == 3
+    assert evaluation["roc_auc_macro"] == macro_roc_auc(dataset.y[SPLIT.test][:, kept], scores[SPLIT.test][:, kept])
+    assert (
+        evaluation.thresholds["f1_micro"]
+        == ThresholdTuner().fit(dataset.y[SPLIT.val][:, kept], scores[SPLIT.val][:, kept]).threshold
+    )
 
 
 def test_rivals_keep_what_suits_them_better():

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +15,9 @@ from torch import Tensor, nn
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
+from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
+from tg_mlc.metrics._inputs import FloatArray
+from tg_mlc.saving.inference import batches_of, logits_of
 from tg_mlc.stacking.features import published_features
 from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, Objective
 from tg_mlc.training.fitting import TrainSettings, train_model
@@ -141,6 +145,23 @@ class Recipe:
         """Returns a mask :math:`(L)` of the labels of a whole data set that are frequent enough for metrics."""
         counted: Tensor = dataset.y.nansum(dim=0) >= self.data.min_positives
         return counted
+
+    def untrained_scores(self, dataset: MultiLabelDataset, split: Split) -> tuple[Tensor, Tensor]:
+        """Scores of validation and of test samples before training, when messages add nothing to base scores yet."""
+        model = self.build(dataset[split.train], self.label_graph("edgeless", dataset, split), **self.model).eval()
+        val, test = (batches_of(dataset[part]) for part in split.parts[1:])
+        return logits_of(model, val).sigmoid(), logits_of(model, test).sigmoid()
+
+    def evaluate(
+        self, dataset: MultiLabelDataset, split: Split, on_val: Tensor | FloatArray, on_test: Tensor | FloatArray
+    ) -> Evaluation:
+        """Evaluates scores of test samples for :meth:`counted_labels`, by thresholds tuned on those of validation
+        samples.
+        """
+        counted = self.counted_labels(dataset).numpy()
+        y_val, y_test = (dataset.y[part][:, counted] for part in split.parts[1:])
+        names = list(compress(dataset.label_names, counted))
+        return evaluate(y_test, on_test[:, counted], tune_thresholds(y_val, on_val[:, counted]), names)
 
     def label_graph(self, name: str, dataset: MultiLabelDataset, split: Split) -> LabelGraph:
         """The label graph of a variant.
