@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor, nn
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch
 
 from tg_mlc._names import nearest
 from tg_mlc.explanations.subject import names_in
@@ -35,7 +35,8 @@ class OneLabel(nn.Module):
         label_names (Sequence[str], optional): The labels. (default: :obj:`None`, those of the label graph)
 
     Shapes:
-        - **input:** node features :math:`(N, F)`, edges :math:`(2, E)`, and attributes of a batch by name
+        - **input:** node features :math:`(N, F)`, edges :math:`(2, E)`, and attributes of a batch by name; with captum,
+          :obj:`edge_attr` and :obj:`batch` alone, in this order
         - **output:** logits :math:`(B, 1)`
 
     Raises:
@@ -51,15 +52,24 @@ class OneLabel(nn.Module):
         self.place = names.index(label) if isinstance(label, str) else range(len(names))[label]
         self.takes_batch = len(inspect.getfullargspec(network.forward).args) == len(("self", "batch"))
 
-    def forward(self, x: Tensor, edge_index: Tensor, **attributes: Any) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        **attributes: Any,
+    ) -> Tensor:
         """Returns the logits of the label."""
+        # Explainers hand these over by name, but captum's by place.
+        named = {"edge_attr": edge_attr, "batch": batch}
+        attributes |= {name: value for name, value in named.items() if value is not None}
         if not self.takes_batch:
             logits: Tensor = self.network(x, edge_index, **attributes)
             return logits[:, [self.place]]
-        data = Data(x=x, edge_index=edge_index, **attributes)
-        if "batch" not in attributes:
-            data = Batch.from_data_list([data])
-        elif "ptr" not in attributes:
-            data.ptr = nn.functional.pad(attributes["batch"].bincount().cumsum(0), (1, 0))
+        attributes.setdefault("batch", edge_index.new_zeros(x.size(0)))
+        attributes.setdefault("ptr", nn.functional.pad(attributes["batch"].bincount().cumsum(0), (1, 0)))
+        data = Batch(x=x, edge_index=edge_index, **attributes)
+        data._num_graphs = attributes["ptr"].numel() - 1
         logits = self.network(data)
         return logits[:, [self.place]]
