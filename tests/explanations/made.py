@@ -18,6 +18,10 @@ SAMPLES: dict[str, tuple[Any, list[str], list[int] | None]] = {
     "row": ({"height": 1.5, "colour": "<i>red</i>"}, ["height", "colour"], None),
     "parts": (None, ["bread -2", "milk -1"], None),
 }
+#: Of the molecule, by names of its bonds, their atoms.
+BONDS = {"C0-C1": (0, 1), "C1=O2": (1, 2), "C1-O3": (1, 3), "O3-C4": (3, 4)} | {
+    f"C{i}:C{i + 1 if i < 9 else 4}": (i, i + 1 if i < 9 else 4) for i in range(4, 10)
+}
 METHODS = {"integrated gradients of LaMP": 0.4, "attention of LaMP": 0.1, "occlusion": 0.3}
 
 
@@ -30,6 +34,8 @@ def explanation(*kinds: str, messages: bool = True, labels: list[str] = LABELS, 
         number, logits = len(components), rng.normal(size=size)
         scores = {method: rng.normal(size=(number, size)) for method in METHODS}
         scores["attention of LaMP"] = np.abs(scores["attention of LaMP"])
+        bonds = BONDS if kind == "molecule" else {}
+        of_bonds = {"occlusion": np.random.default_rng(seed + 1).normal(size=(len(bonds), size))} if bonds else {}
         among = (size, size) if messages else (0, size)
         samples.append(
             SampleExplanation(
@@ -48,6 +54,9 @@ def explanation(*kinds: str, messages: bool = True, labels: list[str] = LABELS, 
                 parts={"random forest": 0.25 * logits, "LaMP": 0.75 * logits} if messages else {},
                 smiles=raw if kind == "molecule" else None,
                 atoms=None if atoms is None else np.array(atoms),
+                bonds=[*bonds],
+                bond_atoms=np.array([*bonds.values()]) if bonds else None,
+                bond_scores=of_bonds,
             )
         )
     areas = {method: Faithfulness(0.5 - gain / 2, 0.5 + gain / 2) for method, gain in METHODS.items()}

@@ -9,18 +9,22 @@ import torch
 from scipy.sparse import csr_matrix
 from scipy.special import expit, logit
 from torch_geometric.data import Batch, Data
-from torch_geometric.nn import global_mean_pool
+from torch_geometric.explain import CaptumExplainer, Explainer
+from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
+from torch_geometric.nn import GraphConv, global_add_pool, global_mean_pool
 
 import tg_mlc
 from tests.explanations.networks import NAMES, Net
 from tests.models.samples import molecules
 from tg_mlc.data import from_arrays
 from tg_mlc.datasets import Planted
+from tg_mlc.explanations import OneLabel
 from tg_mlc.explanations.explaining import METHODS
-from tg_mlc.explanations.faithfulness import occlusion
+from tg_mlc.explanations.faithfulness import bond_occlusion, occlusion
 from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.explanations.subject import Subject, as_plain
 from tg_mlc.graphs import LabelGraph, tree
+from tg_mlc.inputs.smiles import molecule_from_smiles
 from tg_mlc.models import node_lamp
 
 FOLDERS = Path(__file__).parents[1] / "saving" / "folders"
@@ -190,6 +194,76 @@ def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_ali
     for atom in range(7):
         masked = subject.masked(sample, np.arange(7) != atom)
         np.testing.assert_allclose(scores["occlusion"][atom, 0], whole - subject.logits([masked])[0, 0], atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def toluene():
+    """As samples of one's own network, which its SMILES make molecules."""
+    pytest.importorskip("rdkit")
+    return [molecule_from_smiles("Cc1ccccc1")]
+
+
+def test_a_bond_scores_by_how_much_its_messages_raise_the_logit(network, toluene):
+    """They are cut as PyG's explainers do it, by a mask of edges."""
+    explanation = tg_mlc.explain(network, toluene, method="occlusion", label_names=NAMES)
+    [sample] = explanation
+    assert sample.bonds == ["C0-C1", "C1:C2", "C2:C3", "C3:C4", "C4:C5", "C5:C6", "C6:C1"]
+    batch, net = Batch.from_data_list(toluene), network.eval()
+    source, target = batch.edge_index
+    with torch.no_grad():
+        whole = net(batch)
+        for (start, end), scores in zip(sample.bond_atoms, sample.bond_scores["occlusion"], strict=True):
+            is_bond = (source == start) & (target == end) | (source == end) & (target == start)
+            assert is_bond.sum() == 2
+            set_masks(net.conv, (~is_bond).float(), batch.edge_index, apply_sigmoid=False)
+            np.testing.assert_allclose(scores, (whole - net(batch))[0], atol=1e-5)
+            clear_masks(net.conv)
+    assert np.abs(sample.bond_scores["occlusion"]).max() > 1e-3
+    np.testing.assert_array_equal(sample.bond_scores["occlusion"][1], sample.bond_scores["occlusion"][6])  # alike
+    frame = explanation.to_frame()
+    assert frame.component.tolist() == [*sample.components, *sample.bonds] * 3
+    np.testing.assert_array_equal(frame.score[-7:], sample.bond_scores["occlusion"][:, 2])
+
+
+class Straight(torch.nn.Module):
+    """A GNN without nonlinearities, so that each bond has its exact share."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.readout = GraphConv(9, 4), torch.nn.Linear(4, 3)
+
+    def forward(self, data):
+        return self.readout(global_add_pool(self.layer(data.x / 10, data.edge_index), data.batch, data.num_graphs))
+
+
+@pytest.mark.parametrize("label", [0, 2])
+def test_bonds_of_a_linear_network_score_as_by_integrated_gradients_of_pyg(toluene, label):
+    pytest.importorskip("captum")
+    torch.manual_seed(0)
+    network, batch = Straight(), Batch.from_data_list(toluene)
+    [sample] = tg_mlc.explain(network, toluene, method="occlusion", label_names=NAMES)
+    made = Explainer(
+        OneLabel(network, label, NAMES),
+        CaptumExplainer("IntegratedGradients"),
+        explanation_type="model",
+        edge_mask_type="object",
+        model_config={"mode": "regression", "task_level": "graph", "return_type": "raw"},
+    )
+    found = made(batch.x, batch.edge_index, edge_attr=batch.edge_attr, batch=batch.batch).edge_mask.detach().numpy()
+    both = [found[np.isin(batch.edge_index, pair).all(axis=0)].sum() for pair in sample.bond_atoms]
+    np.testing.assert_allclose(sample.bond_scores["occlusion"][:, label], both, atol=1e-5)
+    assert np.ptp(both) > 1e-3
+
+
+def test_a_bond_of_a_saved_model_scores_by_what_its_cut_changes():
+    pytest.importorskip("rdkit")
+    predictor = tg_mlc.load(FOLDERS / "recipe_molecules" / "model")
+    subject = Subject(predictor, ["CC(=O)C"])
+    [sample] = subject.samples
+    [scores] = bond_occlusion(subject, [sample], [0])
+    for bond in range(3):
+        whole, without = subject.logits([sample, subject.kind.without_bond(sample, bond)]).numpy()[:, 0]
+        np.testing.assert_allclose(scores[bond, 0], whole - without, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from tests.explanations.made import BAD_NAME, LABELS, SAMPLES, explanation
+from tests.explanations.made import BAD_NAME, BONDS, LABELS, SAMPLES, explanation
 
 pytest.importorskip("jinja2")
 pytest.importorskip("rdkit")
@@ -83,6 +83,15 @@ def test_every_component_has_an_element(kind: str):
     assert ("circle" in {tag for tag, each in page.elements if "data-component" in each}) == (kind == "molecule")
 
 
+def test_a_bond_is_shaded_between_its_atoms():
+    text = explanation("molecule").to_html()
+    atoms = dict(re.findall(r'<circle class="shade" data-component="(\d+)" cx="([\d.]+ *)" cy=', text))
+    bonds = re.findall(r'<path class="shade" data-component="(\d+)" d="M([\d.]+) [\d.]+L([\d.]+) [\d.]+"/>', text)
+    for (place, start, end), ends in zip(bonds, BONDS.values(), strict=True):
+        assert int(place) in range(11, 21)  # after ten atoms and a fingerprint
+        assert (start, end) == tuple(atoms[str(atom)] for atom in ends)
+
+
 def test_a_text_is_shaded_where_its_words_stand():
     text = explanation("text").to_html()
     drawn = re.search(r'<div class="drawing"[^>]*>(.*?)</div>', text, re.DOTALL)[1]
@@ -118,7 +127,10 @@ def test_numbers_of_the_page_are_those_of_the_explanation():
     assert shown["truth"] == [None if np.isnan(each) else each for each in sample.truth[order]]
     for method, found in shown["scores"].items():
         values = np.array(found["values"], float) / 99 * np.array(found["scales"])[:, None]
-        np.testing.assert_allclose(values, sample.scores[method][:, order].T, atol=0.02)
+        scores = np.concatenate([sample.scores[method], sample.bond_scores.get(method, np.empty((0, 4)))])
+        np.testing.assert_allclose(values, scores[:, order].T, atol=0.02)
+    assert shown["components"][-10:] == sample.bonds
+    assert [each["noun"] for each in data["methods"]] == ["components", "components", "components and bonds"]
     for label, effects in zip(order, shown["effects"], strict=True):
         assert {each[0] for each in effects} == {0, 1, 2, 3} - {label}
         for j, effect, attention, absent, present in effects:
@@ -168,6 +180,7 @@ def test_a_subset_of_labels_keeps_the_effects_of_all():
         setattr(sample, name, getattr(sample, name)[2:])
     for name in ("states", "label_effects", "clamped", "label_attention", "attention"):
         setattr(sample, name, getattr(sample, name)[..., 2:])
+    sample.bond_scores = {method: values[:, 2:] for method, values in sample.bond_scores.items()}
     sample.scores = {method: values[:, 2:] for method, values in sample.scores.items()}
     sample.parts = {name: values[2:] for name, values in sample.parts.items()}
     made = replace(made, labels=LABELS[2:], threshold=made.threshold[2:])
@@ -183,6 +196,9 @@ def test_twenty_molecules_of_27_labels_fit_into_two_megabytes():
     atoms = 60
     sample = replace(made[0], smiles="C" * atoms, components=[f"C{i}" for i in range(atoms)], atoms=np.arange(atoms))
     sample.scores = {f"method {number}": np.random.default_rng(0).normal(size=(atoms, 27)) for number in range(5)}
+    sample.bonds = [f"C{i}-C{i + 1}" for i in range(atoms - 1)]
+    sample.bond_atoms = np.stack([np.arange(atoms - 1), np.arange(1, atoms)], axis=1)
+    sample.bond_scores = {"method 4": np.random.default_rng(1).normal(size=(atoms - 1, 27))}
     assert len(replace(made, samples=[sample] * 20).to_html().encode()) < 2e6
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 
 from tests.inputs.test_kinds import fitted
 from tg_mlc.data import MoleculeDataset, random_split
@@ -60,6 +60,26 @@ def test_the_atoms_are_the_components():
     sample = dataset[2]
     assert Molecules().components(sample) == ["C0", "O1"]
     assert Molecules.encoder(dataset, 8)(Batch.from_data_list([sample])).ptr.tolist() == [0, 2]
+
+
+def test_bonds_have_names_and_atoms():
+    [acid, salt] = MoleculeDataset.from_smiles(["CC(=O)O", "[Na+].[Cl-]"], np.eye(2), ["a", "b"])
+    names, atoms = Molecules().bonds(acid)
+    assert names == ["C0-C1", "C1=O2", "C1-O3"]
+    assert atoms.tolist() == [[0, 1], [1, 2], [1, 3]]
+    assert Molecules().bonds(salt)[1].shape == (0, 2)
+
+
+def test_a_bond_is_left_out_in_both_directions_and_in_vectors():
+    [acid] = MoleculeDataset.from_smiles(["CC(=O)O"], np.eye(1), ["a"], pre_transform=Fingerprint("morgan", 64))
+    cut = Molecules().without_bond(acid, 1)
+    assert cut.edge_index.tolist() == [[0, 1, 1, 3], [1, 0, 3, 1]]
+    is_left = [acid.edge_index.T.tolist().index(pair) for pair in cut.edge_index.T.tolist()]
+    assert cut.edge_attr.equal(acid.edge_attr[is_left])
+    assert cut.x.equal(acid.x)
+    assert cut.smiles == acid.smiles
+    assert cut.morgan.equal(Fingerprint("morgan", 64)(Data(smiles="*=C(C)O.*=O")).morgan)
+    assert acid.num_edges == 6
 
 
 @pytest.mark.parametrize("name", Molecules.views)

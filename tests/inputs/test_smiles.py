@@ -175,3 +175,25 @@ def test_no_message_quotes_a_long_smiles_whole(wrong):
         Molecules.claims(smiles)
     messages.append(str(error.value))
     assert all(len(message) < 500 for message in messages), [len(message) for message in messages]
+
+
+@pytest.mark.parametrize(
+    ("smiles", "expected"),
+    [
+        ("CC=O", {"*C.*C=O", "*=CC.*=O"}),
+        ("c1ccccc1", {"*C=CC=CC=C*"}),  # all bonds alike
+        ("c1c[nH]cn1", {"*=CN=CNC=*", "*C=CN=CN*", "*C=NC=CN*", "*=CNC=CN=*", "*C=CNC=N*"}),  # two are double
+        ("C[N+](C)(C)C", {"*C.*[N+](C)(C)C"}),
+        ("[Na+].[Cl-]", set()),
+    ],
+)
+def test_a_bond_that_is_cut_leaves_dummies(smiles, expected):
+    found = {module.without_bond(smiles, bond) for bond in range(Chem.MolFromSmiles(smiles).GetNumBonds())}
+    assert found == {Chem.CanonSmiles(each) for each in expected}
+
+
+def test_bonds_of_a_ring_that_is_cut_elsewhere_stay_aromatic():
+    assert module.without_bond("Cc1ccccc1", 0) == "*C.*c1ccccc1"
+    naphthalene = [module.without_bond("c1ccc2ccccc2c1", bond) for bond in range(11)]
+    assert len(set(naphthalene)) == 4
+    assert "*C=Cc1ccccc1C=C*" in naphthalene

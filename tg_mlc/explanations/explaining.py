@@ -14,9 +14,10 @@ from tg_mlc._names import nearest
 from tg_mlc._options import check_choice
 from tg_mlc.explanations.events import EventSubject, is_of_events
 from tg_mlc.explanations.explanation import Explanation, Faithfulness, SampleExplanation
-from tg_mlc.explanations.faithfulness import NUM_RANDOM, SHARES, faithfulness, occlusion
+from tg_mlc.explanations.faithfulness import NUM_RANDOM, SHARES, bond_occlusion, faithfulness, occlusion
 from tg_mlc.explanations.network import Attention, NetworkProbe
 from tg_mlc.explanations.subject import Subject
+from tg_mlc.inputs.molecules import Molecules
 
 Method = Literal[
     "attention", "rollout", "gradient", "integrated gradients", "alone", "shapley", "occlusion", "group occlusion"
@@ -59,7 +60,9 @@ def explain(
     - :obj:`"shapley"`: by how much it rises on average as components are added in random orders, estimated by a few;
       these sum to the difference of logits. One pass gives all labels, as of :obj:`"alone"`.
     - :obj:`"occlusion"`: by how much the logit falls where one component is masked: a word left out, a column unknown,
-      an atom without its bonds and, in fingerprints and descriptors, a dummy.
+      an atom without its bonds and, in fingerprints and descriptors, a dummy. It scores the bonds of molecules, too: by
+      how much the logit falls where the messages along one are cut, both ways, and, in fingerprints and descriptors, the
+      bond. For bonds by gradients, :class:`OneLabel` hands a label to PyG's explainers, which have masks of edges.
     - :obj:`"group occlusion"`: the same for molecules, where all atoms of a ring or a functional group are masked at
       once.
 
@@ -168,6 +171,7 @@ def _explained(subject: Subject, places: list[int], wanted: Sequence[str]) -> li
         occluded: list[dict[str, np.ndarray]] = [{} for _ in rows]
         if {"occlusion", "group occlusion"} & {*wanted}:
             occluded = occlusion(subject, samples, places, given, of_groups="group occlusion" in wanted)
+        cut = bond_occlusion(subject, samples, places, given) if "occlusion" in wanted else []
         for place, row in enumerate(rows):
             view = _mean([each[place] for each in views], len(places))
             names = [*subject.names(row), *view.beside]
@@ -178,6 +182,7 @@ def _explained(subject: Subject, places: list[int], wanted: Sequence[str]) -> li
                 scores[name] = np.full((len(names), len(places)), np.nan)
                 scores[name][is_own] = occluded[place][name]
             smiles = samples[place].get("smiles")
+            bonds, ends = subject.kind.bonds(samples[place]) if isinstance(subject.kind, Molecules) else ([], None)
             nothing = np.empty(0)  # until all samples are predicted together
             found.append(
                 SampleExplanation(
@@ -196,6 +201,9 @@ def _explained(subject: Subject, places: list[int], wanted: Sequence[str]) -> li
                     clamped=clamped[place],
                     label_attention=view.label_attention,
                     parts={name: values[place, places] for name, values in parts.items()},
+                    bonds=bonds,
+                    bond_atoms=ends,
+                    bond_scores={"occlusion": cut[place]} if bonds and cut else {},
                 )
             )
     return found

@@ -67,6 +67,17 @@ class SampleExplanation(SamplePrediction):
     clamped: np.ndarray  #: ``[J, 2, L]``, by how much the logit rises if label j is given as absent, as present
     label_attention: np.ndarray  #: ``[T, heads, J, L]``, what a label attends to label j in each step
     parts: dict[str, np.ndarray]  #: ``[L]`` each, what every part of the model adds to the logit, which is their sum
+    bonds: list[str] = field(default_factory=list)  #: names of the :math:`K` bonds of a molecule, such as "C1=O3"
+    bond_atoms: np.ndarray | None = None  #: ``[K, 2]``, their atoms
+    #: By method, ``[K, L]``, the scores of bonds in the units of :attr:`scores`; of no method but occlusion.
+    bond_scores: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def scored(self, method: str) -> tuple[list[str], np.ndarray]:
+        """The names of all components, and of bonds where the method scores them, with their scores :math:`(C, L)`."""
+        names, scores = self.components, self.scores[method]
+        if method not in self.bond_scores:
+            return names, scores
+        return [*names, *self.bonds], np.concatenate([scores, self.bond_scores[method]])
 
 
 @dataclass
@@ -103,8 +114,8 @@ class Explanation:
         return self.labels.index(name)
 
     def to_frame(self, method: str | None = None) -> Any:
-        """Returns a data frame with a row for each sample, label and component: its score, and what the model said of
-        the label.
+        """Returns a data frame with a row for each sample, label and component, and each bond where the method scores
+        bonds: its score, and what the model said of the label.
 
         Args:
             method (str, optional): Another method than the chosen one. (default: :obj:`None`)
@@ -124,8 +135,9 @@ class Explanation:
                 "score": score,
             }
             for sample in self.samples
+            for names, scores in [sample.scored(method)]
             for place, label in enumerate(self.labels)
-            for component, score in zip(sample.components, sample.scores[method][:, place], strict=True)
+            for component, score in zip(names, scores[:, place], strict=True)
         ]
         return pandas.DataFrame(rows)
 

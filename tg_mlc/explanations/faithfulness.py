@@ -1,4 +1,4 @@
-"""Masks: what happens to a probability as components are removed, one by one or in an order."""
+"""Masks: what happens to a probability as components or bonds are removed, one by one or in an order."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from tg_mlc.explanations.explanation import Faithfulness
 from tg_mlc.explanations.subject import Subject
 from tg_mlc.inputs.molecules import Molecules
+from tg_mlc.inputs.smiles import without_bond
 
 #: Shares of components at which curves are read, between none and all.
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.75)
@@ -51,6 +52,26 @@ def occlusion(
             scores["group occlusion"] = np.where(count > 0, means, scores["occlusion"])
         found.append(scores)
     return found
+
+
+def bond_occlusion(
+    subject: Subject, samples: Sequence[Data], labels: Sequence[int], given: Tensor | None = None
+) -> list[np.ndarray]:
+    """By how much the logits fall :math:`(K, L)` where one bond of a molecule is cut, for every sample."""
+    if not isinstance(subject.kind, Molecules):
+        return [np.empty((0, len(labels)))] * len(samples)
+    changed: list[Data] = []
+    rows: list[int] = []
+    places: list[np.ndarray] = []
+    for row, sample in enumerate(samples):
+        cut = [without_bond(sample.smiles, bond) for bond in range(len(subject.kind.bonds(sample)[0]))]
+        _, first, place = np.unique(np.array(cut, str), return_index=True, return_inverse=True)
+        changed += [sample, *(subject.kind.without_bond(sample, bond) for bond in first.tolist())]
+        rows += [row] * (1 + len(first))
+        places.append(place)
+    logits = subject.logits(changed, None if given is None else given[rows]).numpy()[:, labels]
+    parts = np.split(logits, np.cumsum(np.bincount(rows))[:-1])
+    return [(part[0] - part[1:])[place] for part, place in zip(parts, places, strict=True)]
 
 
 def faithfulness(

@@ -119,8 +119,8 @@
     });
     const said = method.signed ? "raise and lower" : "count for";
     $("shaded").textContent = !components.length ? "This sample has no components to shade." : scale
-      ? `Shaded: the ${data.noun} that ${said} “${data.labels[now.label]}”, by ${method.title}.`
-      : `By ${method.title}, no ${data.noun} count for “${data.labels[now.label]}”.`;
+      ? `Shaded: the ${method.noun} that ${said} “${data.labels[now.label]}”, by ${method.title}.`
+      : `By ${method.title}, no ${method.noun} count for “${data.labels[now.label]}”.`;
     const part = Object.keys(sample().parts).find((each) => method.title.endsWith(` of ${each}`));
     if (part) {
       const values = Object.values(sample().parts).map((each) => each[row()]), own = sample().parts[part][row()];
@@ -129,9 +129,9 @@
     $("scale").classList.toggle("one", !method.signed);
     $("scale").firstElementChild.textContent = method.signed ? "lowers" : "less";
     $("scale").lastElementChild.textContent = method.signed ? "raises" : "more";
-    const order = components.map((_, j) => j).sort((a, b) => Math.abs(values[b] ?? 0) - Math.abs(values[a] ?? 0));
+    const order = values.map((_, j) => j).sort((a, b) => Math.abs(values[b] ?? 0) - Math.abs(values[a] ?? 0));
     const cell = (value) => (value == null ? "–" : ((value / 99) * scale).toPrecision(2).replace("-", "−"));
-    $("components").replaceChildren(table([data.noun, "score"], order.map((j) => [components[j], cell(values[j])])));
+    $("components").replaceChildren(table([method.noun, "score"], order.map((j) => [components[j], cell(values[j])])));
   }
 
   /** Bars of equal scale; those of labels can be clicked. */

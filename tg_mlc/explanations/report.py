@@ -138,7 +138,7 @@ def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
     methods, names = explanation.methods, explanation.label_names
     # Of one label: scores, and effects, which are five numbers of twice the length.
     beside = 10 * min(len(names), MOST_EFFECTS) + 2 * len(explanation.state_names) + 10
-    entries = sum(len(methods) * len(sample.components) + beside for sample in explanation)
+    entries = sum(sum(len(sample.scored(method)[0]) for method in methods) + beside for sample in explanation)
     most = max(1, MAX_NUMBERS // entries)
     all_labels = {name: place for place, name in enumerate(names)}
     asked = np.array([all_labels[name] for name in explanation.labels])
@@ -157,6 +157,7 @@ def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
                 "signed": not method.startswith(UNSIGNED),
                 "faithfulness": _plain(areas[method].gain) if method in areas else None,
                 "chosen": method == explanation.method,
+                "noun": f"{noun} and bonds" if any(method in sample.bond_scores for sample in explanation) else noun,
             }
             for method in methods
         ],
@@ -191,8 +192,8 @@ def _sample(sample: SampleExplanation, explanation: Explanation, asked: np.ndarr
     kept = order[:most]
     kept = np.concatenate([kept, [place for place in order[most:] if sample.truth[place] == 1]]).astype(int)
     scores = {}
-    for method, found in sample.scores.items():
-        values = found[:, kept].T  # [labels, components]
+    for method in sample.scores:
+        values = sample.scored(method)[1][:, kept].T  # [labels, components, and bonds if it scores them]
         largest = np.nan_to_num(np.abs(values)).max(axis=1, initial=0.0)
         steps = STEPS * values / np.where(largest > 0, largest, 1.0)[:, None]
         scores[method] = {"values": _plain(steps, 0), "scales": list(map(_significant, largest))}
@@ -204,7 +205,7 @@ def _sample(sample: SampleExplanation, explanation: Explanation, asked: np.ndarr
         "decision": [bool(sample.decision[place]) for place in kept],
         "truth": _plain(sample.truth[kept], 0),
         "states": _plain(sample.states[:, kept]) if sample.states.size else [],
-        "components": [TITLES.get(each, each) for each in sample.components],
+        "components": [*(TITLES.get(each, each) for each in sample.components), *sample.bonds],
         "scores": scores,
         "effects": [_effects(sample, place, int(asked[place])) for place in kept]
         if sample.label_effects.size or sample.clamped.size
@@ -248,7 +249,8 @@ def _draw(sample: SampleExplanation, markup: Any) -> tuple[Any, Any]:
     """A sample as HTML, with an element for each component that the page shades, and a small picture of it."""
     if sample.smiles is not None:
         atoms = list(range(len(sample.components))) if sample.atoms is None else [int(each) for each in sample.atoms]
-        whole, small = _draw_molecule(sample.smiles, atoms)
+        bonds = [] if sample.bond_atoms is None else sample.bond_atoms.tolist()
+        whole, small = _draw_molecule(sample.smiles, atoms, bonds)
         alt = f"Structure of {shorten(sample.name, 120)}; the table of scores names its atoms"
         svg = markup(f'<svg class="molecule" role="img" aria-label="{markup.escape(alt)}" {whole}</svg>')
         beside = [place for place, atom in enumerate(atoms) if atom < 0]
@@ -314,8 +316,8 @@ def _draw_row(sample: SampleExplanation, markup: Any) -> Any:
     return _block("words cells", [markup("<table>"), *lines, markup("</table>")], markup)
 
 
-def _draw_molecule(smiles: str, atoms: list[int]) -> tuple[str, str]:
-    """The drawing of a molecule with a shade for each component below its atom, and without shades."""
+def _draw_molecule(smiles: str, atoms: list[int], bonds: list[list[int]]) -> tuple[str, str]:
+    """The drawing of a molecule with a shade for each component below its atom or bond, and without shades."""
     chem, draw = (require(f"rdkit.Chem{part}", extra="molecules") for part in ("", ".Draw.rdMolDraw2D"))
     molecule = chem.MolFromSmiles(smiles)
     drawer = draw.MolDraw2DSVG(-1, -1)
@@ -337,6 +339,11 @@ def _draw_molecule(smiles: str, atoms: list[int]) -> tuple[str, str]:
         f'<circle class="shade" data-component="{place}" cx="{at.x:.1f}" cy="{at.y:.1f}" r="13.5"/>'
         for at, place in places
     )
+    ends = [[drawer.GetDrawCoords(atom) for atom in pair] for pair in bonds]
+    stripes = "".join(
+        f'<path class="shade" data-component="{place}" d="M{a.x:.1f} {a.y:.1f}L{b.x:.1f} {b.y:.1f}"/>'
+        for place, (a, b) in enumerate(ends, len(atoms))
+    )
     # Small molecules are not drawn larger than others.
     box = f'viewBox="0 0 {drawer.Width()} {drawer.Height()}" style="max-width:{1.5 * drawer.Width():.0f}px">'
-    return f'{box}<g filter="url(#soft)">{shades}</g>{lines}', box + lines
+    return f'{box}<g filter="url(#soft)">{shades}</g>{stripes}{lines}', box + lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -43,11 +43,14 @@ from tg_mlc.inputs.smiles import (
     molecule_from_smiles,
     parse_smiles,
     with_dummies,
+    without_bond,
 )
 from tg_mlc.inputs.tables import read_table
 
 #: The vectors that describe a molecule as a whole, by the attribute that holds them.
 VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")
+#: What stands for bonds in their names, by RDKit's names of their types.
+BONDS = {"SINGLE": "-", "DOUBLE": "=", "TRIPLE": "#", "AROMATIC": ":"}
 #: Molecules to try a model with: a single atom, salts, rings, charges and stereo centres among them.
 EXAMPLES = (
     *("C", "CCO", "CC(=O)O", "c1ccccc1", "CC(=O)Oc1ccccc1C(=O)O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C", "[Na+].[Cl-]"),
@@ -226,11 +229,23 @@ class Molecules(InputKind):
             masked.num_nodes = int(rows.sum())
         edges = subgraph(rows, sample.edge_index, sample.edge_attr, relabel_nodes=True, num_nodes=len(kept))
         masked.edge_index, masked.edge_attr = edges
-        if sizes := {key: sample[key].size(-1) for key in VECTORS if key in sample}:
-            masked.smiles = with_dummies(sample.smiles, ~kept)
-            masked = _vectors(sizes)(masked)
-            masked.smiles = sample.smiles
-        return masked
+        return _described_as(masked, partial(with_dummies, sample.smiles, ~kept))
+
+    def bonds(self, sample: Data) -> tuple[list[str], np.ndarray]:
+        """Names of the bonds for people, such as :obj:`"C1=O3"`, and their atoms :math:`(K, 2)`."""
+        atoms, bonds = self.components(sample), [*parse_smiles(sample.smiles).GetBonds()]
+        ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
+        marks = [BONDS.get(bond.GetBondType().name, "~") for bond in bonds]
+        names = [f"{atoms[start]}{mark}{atoms[end]}" for (start, end), mark in zip(ends, marks, strict=True)]
+        return names, np.array(ends, int).reshape(-1, 2)
+
+    def without_bond(self, sample: Data, place: int) -> Data:
+        """A sample without the edges of a bond in both directions; in its vectors, the bond is cut."""
+        cut, (start, end) = copy(sample), self.bonds(sample)[1][place].tolist()
+        source, target = sample.edge_index
+        kept = ~((source == start) & (target == end) | (source == end) & (target == start))
+        cut.edge_index, cut.edge_attr = sample.edge_index[:, kept], sample.edge_attr[kept]
+        return _described_as(cut, partial(without_bond, sample.smiles, place))
 
 
 def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) -> MultiLabelDataset:
@@ -243,6 +258,16 @@ def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) ->
     for key in missing:
         dataset = with_attribute(dataset, key, torch.cat([data[key] for data in described]))
     return dataset
+
+
+def _described_as(sample: Data, smiles: Callable[[], str]) -> Data:
+    """The sample with vectors, if it has some, of another molecule."""
+    if not (sizes := {key: sample[key].size(-1) for key in VECTORS if key in sample}):
+        return sample
+    own, sample.smiles = sample.smiles, smiles()
+    described: Data = _vectors(sizes)(sample)
+    described.smiles = own
+    return described
 
 
 def _vectors(sizes: Mapping[str, int | None]) -> Compose:

@@ -192,6 +192,28 @@ def with_dummies(smiles: str, masked: np.ndarray) -> str:
     return str(chem.MolToSmiles(mol))
 
 
+def without_bond(smiles: str, place: int) -> str:
+    """The SMILES of a molecule in which a bond is cut: for each of its two atoms, the other one becomes a dummy. Two
+    bonds have the same SMILES if the molecule stays the same where they change places.
+    """
+    chem = require("rdkit.Chem", extra="molecules")
+    mol = parse_smiles(smiles)
+    if mol.GetBondWithIdx(place).GetIsAromatic():
+        # Single if it can be, so that bonds that are alike are cut alike.
+        single, bond_type = chem.RWMol(mol), chem.BondType.SINGLE
+        single.GetBondWithIdx(place).SetIsAromatic(False)
+        single.GetBondWithIdx(place).SetBondType(bond_type)
+        with require("rdkit.rdBase", extra="molecules").BlockLogs():
+            try:
+                chem.Kekulize(single, clearAromaticFlags=True)
+                mol = single
+            except chem.KekulizeException:
+                chem.Kekulize(mol, clearAromaticFlags=True)
+    cut = chem.FragmentOnBonds(mol, [place], dummyLabels=[(0, 0)])
+    chem.SanitizeMol(cut)
+    return str(chem.MolToSmiles(cut))
+
+
 def molecule_features() -> Compose:
     """The transform that adds all vectors to molecules."""
     fingerprints = [Fingerprint(kind) for kind in get_args(FingerprintKind)]
