@@ -344,6 +344,19 @@ def test_random_weights_give_another_explanation(network, samples):
     assert abs(np.corrcoef(*ranks)[0, 1]) < 0.7
 
 
+@pytest.mark.parametrize("label", range(3))
+def test_integrated_gradients_are_those_of_captum(network, samples, label):
+    attr = pytest.importorskip("captum.attr")
+    [ours] = tg_mlc.explain(network.eval(), samples[:1], method="integrated gradients")
+    batch = Batch.from_data_list(samples[:1])
+    with torch.no_grad():
+        states = network.conv(network.atoms(batch.x / 10), batch.edge_index, network.bonds(batch.edge_attr.float()))
+    path = attr.IntegratedGradients(lambda x: network.readout(network.labels(x[0])))  # one sample of many states
+    theirs = path.attribute(states[None], target=label, n_steps=256, internal_batch_size=1)[0].sum(dim=1)
+    np.testing.assert_allclose(ours.scores["integrated gradients"][:, label], theirs.detach(), atol=0.01)
+    assert theirs.abs().max() > 0.02
+
+
 @pytest.mark.parametrize("name", ["recipe_molecules", "planted"])
 def test_shapley_values_sum_to_what_integrated_gradients_do(name):
     """Along edges of their own, and beside scores of other classifiers, too."""

@@ -52,17 +52,20 @@ def explain(
     - :obj:`"attention"`: what a label attends to, on average over steps and heads.
     - :obj:`"rollout"`: attention followed through all steps and other labels, with half a weight on what a label has.
     - :obj:`"gradient"`: component states times gradients; of a GNN that is pooled and read out linearly, with
-      :obj:`at` its last layer, this is class activation.
+      :obj:`at` its last layer, this is class activation. Label states pass a normalisation and an MLP after their
+      messages, so that components have no exact shares of what is read out of them; see :obj:`"alone"`.
     - :obj:`"integrated gradients"`: the same along the straight path from zero states, as the `"Axiomatic Attribution
       for Deep Networks" <https://arxiv.org/abs/1703.01365>`_ paper; they sum to the difference of logits within 1 %;
-      more points of the path are taken until they do, or a warning says that they do not.
+      more points of the path are taken until they do, or a warning says that they do not. They are those of captum,
+      which explains one label at a time with a fixed number of points; here, a pass takes the gradients of all asked
+      labels.
     - :obj:`"alone"`: by how much the logit rises where labels attend to the component and to no other.
     - :obj:`"shapley"`: by how much it rises on average as components are added in random orders, estimated by a few;
       these sum to the difference of logits. One pass gives all labels, as of :obj:`"alone"`.
     - :obj:`"occlusion"`: by how much the logit falls where one component is masked: a word left out, a column unknown,
       an atom without its bonds and, in fingerprints and descriptors, a dummy. It scores the bonds of molecules, too: by
-      how much the logit falls where the messages along one are cut, both ways, and, in fingerprints and descriptors, the
-      bond. For bonds by gradients, :class:`OneLabel` hands a label to PyG's explainers, which have masks of edges.
+      how much the logit falls where the messages along one are cut, both ways, and the bond in fingerprints and
+      descriptors. For bonds by gradients, :class:`OneLabel` hands a label to PyG's explainers, which mask edges.
     - :obj:`"group occlusion"`: the same for molecules, where all atoms of a ring or a functional group are masked at
       once.
 
