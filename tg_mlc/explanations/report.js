@@ -149,9 +149,9 @@
     const [, note, place] = MEASURES[now.measure]; // of [label, effect, attention, if absent, if present]
     const found = [...sample().effects[row()]].sort((a, b) => Math.abs(b[place] ?? 0) - Math.abs(a[place] ?? 0));
     const entries = found.filter((each) => each[place]).map((each) => ({ name: data.labels[each[0]], value: each[place], label: each[0] }));
-    const most = Math.abs(entries[0]?.value ?? 0);
+    const largest = Math.abs(entries[0]?.value ?? 0), most = Math.max(largest, 0.01); // less is drawn as little
     for (const each of entries) each.most = most;
-    $("effect-note").textContent = note + (most < 0.01 ? " None of them changes it by as much as 0.01." : "");
+    $("effect-note").textContent = note + (largest < 0.01 ? " None of them changes it by as much as 0.01." : "");
     bars($("raised"), entries.filter((each) => each.value > 0).slice(0, 6));
     bars($("lowered"), entries.filter((each) => each.value < 0).slice(0, 6));
     for (const id of ["raised", "lowered"]) if (!$(id).children.length) $(id).append(make("li", { class: "muted" }, "none"));
