@@ -2,8 +2,8 @@
 
     python -m benchmarks.accuracy.figures
 
-Writes Figures 2 and 3 of LaMP (Bibtex) and Figures 3 and 4 of MPED (Reuters) to docs/results/. The sample is the first
-test sample of four labels or more whose predicted labels are the true ones.
+Writes Figures 2 and 3 of LaMP (Bibtex) and Figures 3 and 4 of MPED (Reuters) to docs/results/. The sample is the one of
+four labels or more, of all in the test set, whose predicted labels agree best with the true ones.
 """
 
 from __future__ import annotations
@@ -52,13 +52,10 @@ def explained(dataset: str, model: str, graph: str, root: Path, max_epochs: int 
         result, data = recipe.train(samples, split, label_graph, runs, **options)
         scores = result.predict(data.test_dataloader()).numpy()
     y = samples[split.test].y.numpy()
-    right = (result.predictor.decide(scores, "subset_accuracy") == (y == 1)).all(axis=1) & (y.sum(axis=1) >= least)
-    if not right.any():
-        raise SystemExit(
-            f"Expected a test sample of {least} labels whose predictions are all right (got none on {dataset})"
-        )
-    chosen = split.test[[int(np.argmax(right))]]
-    return explain(result.predictor, raw[chosen], method="attention", metric="subset_accuracy")
+    predicted, true = result.predictor.decide(scores, "f1_samples"), y == 1
+    f1 = 2 * (predicted & true).sum(axis=1) / (predicted.sum(axis=1) + true.sum(axis=1))
+    chosen = split.test[[int(np.argmax(np.where(true.sum(axis=1) >= least, f1, -1)))]]
+    return explain(result.predictor, raw[chosen], method="attention", metric="f1_samples")
 
 
 if __name__ == "__main__":
