@@ -73,7 +73,7 @@ _LARGE = 1000  # labels, from which all pairs are millions
 
 def main(
     root: Path = Path("HMC_data"),
-    datasets: str = ",".join(PUBLISHED),
+    datasets: str = ",".join((*PUBLISHED, TOPICS)),
     seeds: int = 5,
     parts: str = "frequency,alone,networks,default,messages,topics",
     seconds: float = 500.0,
@@ -90,18 +90,23 @@ def main(
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     torch.set_num_threads(1)
-    topics_root, chosen = root / TOPICS, parts.split(",")
+    names, chosen = datasets.split(","), parts.split(",")
     makers = {"frequency": frequency, "alone": alone, "networks": networks, "default": default, "messages": messages}
-    present = [name for name in datasets.split(",") if all(path is not None for path in files_of(root, name))]
+    present = [name for name in names if name in PUBLISHED and all(path is not None for path in files_of(root, name))]
     content: dict[str, Any] = {"dataset": {name: _described(root, name) for name in present}, "seconds": seconds}
     calls = {
         (name, part, seed): delayed(makers[part])(root, name, seed, seconds)
         for seed, name, part in product(range(seeds), present, chosen)
         if part in makers and (seed == 0 or not name.endswith("_GO") or part != "messages")
     }
-    if "topics" in chosen and topics_root.is_dir():
-        content["dataset"][TOPICS] = describe_dataset(TOPICS, RCV1(topics_root, "json"))
-        calls |= {(TOPICS, "topics", seed): delayed(topics)(topics_root, seed) for seed in range(seeds)}
+    if TOPICS in names and (root / TOPICS).is_dir():
+        content["dataset"][TOPICS] = describe_dataset(TOPICS, RCV1(root / TOPICS, "json"))
+        of_stories = {"topics": topics, "default": default, "messages": messages}
+        calls |= {
+            (TOPICS, part, seed): delayed(of_stories[part])(root, TOPICS, seed, seconds)
+            for seed, part in product(range(seeds), chosen)
+            if part in of_stories
+        }
     path = collect(
         NAME, content, calls, lambda run: (run["dataset"], run["part"], run["seed"]), _in_short, replace=replace
     )
@@ -132,9 +137,18 @@ def _described(root: Path, name: str) -> dict[str, Any]:
     return {**size, "sha256": [file_sha256(path) for path in files_of(root, name) if path is not None]}
 
 
+def load(root: Path, name: str, seed: int = 0) -> tuple[Any, Any]:
+    """The training samples, those for validation among them, and the test samples; of stories, a fifth by a seed."""
+    if name != TOPICS:
+        return _official(root, name)
+    dataset = RCV1(root / TOPICS, "json")
+    dataset = with_hierarchy(dataset, dataset.label_parents, listed=True)
+    split = random_split(len(dataset), (0.8, 0.0, 0.2), seed)
+    return dataset[split.train].copy(), dataset[split.test].copy()
+
+
 @cache
-def load(root: Path, name: str) -> tuple[ArrayDataset, ArrayDataset]:
-    """The training samples, those for validation among them, and the test samples."""
+def _official(root: Path, name: str) -> tuple[ArrayDataset, ArrayDataset]:
     *train, test = map(str, files_of(root, name))
     return from_arff(*train, kind="vector"), from_arff(test, kind="vector")
 
@@ -211,7 +225,7 @@ def networks(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
 
 def default(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     """The default with and without coherence, and each of its parts."""
-    train, test = load(root, name)
+    train, test = load(root, name, seed)
     rows, pairs = _Rows(name, "default", seed, test.y.numpy()), pairs_of(train.label_graph)
     model = AutoModel(seconds, seed).fit(train)
     taken = time.perf_counter() - rows.start
@@ -232,12 +246,11 @@ def default(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
 
 def messages(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     """LaMP over scores of the same classifiers, along label graphs that differ in their edges alone, made coherent."""
-    train, test = load(root, name)
+    train, test = load(root, name, seed)
     rows, pairs = _Rows(name, "messages", seed, test.y.numpy()), pairs_of(train.label_graph)
-    everything = Split(torch.arange(len(train)), torch.arange(0), torch.arange(0), "all training samples")
     searches = {kind: search for kind, search in many_labels(train.label_graph).items() if kind != "network"}
     chain = Chain(*kind_of(train).steps(), StackingFeatures(searches=searches, seconds=seconds / 4, seed=seed))
-    samples, found = chain.fit_transform(train, everything), chain.transform(test)
+    samples, found = chain.fit_transform(train, _everything(train)), chain.transform(test)
     split, settings = stratified_split(samples.y, (0.9, 0.1, 0.0), seed), settings_of(samples)
     stack = found.rows("base_scores").mean(dim=-1).sigmoid()
     rows.add("messages: none, mean of classifiers", coherent(stack, pairs))
@@ -258,24 +271,26 @@ def messages(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     return rows.runs
 
 
+def _everything(train: MultiLabelDataset) -> Split:
+    return Split(torch.arange(len(train)), torch.arange(0), torch.arange(0), "all training samples")
+
+
 def _build(settings: LaMPSettings, graph: LabelGraph, part: MultiLabelDataset) -> Any:
     return settings.build(part, graph, **settings.model)
 
 
-def topics(root: Path, seed: int) -> list[Run]:
+def topics(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     """Kernel ridge regression of RCV1's topics on weighted words, with and without coherence."""
-    dataset = RCV1(root, "json")
-    dataset = with_hierarchy(dataset, dataset.label_parents, listed=True)
-    split = random_split(len(dataset), (0.8, 0.0, 0.2), seed)
-    samples = Chain(*kind_of(dataset).steps()).fit_transform(dataset, split)
-    view = next(iter(views_of(samples).values())).fit(samples[split.train])
-    x, y = view.matrix(samples), dataset.y.numpy()
-    train, test = split.train.numpy(), split.test.numpy()
-    rows = _Rows(TOPICS, "topics", seed, y[test])
-    rows.add(FREQUENCY, np.tile(y[train].mean(axis=0), (len(test), 1)))
-    scores = _ridge(x[train], y[train]).predict_proba(x[test])
+    train, test = load(root, name, seed)
+    steps = Chain(*kind_of(train).steps())
+    samples, found = steps.fit_transform(train, _everything(train)), steps.transform(test)
+    view = next(iter(views_of(samples).values())).fit(samples)
+    y = train.y.numpy()
+    rows = _Rows(name, "topics", seed, test.y.numpy())
+    rows.add(FREQUENCY, np.tile(y.mean(axis=0), (len(test), 1)))
+    scores = _ridge(view.matrix(samples), y).predict_proba(view.matrix(found))
     rows.add(RIDGE, scores)
-    rows.add(f"{RIDGE}, coherent", coherent(torch.from_numpy(scores), pairs_of(dataset.label_graph)))
+    rows.add(f"{RIDGE}, coherent", coherent(torch.from_numpy(scores), pairs_of(train.label_graph)))
     return rows.runs
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import hierarchies as benchmark
-from benchmarks.accuracy.hierarchies import COHERENT, PLAIN, main
+from benchmarks.accuracy.hierarchies import COHERENT, PLAIN, TOPICS, main
 from tg_mlc.baselines import ForestBaseline, NetworkBaseline
 
 
@@ -37,3 +37,12 @@ def test_rows_of_a_small_tree(root: Path, own_runs: Path) -> None:
     before = (own_runs / "hierarchies.json").read_text()
     main(root, seeds=1, parts="frequency,alone")  # goes on from what is there
     assert json.loads(before)["runs"] == json.loads((own_runs / "hierarchies.json").read_text())["runs"]
+
+
+def test_stories_are_divided_by_a_seed(tmp_path: Path, real_file) -> None:
+    real_file("rcv1v2/raw/rcv1_dev.json.xz")
+    (train, test), (other, _) = (benchmark.load(tmp_path, TOPICS, seed) for seed in range(2))
+    assert [len(train), len(test), len(other)] == [1853, 463, 1853]
+    assert (train.y != other.y).any()
+    child, above = train.label_graph.parent_index.flip(0)
+    assert (train.y[:, child] <= train.y[:, above]).all()
