@@ -536,3 +536,13 @@ def test_labels_in_no_form_are_refused_with_what_to_pass(labels, message):
 def test_tuples_of_one_length_may_be_numbers_of_labels():
     with pytest.warns(UserWarning, match="Took tuples .* for the rows of a matrix; if rows hold the numbers of labels"):
         assert from_arrays(np.eye(2) / 2, [(1, 0), (0, 1)]).y.tolist() == [[1, 0], [0, 1]]
+
+
+def test_numbers_are_no_dates(write):
+    rows = "".join(f"{1 + i:02}.02.2022;{i % 2}\n" for i in range(20))
+    old = from_csv(write("late.csv", f"day;late\n{rows}"), ["late"])
+    dates = pd.DataFrame({"day": pd.to_datetime(["2022-02-03"])})
+    assert from_arrays(dates, like=old).rows("x").tolist() == old.rows("x")[2:3].tolist()
+    with pytest.raises(ValueError, match=r"Expected dates .*row 0, column 'day' \(got '5022022'"):
+        from_arrays(pd.DataFrame({"day": [5022022]}), like=old)  # what readers of thousands make of 05.02.2022
+    assert from_arrays(pd.DataFrame({"day": [np.nan]}), like=old).rows("x").isnan().all()

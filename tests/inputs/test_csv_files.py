@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import warnings
 
 import pytest
 
@@ -156,6 +157,18 @@ def test_columns_that_name_samples_are_left_out(write):
     dataset = from_csv(path, ["calm"])
     assert (dataset.feature_names, dataset.schema.columns[0].role) == (["size"], "id")
     assert from_csv(path, ["calm"], ["name"]).num_inputs == 20  # who names it wants it
+
+
+def test_columns_that_may_be_the_inputs_are_named(write):
+    text = "note,size,calm\n" + "\n".join(f"a song of number {i},{i % 3},{i % 2}" for i in range(20))
+    with pytest.warns(
+        UserWarning, match=r"Column 'note' is left out, but .* pass --text 'note'; if .* ignore=\['note'\]"
+    ):
+        from_csv(write(text), ["calm"])
+    for told in ({"ignore": ["note"]}, {"feature_columns": ["size"]}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            from_csv(write(text), ["calm"], **told)
 
 
 @pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".xz", lzma.open)])

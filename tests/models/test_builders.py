@@ -87,3 +87,16 @@ def test_one_name_is_that_of_one_builder():
 def test_an_unknown_builder_is_refused():
     with pytest.raises(ValueError, match=r"Expected a builder among .* \(got 'system'\)"):
         Blueprint("system", {}, describe_samples(INPUTS["bag"])).build(None)
+
+
+def test_a_network_may_inherit_its_constructor(tmp_path):
+    class Net(torch.nn.Module):
+        def __init__(self, hidden):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, hidden)
+
+    @builder
+    class Other(Net):
+        pass
+
+    assert Other(hidden=4).linear.out_features == 4

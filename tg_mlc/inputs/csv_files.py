@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.inputs.arrays import from_arrays
 from tg_mlc.inputs.hierarchies import with_hierarchy
+from tg_mlc.inputs.kinds import warn_of_claimed
 from tg_mlc.inputs.schema import Hints, Schema, match_names
 from tg_mlc.inputs.tables import read_table
 from tg_mlc.inputs.vocabulary import tokenize
@@ -100,6 +101,8 @@ def from_csv(
         X = [tokenizer(text) for text in table.documents(text_column)]
     elif like is None:
         schema = table.schema(list(feature_columns or ()), labels, hints)
+        if feature_columns is None:
+            warn_of_claimed(schema, table.cells(), hints.ignore)
         X, names = schema.matrix(table.cells([each.name for each in schema.inputs]), table.place), schema.feature_names
     else:
         old = list(feature_columns or like.feature_names or ())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.embeddings import Embeddings
 from tg_mlc.inputs.kind import EncoderOptions, InputKind, View, as_texts
 from tg_mlc.inputs.molecules import Molecules
-from tg_mlc.inputs.schema import Schema
+from tg_mlc.inputs.schema import Column, Schema
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 
@@ -90,6 +91,24 @@ def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
     """Names the kind of columns of texts if one claims the first 50 cells: most of those of a column that is left out,
     or all of those of a category of at least :obj:`MIN_CLAIMED` values.
     """
+    for column, kind in _claimed(schema, cells):
+        column.role, column.reason = kind.role, f"perhaps inputs: pass --{kind.option} '{column.name}'"
+    return schema
+
+
+def warn_of_claimed(schema: Schema, cells: Mapping[str, np.ndarray], told: Collection[str]) -> None:
+    """Warns of columns that may be the inputs, and are not used as these, but for those that the caller left out."""
+    for column, kind in _claimed(schema, cells):
+        if column.name not in told:
+            use = "is a category" if column.role == "category" else "is left out"
+            warnings.warn(
+                f"Column '{column.name}' {use}, but its cells look like inputs of their own. To train on them, pass "
+                f"--{kind.option} '{column.name}'; if they are none, leave the column out: ignore=['{column.name}']",
+                stacklevel=3,
+            )
+
+
+def _claimed(schema: Schema, cells: Mapping[str, np.ndarray]) -> Iterator[tuple[Column, type[InputKind]]]:
     for column in schema.columns:
         is_category = column.role == "category"
         if column.role in ("id", "ignored", "refused") or (is_category and len(column.values) >= MIN_CLAIMED):
@@ -97,8 +116,7 @@ def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
             texts = [cell.strip() for cell in strings if not is_blank(cell) and any(map(str.isalpha, cell))]
             kind = next((k for k in reversed(KINDS) if texts and _claims(k, texts, only_all=is_category)), None)
             if kind is not None:
-                column.role, column.reason = kind.role, f"perhaps inputs: pass --{kind.option} '{column.name}'"
-    return schema
+                yield column, kind
 
 
 def _claims(kind: type[InputKind], texts: Sequence[str], *, only_all: bool) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
@@ -24,7 +25,7 @@ from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.samples import Samples, settings_key
 from tg_mlc.inputs.checks import check_lost
 from tg_mlc.inputs.smiles import MoleculeError, molecule_from_rdmol, parse_smiles
-from tg_mlc.inputs.tables import read_molecules
+from tg_mlc.inputs.tables import read_molecules, read_table
 
 OnError = Literal["skip", "raise"]
 #: The rows of each sort that a report shows.
@@ -126,11 +127,17 @@ class MoleculeDataset(LabeledMolecules):
     ``smiles``.
     """
 
-    def __init__(self, samples: Samples, transform: Callable[[Data], Data] | None = None) -> None:
+    def __init__(
+        self,
+        samples: Samples,
+        transform: Callable[[Data], Data] | None = None,
+        max_lost: float = 1.0,
+        where: Callable[[int], str] = "row {}".format,
+    ) -> None:
         super().__init__(None, transform)
         self._adopt(samples)
         lost = {entry.row: f"'{shorten(entry.smiles, 40)}': {entry.reason}" for entry in self.report.invalid}
-        check_lost(lost, self.report.num_rows, "row {}".format, max_lost=1.0)
+        check_lost(lost, self.report.num_rows, where, max_lost)
 
     @classmethod
     def from_smiles(
@@ -183,6 +190,7 @@ class MoleculeDataset(LabeledMolecules):
         root: str | Path | None = None,
         transform: Callable[[Data], Data] | None = None,
         force_reload: bool = False,
+        max_lost: float = 1.0,
         **options: Unpack[MoleculeOptions],
     ) -> MoleculeDataset:
         """Makes a data set from a CSV file with a header (plain, ``.gz``, ``.bz2`` or ``.xz``).
@@ -199,11 +207,13 @@ class MoleculeDataset(LabeledMolecules):
                 class and its attributes. (default: :obj:`None`, keep nothing)
             transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
             force_reload (bool, optional): Whether to make the graphs again. (default: :obj:`False`)
+            max_lost (float, optional): The share of rows that may be left out because they are no molecules; five rows
+                always may. (default: :obj:`1.0`)
             **options (optional): :obj:`on_error`, :obj:`pre_transform` and :obj:`pre_filter` as of :meth:`from_smiles`.
 
         Raises:
-            ValueError: If a column is missing, a label is not 0, 1 or blank, no molecule is valid, or an invalid one
-                is met and :obj:`on_error` is :obj:`"raise"`.
+            ValueError: If a column is missing, a label is not 0, 1 or blank, no molecule is valid, more rows are no
+                molecules than may be, or one is none and :obj:`on_error` is :obj:`"raise"`.
             RuntimeError: If the file kept in :obj:`root` is damaged.
         """
 
@@ -211,16 +221,18 @@ class MoleculeDataset(LabeledMolecules):
             smiles, y, names = read_molecules(path, smiles_column, label_columns, delimiter, encoding)
             return molecule_samples(smiles, y, names, **options)
 
+        table = cache(lambda: read_table(path, delimiter, encoding))  # read again only to tell the lines of lost rows
+        lost: Any = {"max_lost": max_lost, "where": lambda row: table().where(row)}
         columns = None if label_columns is None else list(label_columns)
         changes = options.get("pre_transform"), options.get("pre_filter")
         key = settings_key(smiles_column, columns, delimiter, encoding, options.get("on_error", "skip"), *changes)
         if root is None or key is None:
-            return cls(build(), transform)
+            return cls(build(), transform, **lost)
         digest = sha256(Path(path).read_bytes() + key.encode())[:16]
         kept = Path(root) / "processed" / f"{Path(path).name.partition('.')[0]}-{digest}.pt"
         if force_reload or not kept.exists():
             build().save(kept)
-        return cls(Samples.load(kept), transform)
+        return cls(Samples.load(kept), transform, **lost)
 
 
 def molecule_samples(

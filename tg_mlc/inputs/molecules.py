@@ -20,7 +20,7 @@ from tg_mlc._names import shorten
 from tg_mlc._optional import is_installed
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.inputs.checks import check_lost, check_samples
+from tg_mlc.inputs.checks import check_samples
 from tg_mlc.inputs.kind import (
     EncoderOptions,
     FileOptions,
@@ -45,7 +45,6 @@ from tg_mlc.inputs.smiles import (
     with_dummies,
     without_bond,
 )
-from tg_mlc.inputs.tables import read_table
 
 #: The vectors that describe a molecule as a whole, by the attribute that holds them.
 VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")
@@ -168,12 +167,8 @@ class Molecules(InputKind):
         """Makes molecules with all vectors, which the folder keeps; rows that cannot be read are left out."""
         kept: dict[str, Any] = {"root": folder, "pre_transform": molecule_features()}
         options = options or FileOptions()
-        kept |= {"delimiter": options.delimiter, "encoding": options.encoding}
+        kept |= {"delimiter": options.delimiter, "encoding": options.encoding, "max_lost": options.max_lost}
         dataset = MoleculeDataset.from_csv(path, columns[0], labels, **kept)
-        report = dataset.report
-        reasons = {each.row: f"'{each.smiles:.60}': {each.reason}" for each in report.invalid}
-        lines = read_table(path, options.delimiter, options.encoding) if reasons else None
-        check_lost(reasons, report.num_rows, lines.where if lines is not None else str, options.max_lost)
         check_samples(dataset)
         return dataset
 

@@ -273,6 +273,7 @@ class Schema:
 
 
 _CODES = "few whole numbers with gaps"
+_TIMES = ("date", "time", "duration")
 
 
 def _is_odd(column: Column) -> bool:
@@ -499,7 +500,8 @@ def _differ(values: np.ndarray) -> bool:
 def _read_texts(column: Column, texts: list[str], unique: list[str], hints: Hints, where: Where) -> Column:
     """Texts as numbers, categories, or names of rows."""
     name = column.name
-    hint = f"{hints.as_names(name)} if these are names, or {hints.drop(name)}"
+    names = f"{hints.as_names(name)} if these are names, or " if len(unique) <= MAX_VALUES else ""
+    hint = names + hints.drop(name)
     if all(cell.isdigit() for cell in unique) and any(len(cell) > 1 and cell[0] == "0" for cell in unique):
         return _category(column, unique, "digits with leading zeros are names", hints)
     try:
@@ -588,7 +590,9 @@ def _numbers(column: Column, cells: np.ndarray, where: Where, refused: dict[int,
         return np.where(np.isnat(cells), np.nan, cells.astype("datetime64[ns]").astype(np.int64) / 86_400e9 - since)
     if cells.dtype.kind == "m":
         return np.where(np.isnat(cells), np.nan, cells / np.timedelta64(1, "D"))
-    numbers = cells.astype(np.float64) if cells.dtype.kind in "biuf" else _parsed(column, cells, where, refused)
+    # A number has lost what told a date: 5012022 is 05.01.2022 to a reader of thousands.
+    is_read = cells.dtype.kind in "biuf" and (column.notation or {}).get("form") not in _TIMES
+    numbers = cells.astype(np.float64) if is_read else _parsed(column, cells, where, refused)
     for row in np.flatnonzero(np.abs(numbers) > np.finfo(np.float32).max).tolist():
         expected, got = "Expected numbers that 32 bits can hold in", f"(got {numbers[row]:g})"
         if refused is None:

@@ -121,6 +121,8 @@ class Table:
             if None in converted:
                 row = converted.index(None)
                 hint = "name the columns that are labels with 'label_columns'"
+                if 2 * converted.count(None) < len(converted):
+                    hint = "correct the cell, or leave it blank if the label is unknown"
                 if _WRITTEN.match(cells[row]):
                     hint = "name a column of lists of names alone, without others"
                 elif {cell.strip() for cell in cells if not is_blank(cell)} in ({"1", "-1"}, {"+1", "-1"}, {"1", "2"}):

@@ -60,7 +60,7 @@ def builder(build: BuildT) -> BuildT:
     """
     signature = inspect.signature(build)
     if isinstance(build, type):
-        initialise = vars(build).get("__init__", nn.Module.__init__)
+        initialise = build.__init__  # type: ignore[misc]  # its own, or that of a class above it
 
         @wraps(initialise)
         def initialise_recorded(self: nn.Module, *args: Any, **kwargs: Any) -> None:
