@@ -25,6 +25,14 @@ def test_every_block_runs(block: str, tmp_path: Path, monkeypatch: pytest.Monkey
     assert namespace.keys() - {"__builtins__"}
 
 
+def test_the_classifier_predicts_what_its_comment_says(capsys: pytest.CaptureFixture[str]) -> None:
+    [block] = (each for each in python_blocks(README) if "AutoClassifier" in each)
+    [expected] = re.findall(r"# (\[\{.*\}\])$", block, re.MULTILINE)
+    for seconds in (1, 60):
+        exec(block.replace("seconds=60", f"seconds={seconds}"), {})
+        assert capsys.readouterr().out.splitlines()[-1] == expected
+
+
 def test_it_stays_short() -> None:
     assert len(TEXT.split()) <= 900
 
