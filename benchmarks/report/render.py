@@ -51,6 +51,7 @@ from benchmarks.report import (
 )
 from benchmarks.report.comparisons import Comparison, compared
 from benchmarks.report.writing import Picture
+from benchmarks.speed.explaining import NAME as TIME
 from benchmarks.speed.hierarchies import NAME as GROWTH
 
 ROOT = Path(__file__).parents[2]
@@ -136,7 +137,9 @@ def texts() -> dict[Path, str]:
     if DEFAULT in names(DEFAULT):
         own[FULL / "default.md"] = default.page(read(DEFAULT))
     if EXPLANATIONS in names(EXPLANATIONS):
-        own[DOCS / "results" / "explanations.md"] = explanations.page(read(EXPLANATIONS))
+        own[DOCS / "results" / "explanations.md"] = explanations.page(
+            read(EXPLANATIONS), read(TIME) if TIME in names(TIME) else None
+        )
     if SIDE_EFFECTS in names(SIDE_EFFECTS):
         own[DOCS / "results" / "side_effects.md"] = side_effects.page(read(SIDE_EFFECTS))
     if TRUST in names(TRUST):

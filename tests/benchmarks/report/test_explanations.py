@@ -59,3 +59,16 @@ def result() -> dict[str, Any]:
 def test_the_page_has_all_tables(result: dict[str, Any], line: str) -> None:
     assert line in page(result).splitlines()
     assert "nci abcdef012345" in page(result)
+
+
+@pytest.mark.parametrize(("seconds", "how"), [(41.26, "reached"), (60.0, "missed")])
+def test_the_time_of_a_report(result: dict[str, Any], seconds: float, how: str) -> None:
+    assert "Time of a report" not in page(result)
+    found = {"drugs": 20, "atoms": 512, "labels": 27, "methods": ["attention", "occlusion"], "bytes": 1_234_567}
+    found |= {"seconds": seconds, "seconds_of_explain": 40.0, "processor_seconds": 50.0}
+    text = page(result, {"environment": describe_environment(), "explained": found})
+    assert f"| 20 | 512 | 27 | 2 | {seconds:.1f} | 40.0 | 50.0 | 1.2 |" in text
+    assert f"- the goal of 60 s for 20 drugs is {how}" in text.splitlines()
+    assert "the goal of 60 s" not in page(
+        result, {"environment": describe_environment(), "explained": found | {"drugs": 2}}
+    )
