@@ -121,3 +121,27 @@ def test_a_hierarchy_makes_the_program_coherent(tmp_path):
     tg_mlc.export(predictor, tmp_path / "program", inputs=x)  # refuses outputs that differ from the model's
     golden = json.loads((tmp_path / "program" / "golden.json").read_text())
     assert all(animal >= dog for animal, dog, _ in golden["probability"])
+
+
+def test_label_sets_of_a_coverage_are_exported(tmp_path):
+    predictor = tg_mlc.load(SAVED / "known_labels" / "model")
+    with pytest.raises(ValueError, match=r"coverage 0.8 per sample .*'conformalize'"):
+        tg_mlc.export(predictor, tmp_path / "exported", coverage=0.8, coverage_per="sample")
+    assert not list(tmp_path.iterdir())
+    x = predictor.scorer.preprocessor.steps[0].examples(60)
+    y = (np.random.default_rng(0).random((60, 3)) < predictor.scores(x)).astype(float)
+    predictor.calibrate(x, y).conformalize(x, y)
+    tg_mlc.export(predictor, tmp_path / "exported", coverage=0.8)
+    about, golden = (json.loads((tmp_path / "exported" / f"{name}.json").read_text()) for name in ("model", "golden"))
+    found = about["decisions"]["coverage 0.8 per label"]
+    assert (found["coverage"], found["per"]) == (0.8, "label")
+    decided, known = golden["decision"]["coverage 0.8 per label"], np.array(golden["inputs"]["given"], dtype=float)
+    is_open = np.isnan(known).all(axis=1)
+    assert [row is not None for row in decided] == is_open.tolist()
+    applies = np.array(golden["probability"])[is_open] >= found["thresholds"]
+    assert [row for row in decided if row is not None] == applies.astype(int).tolist()
+    raw = np.array(golden["raw"])[is_open]
+    assert predictor.predict(raw, coverage=0.8)["decision"].to_numpy().tolist() == applies.tolist()
+    assert sum(about["calibration"].values()) == 3
+    assert follow(tmp_path / "exported").startswith("the same probabilities")
+    assert "are\ncalibrated for each label" in (tmp_path / "exported" / "README.md").read_text()

@@ -15,6 +15,8 @@ def export_(
     csv: str | None = None,
     base_scores: str = "export",
     no_given: bool = False,
+    coverage: float | None = None,
+    coverage_per: str = "label",
     json: bool = False,
 ) -> int:
     """Exports a model as a program that runs without tg_mlc, once its probabilities were compared.
@@ -26,6 +28,9 @@ def export_(
         csv: A file whose first rows are the golden inputs; by default, the model makes some up.
         base_scores: What becomes of base classifiers: export puts them into the program, input leaves them to you.
         no_given: Leaves out the input of labels that are known already.
+        coverage: The share of what applies that label sets hold, such as 0.9, by a model of "train --coverage_share";
+            their thresholds are exported, too.
+        coverage_per: What --coverage is of: each label, or the labels of a sample together.
         json: Prints JSON.
     """
     from tg_mlc.cli._inputs import inputs_of
@@ -39,6 +44,7 @@ def export_(
     if csv is not None:
         rows = inputs_of(predictor, model, None, None).raw(next(iter(read_blocks(Path(csv)))))[:NUM_GOLDEN]
     options = {"inputs": rows, "base_scores": base_scores, "given": not no_given}
+    options |= {"coverage": coverage, "coverage_per": coverage_per}
     folder = export(predictor, out, format, **options)  # type: ignore[arg-type]
     files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     text = "\n".join(f"{name}: {size:,} bytes" for name, size in files.items())

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,6 +23,7 @@ from tg_mlc.exporting.program import Format, Scorer, featurize, save_onnx, save_
 from tg_mlc.inputs import Chain
 from tg_mlc.inputs.preprocessor import to_state
 from tg_mlc.metrics import LabelSets
+from tg_mlc.metrics.coverage import Coverage, Per
 from tg_mlc.saving import Predictor, load
 from tg_mlc.saving.folder import check_folder
 from tg_mlc.saving.model import versions
@@ -42,6 +43,8 @@ def export(
     inputs: Any = None,
     base_scores: str = "export",
     given: bool = True,
+    coverage: float | None = None,
+    coverage_per: Per = "label",
 ) -> Path:
     """Writes a model as a program that runs without this package and PyTorch Geometric, once its probabilities were
     compared.
@@ -65,9 +68,12 @@ def export(
             exporting them. (default: :obj:`"export"`)
         given (bool, optional): If set to :obj:`False`, leaves out the input of labels that are known, and what takes
             it. (default: :obj:`True`)
+        coverage, coverage_per (optional): As of :meth:`tg_mlc.saving.Predictor.predict`; the thresholds of these label
+            sets stand among those of metrics. (default: :obj:`None`)
 
     Raises:
-        ValueError: If a part cannot be exported, which the message names, or the outputs differ.
+        ValueError: If a part cannot be exported, which the message names, the outputs differ, or no samples allow to
+            promise the coverage.
         ImportError: If a package for ONNX is not installed (extra ``export``).
     """
     check_choice("format", format, get_args(Format))
@@ -77,6 +83,9 @@ def export(
     if folder.exists() and any(folder.iterdir()) and not (folder / "golden.json").exists():
         raise ValueError(f"Expected 'out' to be a new folder, or an exported model (got '{folder}', with other files)")
     predictor = model if isinstance(model, Predictor) else load(model)
+    promise = [] if coverage is None else [Coverage(coverage, coverage_per)]
+    for each in promise:  # refused before anything that takes long
+        predictor.thresholds(each)
     raw = _examples(predictor) if inputs is None else inputs
     scorer = predictor.to("cpu").scorer
     tensors = featurize(scorer, raw, base_scores=base_scores)
@@ -95,15 +104,15 @@ def export(
         run = save_torch(program, path) if format == "torch-export" else save_onnx(program, path, network.names)
         probability = _compared(predictor, raw, known, run, network.names, base_scores)
         taken = {name: tensors[name] for name in network.names}
-        metrics = list(scorer.tuners) or ["f1_micro"]
+        decides: list[str | Coverage] = [*(scorer.tuners or ["f1_micro"]), *promise]
         rows_of = raw.to_dict("records") if hasattr(raw, "iloc") else raw
         golden = {
             "raw": rows_of if isinstance(rows_of, list | np.ndarray) else None,
             "inputs": taken,
             "probability": probability,
-            "decision": {metric: predictor.decide(probability, metric, known).astype(int) for metric in metrics},
+            "decision": {str(each): _decided(predictor, probability, each, known) for each in decides},
         }
-        about = _about(predictor, taken, format)
+        about = _about(predictor, taken, format, promise)
         contents = {"model.json": about, "featurize.json": _featurizer(scorer), "golden.json": golden}
         for name, content in contents.items():
             (unfinished / name).write_text(_as_json(content), encoding="utf-8")
@@ -154,6 +163,14 @@ def _compared(
     return found
 
 
+def _decided(predictor: Predictor, probability: np.ndarray, decides: str | Coverage, known: Tensor | None) -> Any:
+    """Decisions 0 and 1; of a coverage, none for inputs with labels that are given, for which it would not hold."""
+    if known is None or isinstance(decides, str):
+        return predictor.decide(probability, decides, known).astype(int)
+    rows = zip(predictor.decide(probability, decides).astype(int).tolist(), known.isnan().all(dim=1), strict=True)
+    return [row if holds else None for row, holds in rows]
+
+
 def _rows(raw: Any, some: slice) -> Any:
     """Some of raw inputs, or of samples."""
     if hasattr(raw, "iloc"):
@@ -163,7 +180,12 @@ def _rows(raw: Any, some: slice) -> Any:
     return Subset(raw, range(some.start, some.stop))
 
 
-def _about(predictor: Predictor, tensors: Mapping[str, Tensor], format: str) -> dict[str, Any]:  # noqa: A002
+def _about(
+    predictor: Predictor,
+    tensors: Mapping[str, Tensor],
+    format: str,  # noqa: A002
+    promise: Sequence[Coverage],
+) -> dict[str, Any]:
     scorer = predictor.scorer
     decisions: dict[str, Any] = {}
     for metric, tuner in scorer.tuners.items():
@@ -171,6 +193,8 @@ def _about(predictor: Predictor, tensors: Mapping[str, Tensor], format: str) -> 
             decisions[metric] = {"label_sets": tuner.state_dict()}
         else:
             decisions[metric] = {"thresholds": predictor.thresholds(metric)}
+    for each in promise:
+        decisions[str(each)] = {"thresholds": predictor.thresholds(each), "coverage": each.share, "per": each.per}
     described = {}
     for name, tensor in tensors.items():
         rows = _ROWS.get(name, "samples" if name.startswith("features_") else "rows")
@@ -184,6 +208,7 @@ def _about(predictor: Predictor, tensors: Mapping[str, Tensor], format: str) -> 
         "inputs": described,
         "outputs": {"probability": {"dtype": "float32", "shape": ["samples", len(predictor.label_names)]}},
         "decisions": decisions,
+        "calibration": scorer.calibration_methods,
         "versions": {"tg_mlc": tg_mlc.__version__, **versions()},
     }
 
@@ -247,6 +272,7 @@ def _readme(about: Mapping[str, Any], program: str) -> str:
         run=_RUN[about["format"]],
         tolerance=TOLERANCE,
         num_golden=NUM_GOLDEN,
+        calibrated="" if about["calibration"] else "not ",
     )
 
 
@@ -272,15 +298,19 @@ _README = """# An exported model of tg_mlc
 |---|---|---|---|
 {rows}
 
-A shape by name may be of any size. All rows of a sample stand together, samples one after another.
+A shape by name may be of any size. All rows of a sample stand together, samples one after another. Probabilities are
+{calibrated}calibrated for each label (`calibration` of `model.json` counts the functions), within the program.
 
 - `model.json`: names of labels in the order of columns, types and shapes, and how to decide for each metric. Under
   `thresholds`, a label applies if its probability is at least its threshold. Under `label_sets`, take the set with the
   highest value `sum of log(p / (1 - p)) of its labels + prior * log(count)`, with `p` cut to 0.0001 and 0.9999; for
-  `f1_samples`, the set with the highest expected F1, where these values are the logarithms of what sets weigh.
+  `f1_samples`, the set with the highest expected F1, where these values are the logarithms of what sets weigh. Label
+  sets by thresholds with a `coverage` hold that share of what applies, of each label or of the labels of a sample, in
+  expectation over new samples from the source of those that thresholds were taken from; not if labels are given.
 - `featurize.json`: how raw inputs become tensors, step by step, with all that was learned (vocabularies, weights,
   scales). In Python, `tg_mlc.exporting.program.featurize` does it.
-- `golden.json`: {num_golden} inputs, as raw inputs and as tensors (null is NaN), with probabilities and decisions.
+- `golden.json`: {num_golden} inputs, as raw inputs and as tensors (null is NaN), with probabilities and decisions (null
+  where labels are given that a coverage would not hold for).
   Whoever runs this model in another language is right if probabilities agree to {tolerance:g}:
 
 ```python

@@ -105,8 +105,8 @@ class Calibration(nn.Module):
     def forward(self, logits: Tensor) -> Tensor:
         """Returns calibrated logits :math:`(N, L)`."""
         mapped = self.scale * logits + self.shift
-        for knot, bend in zip(self.knots, self.bends, strict=True):
-            mapped = mapped + bend * (logits - knot).relu()
+        for place in range(len(self.knots)):  # by number, because an unbind of no rows cannot be exported
+            mapped = mapped + self.bends[place] * (logits - self.knots[place]).relu()
         return mapped
 
     def probabilities(self, scores: Tensor) -> Tensor:

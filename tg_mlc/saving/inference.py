@@ -6,6 +6,7 @@ import copy
 import os
 import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -171,6 +172,11 @@ class InferenceModel(ABC):
     def calibrated(self, scores: Tensor) -> Tensor:
         """Returns calibrated probabilities for others, if the model is calibrated; given labels keep 0 and 1."""
         return scores if self.calibration is None else self.calibration.probabilities(scores)
+
+    @property
+    def calibration_methods(self) -> dict[str, int]:
+        """How many labels each function calibrates; none if the model is not calibrated for each label."""
+        return {} if self.calibration is None else dict(Counter(self.calibration.methods))
 
     def decider(self, metric: str | Coverage = "f1_micro", coherent: bool | Data | None = None) -> Decider:
         """Returns what decides for a metric: thresholds, 0.5 where validation samples gave none, or label sets; or for

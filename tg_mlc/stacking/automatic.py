@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -239,7 +238,7 @@ class AutoModel(InferenceModel):
             "validation": {metric: tuner.best_value for metric, tuner in self.tuners.items()},
             "data": data_hash(dataset),
             "weights": np.asarray(self.combination.weight).mean(axis=0).tolist(),
-            "calibration": None if self.calibration is None else dict(Counter(self.calibration.methods)),
+            "calibration": self.calibration_methods or None,
             "seconds": parts.clock() - start,
         }
         return self
