@@ -368,6 +368,41 @@ def test_the_whole_road(tmp_path, name, monkeypatch):
     assert [float(value) for value in found[len(names) :]] == pytest.approx(expected, abs=1e-4)
 
 
+class Steep(Hidden):
+    """Logits that are many times too large."""
+
+    def forward(self, batch: Data) -> torch.Tensor:
+        return 9 * super().forward(batch)
+
+
+def test_calibration_and_label_sets_of_samples_that_no_fit_saw(tmp_path):
+    noisy = [Data(x=each.x, y=(each.x.mean(dim=0)[:2] + torch.randn(2) > 0).float()) for each in samples(400)]
+    options = {"val": 0.4, "test": 0.2, "max_epochs": 2, "label_names": NAMES}
+    result = fit(Steep(), noisy, tmp_path / "run", **options, calibrate=True, coverage_share=0.25)
+    assert sum(result.data.split.sizes) == 300
+    assert result.scorer.conformal.row.max() < 100
+    assert "identity" not in result.scorer.calibration_methods
+    plain = fit(Steep(), noisy, tmp_path / "plain", **options)
+    assert result.evaluate("val")["ece_macro"] < 0.5 * plain.evaluate("val")["ece_macro"]
+
+    saved = tg_mlc.load(result.model_folder, Steep)
+    frame = saved.predict(noisy, coverage=0.8)
+    assert frame.attrs["calibrated"]
+    torch.testing.assert_close(torch.from_numpy(frame["probability"].to_numpy()), result.predict(noisy))
+    y = torch.stack([each.y for each in noisy]).numpy()
+    assert frame["decision"].to_numpy()[y == 1].mean() == pytest.approx(0.8, abs=0.1)
+    assert result.evaluate("test").values == saved.evaluate(result.data.part(result.data.split.test)).values
+    with pytest.raises(ValueError, match="'conformalize'"):
+        tg_mlc.load(plain.model_folder, Steep).predict(noisy, coverage=0.8)
+
+
+@pytest.mark.parametrize("options", [{"split": random_split(40)}, {}])
+def test_samples_that_are_divided_already_keep_none_for_label_sets(tmp_path, options):
+    data = samples() if options else DataLoader(samples(), 8)
+    with pytest.raises(ValueError, match=r"not divided yet for coverage_share=0.2 .*'conformalize'"):
+        fit(Recorded(1.0), data, tmp_path, **options, coverage_share=0.2)
+
+
 WORKS = {
     "accumulate_grad_batches": 2,
     "benchmark": True,

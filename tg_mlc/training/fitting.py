@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
@@ -24,14 +25,15 @@ from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
-from torch.utils.data import ConcatDataset, RandomSampler, SequentialSampler
+from torch.utils.data import ConcatDataset, RandomSampler, SequentialSampler, Subset
 from torch.utils.data import DataLoader as TorchDataLoader
+from torch_geometric.data import Dataset
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
 from tg_mlc._names import check_names, check_same_names
-from tg_mlc._options import check_choice, check_count, check_share
-from tg_mlc.data import MultiLabelDataset, Split, predefined_split, stratified_split
+from tg_mlc._options import check_choice, check_count, check_flag, check_number, check_share
+from tg_mlc.data import MultiLabelDataset, Split, predefined_split, random_split, stratified_split
 from tg_mlc.data.splits import PARTS
 from tg_mlc.inputs import Preprocessor
 from tg_mlc.metrics import Evaluation
@@ -100,6 +102,7 @@ class FitResult:
     num_epochs: int  #: how many epochs were trained, those before resuming included
     trainer: Trainer
     data: MultiLabelDataModule  #: the batches of the three parts
+    scorer: ModuleInference  #: computes probabilities and decides, as what :attr:`predictor` returns
     facts: Mapping[str, Any] = field(default_factory=dict)  #: validation metrics, and hashes of data and split
     model_folder: Path | None = None  #: what :func:`tg_mlc.load` reads, if the model can be made again
 
@@ -107,14 +110,16 @@ class FitResult:
         return f"FitResult('{self.checkpoint}', best_value={self.best_value:.4f}, num_epochs={self.num_epochs})"
 
     def predict(self, samples: DataLoader | Any) -> Tensor:
-        """Returns the scores of all samples of a loader, a list or a data set, :math:`(N, L)`, in its order."""
+        """Returns the scores of all samples of a loader, a list or a data set, :math:`(N, L)`, in its order, calibrated
+        if the model is.
+        """
         trainer, size, loader, sampler = self.trainer, self.data.batch_size, samples, None
         if not isinstance(samples, TorchDataLoader):
             process = trainer.global_rank, trainer.world_size
             sampler = EpochSampler(len(samples), 0, shuffle=False, batch_size=size, process=process)
             loader = make_loader(samples, batch_size=size, sampler=sampler, generator=torch.Generator())
         with quiet():
-            scores = torch.cat(cast("list[Tensor]", trainer.predict(self.module, loader)))
+            scores = self.scorer.calibrated(torch.cat(cast("list[Tensor]", trainer.predict(self.module, loader))))
         return scores if sampler is None or trainer.world_size == 1 else gathered(sampler, scores)[0]
 
     def evaluate(self, part: Literal["train", "val", "test"] = "test") -> Evaluation:
@@ -130,16 +135,14 @@ class FitResult:
         chosen = getattr(self.data.split, part)
         if chosen.numel() == 0:
             raise ValueError(f"Expected samples in the part '{part}' (got none); call fit with {part}=0.1")
-        scorer = ModuleInference(self.module)
-        scorer.preprocessor = None  # which the samples have passed already
-        return Predictor(scorer).evaluate(self.data.part(chosen))
+        return Predictor(_of_samples(self.scorer)).evaluate(self.data.part(chosen))
 
     @property
     def predictor(self) -> Predictor:
-        """The model with the best weights, as :func:`tg_mlc.load` returns it."""
-        scorer = ModuleInference(self.module)
-        scorer.examples = next(iter(self.data.val_dataloader()))
-        return Predictor(scorer, self.facts)
+        """The model with the best weights, as :func:`tg_mlc.load` returns it; once it is calibrated or conformalized,
+        :meth:`save` writes it so.
+        """
+        return Predictor(self.scorer, self.facts)
 
     def save(self, path: str | os.PathLike[str], arguments: Mapping[str, Any] | None = None) -> Path:
         """Writes a folder that :func:`tg_mlc.load` reads; see :meth:`tg_mlc.saving.Predictor.save`."""
@@ -162,6 +165,8 @@ def fit(
     deterministic: bool | Literal["warn"] = False,
     resume: str | os.PathLike[str] | bool = False,
     callbacks: Sequence[Callback] = (),
+    calibrate: bool = False,
+    coverage_share: float = 0.0,
     **options: Any,
 ) -> FitResult:
     """Trains a network and returns it with the weights of its best epoch.
@@ -206,6 +211,10 @@ def fit(
         resume (bool or str or PathLike, optional): If set to :obj:`True`, goes on from ``last.ckpt`` in
             :obj:`folder`; or a checkpoint in :obj:`folder` to go on from. (default: :obj:`False`)
         callbacks (Sequence[Callback], optional): Further callbacks. (default: :obj:`()`)
+        calibrate (bool, optional): Whether to calibrate the probabilities of each label by the validation samples, as
+            :meth:`Predictor.calibrate <tg_mlc.saving.Predictor.calibrate>` does. (default: :obj:`False`)
+        coverage_share (float, optional): The share of samples, drawn at random, that are left out of the split, so that
+            ``predict(..., coverage=0.9)`` can promise what label sets hold. (default: :obj:`0`)
         **options (optional): The shares :obj:`val` and :obj:`test` of samples in a stratified split (0.1 each), or a
             :obj:`split`; :obj:`batch_size`, :obj:`num_workers` and :obj:`seed` (of the split and of the order of
             samples) of :class:`MultiLabelDataModule`; :obj:`lr`, :obj:`objective` and others of
@@ -224,6 +233,8 @@ def fit(
     of_data, of_module = (
         {name: options.pop(name) for name in names if name in options} for names in (_OF_DATA, _OF_MODULE)
     )
+    check_flag("calibrate", calibrate)
+    data, kept = _kept(data, coverage_share, of_data)
     data = _data_module(data, of_data)
     module = _module(module, data, label_names, of_module)
     check_same_names(getattr(data.dataset, "label_names", None), module.label_names, "the data set")
@@ -267,7 +278,16 @@ def fit(
         num_epochs=trainer.current_epoch,
         trainer=trainer,
         data=data,
+        scorer=ModuleInference(module),
     )
+    result.scorer.examples = next(iter(data.val_dataloader()))
+    predictor = Predictor(_of_samples(result.scorer))
+    if calibrate:
+        predictor.calibrate(data.part(data.split.val), batch_size=data.batch_size)
+    if kept is not None:
+        predictor.conformalize(kept, batch_size=data.batch_size)
+    for name in ("calibration", "conformal", "tuners"):
+        setattr(result.scorer, name, getattr(predictor.scorer, name))
     thresholds = {metric: tuner.best_value for metric, tuner in module.tuners.items()}
     facts = {
         "validation": {monitor: result.best_value, **thresholds},
@@ -330,6 +350,33 @@ def train_model(
     )
     data = MultiLabelDataModule(dataset, split, batch_size=settings.batch_size, seed=seed)
     return fit(module, data, folder, **settings.fit)
+
+
+def _of_samples(scorer: ModuleInference) -> ModuleInference:
+    """What scores samples that have passed the preprocessor already."""
+    found = copy(scorer)
+    found.preprocessor = None
+    return found
+
+
+def _kept(data: Any, share: float, options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The samples to train, validate and test with, and those that no fit sees, drawn at random, if any."""
+    check_number("coverage_share", share, below=1.0)
+    if not share:
+        return data, None
+    is_divided = isinstance(data, (MultiLabelDataModule, TorchDataLoader)) or "split" in options
+    if is_divided or (isinstance(data, (list, tuple)) and any(isinstance(part, TorchDataLoader) for part in data)):
+        raise ValueError(
+            f"Expected samples that are not divided yet for coverage_share={share:g} (got loaders, a data module or a "
+            f"'split'); keep some out of these, and pass them to 'conformalize' of the result's predictor"
+        )
+    samples = as_samples(data)
+    split = random_split(len(samples), (1 - share, 0.0, share), options.get("seed", 0))
+    some, kept = (
+        samples[part] if isinstance(samples, Dataset) else Subset(samples, part.tolist())
+        for part in (split.train, split.test)
+    )
+    return some, kept
 
 
 def _data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
