@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
+from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -22,6 +23,8 @@ from sklearn.preprocessing import StandardScaler
 import tg_mlc
 from tg_mlc.graphs import LabelGraph, tree
 from tg_mlc.metrics import LabelSets, ThresholdTuner
+from tg_mlc.metrics.calibration import Calibration
+from tg_mlc.metrics.coverage import Coverage
 from tg_mlc.sklearn import AutoClassifier, LaMPClassifier
 from tg_mlc.stacking import AutoModel
 
@@ -112,6 +115,67 @@ def test_decisions_are_log_odds_above_those_of_thresholds() -> None:
 def test_a_number_is_the_threshold() -> None:
     classifier = small(threshold=0.9).fit(X, Y)
     np.testing.assert_array_equal(classifier.predict(X), classifier.predict_proba(X) >= 0.9)
+
+
+NOISY = (X[:, :3] + np.random.default_rng(1).normal(size=Y.shape) > 0).astype(int)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **trust: LaMPClassifier(base_scores=None, max_epochs=3, random_state=0, train_options=trust),
+        lambda **trust: AutoClassifier(seconds=0, random_state=0, **trust),
+    ],
+)
+def test_label_sets_of_a_coverage_and_calibration(make: Any, tmp_path: Any) -> None:
+    trusted = make(coverage_share=0.4, calibrate=True).fit(X, NOISY)
+    scorer = trusted._scorer()
+    assert scorer.conformal.row.max() < 32
+    assert sum(scorer.calibration_methods.values()) == 3
+    new = np.random.default_rng(2).normal(size=X.shape).astype(np.float32)  # none is what a threshold was taken from
+    held = trusted.predict(new, coverage=0.8)
+    np.testing.assert_array_equal(held, trusted.predict_proba(new) >= scorer.decider(Coverage(0.8)).fitted())
+    assert trusted.predict(X, coverage=0.8)[NOISY == 1].mean() > 0.7
+    loaded = type(trusted).load(trusted.save(tmp_path / "model"))
+    np.testing.assert_array_equal(loaded.predict(new, coverage=0.8), held)
+    np.testing.assert_array_equal(loaded.predict_proba(new), trusted.predict_proba(new))
+    frame = tg_mlc.load(tmp_path / "model").predict(new, coverage=0.8)
+    np.testing.assert_array_equal(frame["decision"], held)
+    np.testing.assert_allclose(frame["probability"], trusted.predict_proba(new), atol=1e-6)
+    with pytest.raises(ValueError, match="'given' labels with a coverage"):
+        trusted.predict(new, given={"1": 1}, coverage=0.8)
+
+
+def test_calibrated_probabilities_are_those_that_thresholds_decide_by(monkeypatch: Any) -> None:
+    def platt(y: Any, scores: Any, seed: int) -> Calibration:
+        found = Calibration(["platt"] * 3)
+        found.scale *= 0.5
+        found.shift += 1.0
+        return found
+
+    monkeypatch.setattr(Calibration, "fit", platt)
+    options = {"base_scores": None, "validation_fraction": 0.4}
+    plain, calibrated = (small(**options, train_options={"calibrate": flag}).fit(X, Y) for flag in (False, True))
+    np.testing.assert_array_equal(calibrated.predict(X), plain.predict(X))  # by thresholds that moved along
+    calibrated.given_ = plain.given_  # which learned for as long as training took
+    for given in (None, {"1": 1}):
+        before, after = (each.predict_proba(X, given)[:, [0, 2]].astype(float) for each in (plain, calibrated))
+        np.testing.assert_allclose(after, expit(0.5 * logit(before) + 1.0), atol=1e-5)
+
+
+def test_coverages_that_cannot_be_promised() -> None:
+    with pytest.raises(ValueError, match="'coverage_share' to be a number"):
+        small(train_options={"coverage_share": 1.0}).fit(X, Y)
+    with pytest.raises(ValueError, match="'calibrate' to be True or False"):
+        small(train_options={"calibrate": 1}).fit(X, Y)
+    kept = small(base_scores=None, train_options={"coverage_share": 0.5}, warm_start=True).fit(X, Y)
+    with pytest.raises(ValueError, match="coverage_share=0 for a warm start"):
+        kept.fit(X, Y)
+    with pytest.raises(ValueError, match="'conformalize'"):
+        small(base_scores=None).fit(X, Y).predict(X, coverage=0.8)
+    classes = small(base_scores=None, train_options={"coverage_share": 0.5}).fit(X, Y[:, 0])
+    with pytest.raises(ValueError, match="no label sets with a 'coverage' where each sample has one class"):
+        classes.predict(X, coverage=0.8)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from tg_mlc.inputs.kinds import infer_form, kinds_by_form
 from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import BoolArray, FloatArray
+from tg_mlc.metrics.coverage import Coverage, Per
 from tg_mlc.saving.folder import read_folder
 from tg_mlc.saving.inference import InferenceModel
 from tg_mlc.saving.model import packed, unpacked
@@ -212,7 +213,14 @@ class SavedEstimator(RawInputEstimator):
     def _adopt(self, scorer: Any) -> None:
         """Takes over what computes the scores."""
 
-    def predict(self, X: Any, given: Any = None, coherent: bool | LabelGraph = False) -> Any:  # type: ignore[override]
+    def predict(  # type: ignore[override]
+        self,
+        X: Any,
+        given: Any = None,
+        coherent: bool | LabelGraph = False,
+        coverage: float | None = None,
+        coverage_per: Per = "label",
+    ) -> Any:
         """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`.
 
         Args:
@@ -222,12 +230,25 @@ class SavedEstimator(RawInputEstimator):
             coherent (bool or LabelGraph, optional): Whether no label applies without those above it in a hierarchy: the
                 label graph, or, if set to :obj:`True`, the argument :obj:`label_graph` of the estimator. The default
                 with a hierarchy as :obj:`label_graph` is coherent in any case. (default: :obj:`False`)
+            coverage, coverage_per (optional): As of :meth:`tg_mlc.saving.Predictor.predict`, after a fit with
+                :obj:`coverage_share`. (default: :obj:`None`)
 
         Raises:
-            ValueError: If a given label is unknown, all labels are given, or the model cannot take any.
+            ValueError: If a given label is unknown, all labels are given, the model cannot take any, or no samples
+                allow to promise the coverage.
         """
-        margins = self._margins(X, given, coherent)
-        return self._form.decide(margins)
+        if coverage is None:
+            return self._form.decide(self._margins(X, given, coherent))
+        check_is_fitted(self)
+        self._refuse_classes("label sets with a 'coverage'")
+        scorer, promise, wanted = (
+            self._scorer(),
+            Coverage(coverage, coverage_per),
+            None if coherent is False else coherent,
+        )
+        scorer.check_promise(given, wanted)
+        scores, known = scorer.predictions(self._read_inputs(X), coherent=wanted)
+        return self._form.decide(2.0 * scorer.decide(scores, promise, known, wanted).numpy() - 1.0)
 
     def predict_proba(  # type: ignore[override]
         self, X: Any, given: Any = None, coherent: bool | LabelGraph = False
@@ -243,14 +264,17 @@ class SavedEstimator(RawInputEstimator):
         return self._with_given(self._read_inputs(X), given, coherent)[0]
 
     def _with_given(self, X: Any, given: Any, coherent: bool | LabelGraph) -> tuple[FloatArray, FloatArray]:
-        if self._form.form == "classes":
-            raise ValueError("Expected no 'given' labels where each sample has one class (got some)")
+        self._refuse_classes("'given' labels")
         scorer = self._scorer()
         scorer.known_labels(range(X.shape[0] if hasattr(X, "shape") else len(X)), given)
         scores, known = scorer.predictions(X, given, coherent=None if coherent is False else coherent)
         if known is None:  # a model that learned nothing of given labels was given none
             known = torch.full_like(scores, torch.nan)
         return scores.numpy(), known.numpy()
+
+    def _refuse_classes(self, wanted: str) -> None:
+        if self._form.form == "classes":
+            raise ValueError(f"Expected no {wanted} where each sample has one class (got some)")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a folder from which :meth:`load` makes this estimator again, and :func:`tg_mlc.load` a

@@ -18,14 +18,15 @@ from scipy.special import expit
 from sklearn.utils.validation import check_consistent_length
 from typing_extensions import Self
 
-from tg_mlc._options import check_choice, check_count, check_share
-from tg_mlc.data import MultiLabelDataset, Split, predefined_split, stratified_split
+from tg_mlc._options import check_choice, check_count, check_flag, check_number, check_share
+from tg_mlc.data import MultiLabelDataset, Split, predefined_split, random_split, stratified_split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, ThresholdTuner
 from tg_mlc.metrics._inputs import BoolArray, FloatArray
+from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.models import LaMP
 from tg_mlc.saving.inference import ModuleInference, batches_of, logits_of
 from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed, log_odds
@@ -57,7 +58,7 @@ _TRAIN: dict[str, Any] = {
     "ema_decay": 0.998,
     "gradient_clip": 1.0,
 }
-_GIVEN_MASKS = "given_masks"
+_OF_ESTIMATOR = ("given_masks", "calibrate", "coverage_share")
 _OF_OBJECTIVE = tuple(each.name for each in fields(BinaryObjective))
 _OF_MODULE = ("weight_decay", "betas", "eps", "lr_schedule", "warmup")
 _OF_FIT = ("monitor", "patience", "ema_decay", "gradient_clip", "precision", "deterministic")
@@ -107,7 +108,8 @@ class LaMPClassifier(SavedEstimator):
             (default: :obj:`None`, those of about 1000 steps, 4 to 60)
         train_options (dict, optional): Other options of training: :obj:`batch_size` (by default 32), :obj:`verbose`
             (:obj:`True` for a progress bar on a terminal), :obj:`given_masks` (the labels that predictions will be
-            told, :obj:`"both"` present and absent ones, or :obj:`"present"`), :obj:`weight_decay` (0.01) and others of
+            told, :obj:`"both"` present and absent ones, or :obj:`"present"`), :obj:`calibrate` and
+            :obj:`coverage_share` as of :func:`~tg_mlc.training.fit`, :obj:`weight_decay` (0.01) and others of
             :class:`~tg_mlc.training.MultiLabelModule`, :obj:`patience` (10) and others of
             :func:`~tg_mlc.training.fit`, :obj:`loss_name` (such as :obj:`"focal"` for rare labels) and
             :obj:`loss_options` (*e.g.* :obj:`{"pos_weight": 5.0}`) of :class:`~tg_mlc.training.BinaryObjective`. With
@@ -128,6 +130,8 @@ class LaMPClassifier(SavedEstimator):
         inputs_ (str): The kind of inputs.
         trained_ (TrainedModel): The preprocessor and the model.
         n_iter_ (int): The number of epochs.
+        calibration_ (Calibration): What calibrates probabilities, if it was asked for.
+        conformal_ (ConformalThresholds): What decides for a coverage, if samples were kept for it.
         given_ (GivenLabelStacking): What given labels say of the others, learned from validation samples;
             :obj:`None` if there are less than 20.
     """
@@ -164,10 +168,24 @@ class LaMPClassifier(SavedEstimator):
         tuner = ThresholdTuner(self.threshold) if isinstance(self.threshold, str) else self.threshold
         if not isinstance(tuner, ThresholdTuner):
             check_share("threshold", tuner)
+        coverage_share = (self.train_options or {}).get("coverage_share", 0.0)
+        check_number("coverage_share", coverage_share, below=1.0)
         start: TrainedModel | None = getattr(self, "trained_", None) if self.warm_start else None
+        if start is not None and coverage_share:
+            expected = "coverage_share=0 for a warm start, because the last fit may have seen what would be kept"
+            raise ValueError(f"Expected {expected} (got {coverage_share}); call fit with warm_start=False")
         X = self._read_training_inputs(X) if start is None else self._read_inputs(X)
         y = self._read_labels(X, y, keep=start is not None)
         seed = draw_seed(self.random_state)
+        if not coverage_share:
+            return self._fit(X, y, eval_set, tuner, start, seed)
+        split = random_split(len(y), (1 - coverage_share, 0.0, coverage_share), seed)
+        (X, y), held_out = ((_rows(X, part), y[part.numpy()]) for part in (split.train, split.test))
+        self.conformal_ = self._fit(X, y, eval_set, tuner, start, seed)._scorer().conformalize(*held_out).conformal
+        return self
+
+    def _fit(self, X: Any, y: FloatArray, eval_set: Any, tuner: Any, start: TrainedModel | None, seed: int) -> Self:
+        """Trains the model with inputs and labels that were read, all of which it may see."""
         if eval_set is None:
             share = max(self.validation_fraction, 1 / len(y))
             split = stratified_split(y, (1 - share, share, 0.0), seed)
@@ -190,17 +208,24 @@ class LaMPClassifier(SavedEstimator):
         self.trained_, logits = self._train(samples, split, start, seed)
         self.n_iter_ = self.trained_.num_epochs
         y = y[split.val.numpy()]
-        self.given_ = None
+        self.given_ = self.conformal_ = self.calibration_ = None
         if len(y) >= MIN_SAMPLES and y.shape[1] > 1 and self._form.form != "classes":
             seconds = GIVEN_SHARE * (time.monotonic() - begin)
-            masks = (self.train_options or {}).get(_GIVEN_MASKS, "both")
+            masks = (self.train_options or {}).get("given_masks", "both")
             self.given_ = GivenLabelStacking(masks).fit(logits.astype(float), y, seconds, seed)
+        if (self.train_options or {}).get("calibrate", False):
+            self.calibration_ = Calibration.fit(y, expit(logits.astype(float)), seed)
         if not isinstance(tuner, ThresholdTuner):
-            return self._fix_threshold(tuner)
-        if self._form.form == "classes" or not (y == 1).any():
-            return self._fix_threshold(0.5)
-        self.thresholds_ = copy(tuner).fit(y, expit(logits)).fitted()
+            self._fix_threshold(tuner)
+        elif self._form.form == "classes" or not (y == 1).any():
+            self._fix_threshold(0.5)
+        else:
+            self.thresholds_ = copy(tuner).fit(y, expit(self._calibrated(logits))).fitted()
         return self
+
+    def _calibrated(self, logits: FloatArray) -> FloatArray:
+        calibration = getattr(self, "calibration_", None)  # which pickles of earlier versions lack
+        return logits if calibration is None else calibration(torch.from_numpy(logits).double()).numpy()
 
     def _train(
         self, samples: MultiLabelDataset, split: Split, start: TrainedModel | None, seed: int
@@ -210,9 +235,10 @@ class LaMPClassifier(SavedEstimator):
         """
         check_count("max_epochs", self.max_epochs, or_none=True)
         options = {**_TRAIN, **(self.train_options or {})}
-        if unknown := sorted({*options} - {*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT, _GIVEN_MASKS}):
-            expected = sorted({*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT, _GIVEN_MASKS})
+        if unknown := sorted({*options} - {*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT, *_OF_ESTIMATOR}):
+            expected = sorted({*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT, *_OF_ESTIMATOR})
             raise ValueError(f"Expected 'train_options' among {expected} (got {unknown})")
+        check_flag("calibrate", options.get("calibrate", False))
         objective = BinaryObjective(**_taken(_OF_OBJECTIVE, options))
         batch_size, steps = options["batch_size"], -(-split.train.numel() // options["batch_size"])
         device = self.torch_device
@@ -268,7 +294,8 @@ class LaMPClassifier(SavedEstimator):
         return (fully_connected if given == "fully_connected" else edgeless)(samples.label_names)
 
     def _logits(self, X: Any) -> FloatArray:
-        return self.trained_.logits(self.trained_.preprocessor.transform(X), self.torch_device)
+        samples = self.trained_.preprocessor.transform(X)
+        return self._calibrated(self.trained_.logits(samples, self.torch_device))
 
     def _with_given(self, X: Any, given: Any, coherent: bool | LabelGraph) -> tuple[FloatArray, FloatArray]:
         self.trained_.model.to(self.torch_device)
@@ -281,12 +308,13 @@ class LaMPClassifier(SavedEstimator):
         tuner = ThresholdTuner(per_label=self.thresholds_.size > 1)
         tuner.thresholds = self.thresholds_
         scorer.preprocessor, scorer.tuners = self.trained_.preprocessor, {"f1_micro": tuner}
-        scorer.given = getattr(self, "given_", None)  # which pickles of earlier versions lack
+        for name in ("given", "calibration", "conformal"):
+            setattr(scorer, name, getattr(self, f"{name}_", None))  # which pickles of earlier versions lack
         return scorer
 
     def _adopt(self, scorer: ModuleInference) -> None:
         self.trained_ = TrainedModel(cast(Chain, scorer.preprocessor), cast(LaMP, scorer.model), self.n_iter_)
-        self.given_ = scorer.given
+        self.given_, self.calibration_, self.conformal_ = scorer.given, scorer.calibration, scorer.conformal
 
     @property
     def torch_device(self) -> torch.device:
@@ -309,6 +337,7 @@ class AutoClassifier(SavedEstimator):
             (default: :obj:`"both"`)
         label_graph (LabelGraph, optional): The hierarchy of labels, which predictions then respect.
             (default: :obj:`None`)
+        coverage_share, calibrate (optional): As of :func:`tg_mlc.stacking.auto`. (default: :obj:`0`, :obj:`False`)
         random_state (int or RandomState, optional): What decides folds, trees and weights. (default: :obj:`None`)
 
     Attributes:
@@ -321,6 +350,8 @@ class AutoClassifier(SavedEstimator):
     threshold: str = "f1_micro"
     given_masks: GivenMasks = "both"
     label_graph: LabelGraph | None = None
+    coverage_share: float = 0.0
+    calibrate: bool = False
     random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -335,7 +366,8 @@ class AutoClassifier(SavedEstimator):
         samples = self._make_samples(X, matrix, np.arange(len(matrix)))
         if self.label_graph is not None:
             samples = with_hierarchy(samples, self.label_graph)
-        self.model_ = auto(samples, self.seconds, draw_seed(self.random_state), self.given_masks)
+        trust = self.coverage_share, self.calibrate
+        self.model_ = auto(samples, self.seconds, draw_seed(self.random_state), self.given_masks, *trust)
         if self._form.form == "classes":
             return self._fix_threshold(0.5)
         decider = self.model_.tuners[self.threshold]
@@ -361,6 +393,10 @@ class AutoClassifier(SavedEstimator):
     def _applies(self, margins: FloatArray) -> BoolArray:
         decider = self.model_.tuners[self.threshold]
         return np.asarray(decider.predict(expit(margins)) == 1) if isinstance(decider, LabelSets) else margins >= 0
+
+
+def _rows(X: Any, part: torch.Tensor) -> Any:
+    return [X[row] for row in part.tolist()] if isinstance(X, list) else X[part.numpy()]
 
 
 def _taken(names: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
