@@ -136,6 +136,13 @@ class Scores:
         return int(self.num_refused > 0)
 
 
+def calibration_of(predictor: Predictor) -> str:
+    """Whether probabilities are calibrated for each label, and by what, in words."""
+    counts = predictor.scorer.calibration_methods.items()
+    how = ", ".join(f"{number} by {name}" if name != "identity" else f"{number} as it was" for name, number in counts)
+    return f"calibrated for each label ({how})" if how else "not calibrated for each label"
+
+
 MOST_SHOWN = 20  #: rows that are named because they cannot be read; all of them are counted
 
 

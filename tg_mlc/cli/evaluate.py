@@ -41,7 +41,7 @@ def evaluate(
 
     from tg_mlc._files import replace_when_done
     from tg_mlc._hierarchy import coherent
-    from tg_mlc.cli._inputs import Scores, inputs_of, one_file
+    from tg_mlc.cli._inputs import Scores, calibration_of, inputs_of, one_file
     from tg_mlc.metrics import evaluate as report_of
     from tg_mlc.saving import load
 
@@ -72,5 +72,6 @@ def evaluate(
     if reliability is not None and report.reliability is not None:
         with replace_when_done(reliability) as unfinished:
             unfinished.write_text(report.reliability.to_svg(), encoding="utf-8")
-    show(report.to_dict()["values"], str(report), json)
+    values = {**report.to_dict()["values"], "calibrated": predictor.scorer.calibration is not None}
+    show(values, f"{report}\nProbabilities are {calibration_of(predictor)}.", json)
     return blocks.status("left out")

@@ -66,7 +66,7 @@ def predict(
         json: Prints JSON, a line for each row of a file.
     """
     from tg_mlc._files import file_sha256
-    from tg_mlc.cli._inputs import Scores, inputs_of, one_file, one_input
+    from tg_mlc.cli._inputs import Scores, calibration_of, inputs_of, one_file, one_input
     from tg_mlc.metrics.coverage import Coverage, Per
     from tg_mlc.saving import load
     from tg_mlc.saving.folder import CONTENT
@@ -106,6 +106,7 @@ def predict(
                 lines.insert(place, name, cells)
             _write(lines, written.file, json, header=written.num_blocks == 0)
             written.note(rows.num_refused)
+    print(f"tg-mlc: probabilities are {calibration_of(predictor)}", file=sys.stderr)  # noqa: T201
     return rows.status("left blank")
 
 
