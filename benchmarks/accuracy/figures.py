@@ -2,8 +2,9 @@
 
     python -m benchmarks.accuracy.figures
 
-Writes Figures 2 and 3 of LaMP (Bibtex) and Figures 3 and 4 of MPED (Reuters) to docs/results/. The sample is the one of
-four labels or more, of all in the test set, whose predicted labels agree best with the true ones.
+Writes Figures 2 and 3 of LaMP (Bibtex) and Figures 3 and 4 of MPED (Reuters) to docs/results/, on whose page of
+explanations ``python -m benchmarks.report.render`` then shows them. The sample is the one of four labels or more, of
+all in the test set, whose predicted labels agree best with the true ones.
 """
 
 from __future__ import annotations

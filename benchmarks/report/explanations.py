@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,18 @@ followed, for the two most probable labels of each test sample. Each number is t
 italics another that does better. With shuffled weights, the chosen method explains a network whose weights were put in
 another order at random. Networks are LaMP, without fingerprints on molecules; labels are the five most frequent."""
 
+FIGURES = """\
+## The papers' figures
+
+Attention and predictions of models that are trained on the papers' data sets (`python -m benchmarks.accuracy.figures`),
+for the test sample of four labels or more whose predicted labels agree best with the true ones."""
+#: By the file of each figure, what it shows.
+PICTURES = {
+    "figures-lamp-2.svg": "LaMP on Bibtex, as in its Figure 2: predictions, and attention of the first step",
+    "figures-lamp-3.svg": "LaMP on Bibtex, as in its Figure 3: predictions, and attention of the second step",
+    "figures-mped-3.svg": "MPED on Reuters, as in its Figure 3: attention of positive labels to all labels",
+    "figures-mped-4.svg": "MPED on Reuters, as in its Figure 4: attention of positive labels to words",
+}
 TIME = """\
 ## Time of a report
 
@@ -71,8 +84,8 @@ faithfulness, and the page (`python -m benchmarks.speed.explaining`)."""
 MOST_SECONDS = 60  #: that a report of 20 drugs is to take
 
 
-def page(result: Result, times: Result | None = None) -> str:
-    """The page, with how long a report takes, if that was measured."""
+def page(result: Result, times: Result | None = None, folder: Path | None = None) -> str:
+    """The page, with how long a report takes, if that was measured, and the figures that its folder has."""
     runs = result["runs"]
     found = {task: [run for run in runs if run["task"] == task] for task in dict.fromkeys(run["task"] for run in runs)}
     for run, floor in product(found.get("nci", []), found.pop("nci-size", [])):
@@ -85,6 +98,8 @@ def page(result: Result, times: Result | None = None) -> str:
         sections += [LABELS, "\n".join(_planted(found["planted"]))]
     if faithful := {task: each for task, each in found.items() if "gains" in each[0]}:
         sections += [FAITHFUL, "\n".join(_faithful(faithful))]
+    if there := [name for name in PICTURES if folder is not None and (folder / name).exists()]:
+        sections += [FIGURES, *(f"![{PICTURES[name]}]({name})" for name in there)]
     if times is not None:
         sections += [TIME, "\n".join(_times(times))]
     hashes = ", ".join(f"{name} {data['sha256'][:12]}" for name, data in result["datasets"].items())

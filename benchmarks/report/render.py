@@ -137,9 +137,8 @@ def texts() -> dict[Path, str]:
     if DEFAULT in names(DEFAULT):
         own[FULL / "default.md"] = default.page(read(DEFAULT))
     if EXPLANATIONS in names(EXPLANATIONS):
-        own[DOCS / "results" / "explanations.md"] = explanations.page(
-            read(EXPLANATIONS), read(TIME) if TIME in names(TIME) else None
-        )
+        times, folder = read(TIME) if TIME in names(TIME) else None, DOCS / "results"
+        own[folder / "explanations.md"] = explanations.page(read(EXPLANATIONS), times, folder)
     if SIDE_EFFECTS in names(SIDE_EFFECTS):
         own[DOCS / "results" / "side_effects.md"] = side_effects.page(read(SIDE_EFFECTS))
     if TRUST in names(TRUST):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +60,14 @@ def result() -> dict[str, Any]:
 def test_the_page_has_all_tables(result: dict[str, Any], line: str) -> None:
     assert line in page(result).splitlines()
     assert "nci abcdef012345" in page(result)
+
+
+def test_figures_that_are_there_stand_on_the_page(result: dict[str, Any], tmp_path: Path) -> None:
+    assert "papers' figures" not in page(result, folder=tmp_path)
+    (tmp_path / "figures-mped-4.svg").touch()
+    assert [line.split("(")[-1] for line in page(result, folder=tmp_path).splitlines() if line.startswith("![")] == [
+        "figures-mped-4.svg)"
+    ]
 
 
 @pytest.mark.parametrize(("seconds", "how"), [(41.26, "reached"), (60.0, "missed")])
