@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor, peek_interpreter_stack
 from torch.autograd import forward_ad
 from torch.fx.experimental.symbolic_shapes import statically_known_true
-from torch.nn.modules.module import _has_any_global_hook
+from torch.nn.modules import module as modules
 
 from tg_mlc._optional import how_to_install
 
@@ -34,6 +34,13 @@ __all__ = [
 
 #: Multiplications from which on oneDNN pays, those of 512 x 64 by 64 x 64.
 LEAST = 2**21
+# Those of all modules; PyTorch 2.6 has no function that tells whether there are any.
+_HOOKS_OF_ALL = (
+    modules._global_forward_pre_hooks,
+    modules._global_forward_hooks,
+    modules._global_backward_pre_hooks,
+    modules._global_backward_hooks,
+)
 
 
 def in_forward_mode() -> bool:
@@ -63,8 +70,7 @@ def is_exporting() -> bool:
 def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
     """Tells whether a module is exactly of that type, and has no hooks."""
     hooks = (module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, module._backward_hooks)
-    changed = any(hooks) or "forward" in vars(module) or _has_any_global_hook()  # type: ignore[no-untyped-call]
-    return type(module) is kind and not changed
+    return type(module) is kind and not (any(hooks) or any(_HOOKS_OF_ALL) or "forward" in vars(module))
 
 
 def once_differentiable(tensors: Iterable[Tensor], message: str) -> None:
