@@ -9,8 +9,10 @@ import socket
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 
 import httpx
+import pandas as pd
 import pytest
 
 from tests.exporting.test_folder import follow
@@ -28,6 +30,8 @@ def test_few_commands_and_a_client_of_ten_lines():
         ["tg-mlc", "train"],
         ["tg-mlc", "serve"],
         ["head", "-4"],
+        ["pip", "install"],
+        ["python", "examples/score_with_ray.py"],
         ["tg-mlc", "export"],
         ["tg-mlc", "export"],
     ]
@@ -40,7 +44,7 @@ def test_every_command_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(folds, "MAX_EPOCHS", 3)
     monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
     exec(python_blocks("docs/production.md")[0], {})
-    train, serve, ask, *exports = COMMANDS
+    train, serve, ask, _, score, *exports = COMMANDS
     assert cli.main(shlex.split(train)[1:]) == 0
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -63,6 +67,12 @@ def test_every_command_runs(tmp_path, monkeypatch, capsys):
     finally:
         process.terminate()
         assert process.wait(60) == 0
+    if find_spec("ray"):
+        command = [sys.executable, str(ROOT / shlex.split(score)[1]), *shlex.split(score)[2:]]
+        subprocess.run(command, check=True, capture_output=True)
+        scored = pd.read_parquet("scores")
+        assert scored["tempo"].tolist() == pd.read_csv("songs.csv")["tempo"].tolist()
+        assert scored[["calm", "sad"]].notna().all(axis=None)
     for export in exports:
         assert cli.main(shlex.split(export)[1:]) == 0
         assert follow(tmp_path / shlex.split(export)[4]).startswith("the same probabilities")
