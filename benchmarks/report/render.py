@@ -86,6 +86,7 @@ def table(name: str) -> list[str]:
         "papers-speed": speed.family,
         "serving": speed.served,
         "scoring": speed.scored,
+        "endurance": speed.endured,
         "registers": lambda: speed.registers(read("registers")),
         "gpu": lambda: speed.ratios(read("models-cuda")),
         "papers-ranks": lambda: ranks.section(ranks.numbers(cells()), "papers-ranks.svg"),

@@ -28,6 +28,12 @@ IN_PAPERS = {
     "mp-br": ("mped2019", "MP BR"),
     "seq2seq": ("mped2019", "RNN Seq2Seq"),
 }
+#: What the rounds of tools/endurance.py are.
+ROUNDS = {
+    "operator": "shapes of the operator, backends beside each other in float64",
+    "files": "files with wrong bytes, read or refused with a reason",
+    "kills": "predictions killed at any time, and resumed",
+}
 
 
 def attention(result: Result) -> list[str]:
@@ -220,6 +226,17 @@ def scored() -> list[str]:
         notes.append(machine(result))
     heads = ("how", "rows", "that cannot be read", "s", "rows/s", "peak MB of a process")
     return [*table(heads, lines), "", *listed(dict.fromkeys(notes))] if lines else ["Not measured."]
+
+
+def endured() -> list[str]:
+    """The rounds of the last long run of tools/endurance.py."""
+    if "endurance" not in names("endurance"):
+        return ["Not measured."]
+    result = read("endurance")
+    lines = [[ROUNDS[kind], f"{count:,}"] for kind, count in result["rounds"].items()]
+    failed = "; ".join(f"`{command}`" for command in result["failed"]) or "none"
+    notes = [f"{result['minutes']:.0f} minutes, seeds from {result['first_seed']}; failed: {failed}", machine(result)]
+    return [*table(("what", "rounds"), lines), "", *listed(notes)]
 
 
 def registers(result: Result) -> list[str]:
