@@ -34,3 +34,17 @@ def test_times_beside_those_of_the_papers(results: Path) -> None:
     assert "| bibtex | SPEN | 0.500 [0.400, 0.600] | 2.00 | 0.500 [0.400, 0.600] | 2.00 |" in lines
     assert not any("autoregressive" in line for line in lines)
     assert lines[-1].startswith("- CPU, threads: 1; median [quartiles] of 9 rounds of 5 batches of 32")
+
+
+def test_rounds_of_the_endurance_tool(results: Path) -> None:
+    assert speed.endured() == ["Not measured."]
+    machine = {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}}
+    counts = {"operator": 1200, "files": 1300, "kills": 20}
+    content = {"environment": machine, "rounds": counts, "failed": [], "minutes": 30.2, "first_seed": 0}
+    (results / "endurance.json").write_text(json.dumps(content))
+    lines = speed.endured()
+    assert lines[2].endswith("| 1,200 |")
+    assert "- 30 minutes, seeds from 0; failed: none" in lines
+    content["failed"] = ["--seed 7"]
+    (results / "endurance.json").write_text(json.dumps(content))
+    assert "- 30 minutes, seeds from 0; failed: `--seed 7`" in speed.endured()
