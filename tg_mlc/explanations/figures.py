@@ -16,7 +16,7 @@ from tg_mlc.graphs.plot import INK, POSITIVE, write_figure
 Of = Literal["components", "labels"]
 MOST_COLUMNS = 40  #: labels or components side by side; of more, those of the largest values
 MOST_ROWS = 14  #: labels whose attention is shown
-MOST_LINES = 60  #: names in a column of a drawing of lines
+MOST_LINES = 40  #: names in a column of a drawing of lines
 
 
 def plot_states(
@@ -73,7 +73,9 @@ def plot_states(
         axis.set_xticks(range(len(columns)), [shorten(name, 30) for name in columns], rotation=90, fontsize=7)
         axis.spines[:].set_visible(False)
         axis.tick_params(length=0)
-        figure.colorbar(image, ax=axis, pad=0.01).outline.set_visible(False)
+        bar = figure.colorbar(image, ax=axis, pad=0.01)
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(labelsize=7, length=0)
     if path is not None:
         write_figure(figure, path)
     return figure
@@ -112,17 +114,22 @@ def plot_lines(
     positive = _positive(shown)
     right = _largest(weights[:, positive].max(axis=1), MOST_LINES)
     cells = weights[right][:, positive]
-    size = (7.0, 0.8 + 0.19 * max(len(right), len(positive)))
+    sides = [
+        [shorten(explanation.labels[place], 36) for place in positive],
+        [shorten(names[place], 36) for place in right],
+    ]
+    left, beyond = (0.1 + 0.03 * max(map(len, side)) for side in sides)  # room for names, in lengths of a line
+    size = (2.4 * (left + 1 + beyond), 0.8 + 0.19 * max(len(right), len(positive)))
     figure = require("matplotlib.figure", extra="plot").Figure(figsize=size, layout="constrained")
     axis = figure.subplots()
     levels = [np.linspace(1, 0, len(side) + 2)[1:-1] for side in (positive, right)]
     for (place, target), share in np.ndenumerate(cells / max(cells.max(), 1e-12)):
         ends = [levels[0][target], levels[1][place]]
         axis.plot([0, 1], ends, color=POSITIVE, alpha=float(share), linewidth=1.4, solid_capstyle="round")
-    for x, side, places, align in ((-0.03, explanation.labels, positive, "right"), (1.03, names, right, "left")):
-        for level, place in zip(levels[x > 0], places, strict=True):
-            axis.text(x, level, shorten(side[place], 36), ha=align, va="center", fontsize=8, color=INK)
-    axis.set(xlim=(-1.0, 2.0), ylim=(0, 1))
+    for x, align, side, heights in zip((-0.03, 1.03), ("right", "left"), sides, levels, strict=True):
+        for name, level in zip(side, heights, strict=True):
+            axis.text(x, level, name, ha=align, va="center", fontsize=8, color=INK)
+    axis.set(xlim=(-left, 1 + beyond), ylim=(0, 1))
     axis.set_axis_off()
     if path is not None:
         write_figure(figure, path)
