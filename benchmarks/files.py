@@ -25,6 +25,7 @@ from tg_mlc.data import MultiLabelDataset
 
 RESULTS = Path(__file__).parent / "results"
 RUNS = Path(__file__).parent / "runs"
+OTHERS = "other_processors"
 PACKAGES = (
     *("torch", "torch-geometric", "torch-scatter", "torch-sparse", "rdkit"),
     *("scikit-learn", "lightning", "numba", "numpy", "triton"),
@@ -165,7 +166,7 @@ def collect(
 
     Runs that are there are kept if their description (the versions, and all parts that both have but seeds) is the
     same: those of a comparison that stopped early, else of a complete one. A run that replaces tracked results goes on
-    from these, any other first from one's own.
+    from these, any other first from one's own. The names of other processors, which may have made some, are kept, too.
 
     Args:
         name: The name of the file.
@@ -195,6 +196,8 @@ def collect(
         else:
             content, seeds = merged, content.get("seeds")
             runs = [run for run in there["runs"] if keeps(run) and (seeds is None or run["seed"] in seeds)]
+            before = {*there.get(OTHERS, ()), there["environment"]["processor"]} - {_processor()}
+            content |= {OTHERS: sorted(before)} if runs and before else {}
     present = set(map(identity, runs))
     check_kept(name, identity, present | calls.keys(), replace=replace)
     missing = [call for key, call in calls.items() if key not in present]

@@ -46,7 +46,7 @@ COLUMNS = {
     "num_labels": "labels", "num_pairs": "ancestor pairs", "train_ms": "step, ms", "inference_ms": "inference, ms",
     "shortlist_ms": "shortlist, ms", "head_ms": "head, ms", "dense_head_ms": "dense head, ms", "megabytes": "MB",
 }  # fmt: skip
-PREFIX = "messages: "
+PREFIX, NO_MESSAGES = "messages: ", "none, mean of classifiers"
 
 
 def page(result: Result, growth: Result | None = None) -> str:
@@ -55,14 +55,16 @@ def page(result: Result, growth: Result | None = None) -> str:
     topics = runs["dataset"] == TOPICS
     along = runs["model"].str.startswith(PREFIX) & ~topics
     genes, of_topics = runs[~along & ~topics], runs[topics]
+    is_on = genes.groupby("model")["dataset"].transform("nunique")
+    on_few = 2 * is_on < genes["dataset"].nunique()  # told below the table, which is wide and long enough
     sections = [
         INTRO.format(seconds=result["seconds"]),
-        "\n".join(_rows(genes, published=True)),
-        "\n".join(listed(_sentences(genes))),
+        "\n".join(_rows(genes[~on_few], published=True)),
+        "\n".join(listed([*_sentences(genes), *_others(genes[on_few])])),
     ]
     if along.any():
         shortened = runs[along].assign(model=runs[along]["model"].str.removeprefix(PREFIX))
-        sections += [MESSAGES, "\n".join(_rows(shortened, published=False))]
+        sections += [MESSAGES, "\n".join(_rows(shortened, published=False)), "\n".join(listed(_gains(shortened)))]
     if topics.any():
         by_model = of_topics.groupby("model", sort=False)["average_precision"]
         rows = [[model, cell(spread(each))] for model, each in by_model]
@@ -103,6 +105,30 @@ def _sentences(runs: pd.DataFrame) -> list[str]:
         above = "above" if round(means[DEFAULT], 3) > PUBLISHED[name] else "not above"
         single = "" if not len(parts) else f"; its best single part, {parts.idxmax()[6:]}, has {parts.max():.3f}"
         found.append(f"{name}: {means[DEFAULT]:.3f}, {above} the published {PUBLISHED[name]:.3f}{single}.")
+    return found
+
+
+def _others(runs: pd.DataFrame) -> list[str]:
+    """The rows that few data sets have."""
+    found = []
+    for name, each in runs.groupby("dataset", sort=False):
+        means = each.groupby("model", sort=False)["average_precision"].mean()
+        found.append(f"On {name} alone: " + "; ".join(f"{row} {value:.3f}" for row, value in means.items()) + ".")
+    return found
+
+
+def _gains(runs: pd.DataFrame) -> list[str]:
+    """What LaMP adds to the classifiers, and the best label graph to LaMP, on each data set."""
+    found = []
+    for name, each in runs.groupby("dataset", sort=False):
+        means, seeds = each.groupby("model")["average_precision"].mean(), each["seed"].nunique()
+        none, edgeless = means[NO_MESSAGES], means["edgeless"]
+        graphs = means.drop([NO_MESSAGES, "edgeless"])
+        found.append(
+            f"{name}: without messages between labels, LaMP adds {edgeless - none:+.3f} to the classifiers; the best "
+            f"label graph, {graphs.idxmax()}, adds {graphs.max() - edgeless:+.3f} to that "
+            f"({seeds} seed{'s' * (seeds > 1)})."
+        )
     return found
 
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from benchmarks.files import OTHERS
+
 #: How tables and pictures write metrics.
 METRICS = {
     "subset_accuracy": "subset accuracy",
@@ -78,7 +80,8 @@ def p_in_words(p: float | None) -> str:
 def machine(result: Mapping[str, Any], threads: str = "") -> str:
     """The machine and the versions that results were made with."""
     found = result["environment"]
-    where = ", ".join(filter(None, (found.get("cuda") or found["processor"], threads)))
+    processors = " and ".join([*result.get(OTHERS, ()), found["processor"]])
+    where = ", ".join(filter(None, (found.get("cuda") or processors, threads)))
     return f"{where}; torch {found['versions']['torch']}, PyG {found['versions']['torch-geometric']}"
 
 

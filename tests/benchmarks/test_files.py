@@ -10,6 +10,7 @@ import joblib
 import pytest
 
 from benchmarks import files
+from benchmarks.report.writing import machine
 
 
 def test_tracked_results_are_replaced_on_request_only(results: Path, own_runs: Path) -> None:
@@ -62,6 +63,20 @@ def test_a_comparison_goes_on_from_what_it_would_replace(results: Path, own_runs
     (own_runs / "one.json").unlink()
     assert collect([1, 2, 3]) == ([1, 2, 3], [3])  # but one's own from these
     assert collect([3, 1], keeps=lambda run: run["seed"] == 1) == ([1, 3], [3])
+
+
+def test_other_processors_that_made_runs_are_kept(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def processors() -> list[str]:
+        found = json.loads((own_runs / "one.json").read_text())
+        return [*found.get(files.OTHERS, []), found["environment"]["processor"]]
+
+    for seeds, name, expected in (([1], "A", ["A"]), ([1, 2], "B", ["A", "B"]), ([1, 2, 3], "A", ["B", "A"])):
+        monkeypatch.setattr(files, "_processor", lambda name=name: name)
+        collect(seeds)
+        assert processors() == expected
+    assert machine(json.loads((own_runs / "one.json").read_text())).startswith("B and A; torch")
+    collect([1], content={"a": 2})
+    assert processors() == ["A"]  # all runs are new
 
 
 @pytest.mark.parametrize(
