@@ -85,7 +85,8 @@ def any_number(size: int) -> bool:
     """Tells whether a program that is exported leaves a size open, and so may not ask whether it is 1, as broadcasting
     does.
     """
-    return torch.compiler.is_exporting() and isinstance(size, torch.SymInt)
+    can_export = hasattr(torch.compiler, "is_exporting")  # from PyTorch 2.7 on
+    return can_export and torch.compiler.is_exporting() and isinstance(size, torch.SymInt)
 
 
 def repeat_rows(x: Tensor, num_rows: int) -> Tensor:
