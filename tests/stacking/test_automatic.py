@@ -17,6 +17,7 @@ from tg_mlc.data import MoleculeDataset, from_arrays, tokenize
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.dataset import ArrayDataset
 from tg_mlc.data.records import Records, Tokens
+from tg_mlc.graphs import fully_connected
 from tg_mlc.inputs.fasta import letter_codes
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, subset_accuracy
 from tg_mlc.saving import Predictor
@@ -59,6 +60,15 @@ def test_the_random_state_of_the_caller_is_left_alone():
     auto(vectors(40), seconds=5)
     assert random.getstate() == states[0]
     assert torch.equal(torch.get_rng_state(), states[1])
+
+
+@pytest.mark.usefixtures("short")
+def test_a_label_graph_without_parents_is_no_hierarchy():
+    dataset = vectors()
+    dataset.label_graph = fully_connected(dataset.label_names)
+    model = AutoModel(1.0).fit(dataset)
+    assert model.hierarchy is None
+    assert model.predict_proba(dataset).shape == dataset.y.shape
 
 
 def test_parts_whose_labels_nobody_knows_do_not_count():

@@ -188,9 +188,10 @@ class AutoModel(InferenceModel):
 
         start, rows = parts.clock(), torch.arange(len(dataset))
         self.label_names = list(dataset.label_names)
-        known, share, searches = dataset.label_graph, CLASSIFIER_SHARE, AUTOMATIC
-        if known is not None or dataset.num_labels > MAX_OUTPUTS:
-            share, searches = MANY_SHARE, many_labels(known)
+        graph, share, searches = dataset.label_graph, CLASSIFIER_SHARE, AUTOMATIC
+        self.hierarchy = graph if graph is not None and graph.is_hierarchy else None  # others know no parents
+        if self.hierarchy is not None or dataset.num_labels > MAX_OUTPUTS:
+            share, searches = MANY_SHARE, many_labels(self.hierarchy)
         features = StackingFeatures(searches=searches, seconds=self.seconds * share, seed=self.seed, parts=parts)
         self.preprocessor = Chain(*kind_of(dataset).steps(), features)
         everything = Split(rows, rows[:0], rows[:0], "all training samples")
@@ -210,7 +211,7 @@ class AutoModel(InferenceModel):
         logits = inputs if folds is None else np.concatenate([inputs, folds.held_out[..., None]], axis=-1)
         y = train.y.numpy()
         self.combination, values = best_combination(logits, y, [*features.classifiers, "lamp"])
-        self.hierarchy, scores = dataset.label_graph, torch.from_numpy(self.combination.predict_proba(logits))
+        scores = torch.from_numpy(self.combination.predict_proba(logits))
         if self.calibrate:
             self.calibration = Calibration.fit(y, scores, self.seed)
         scores = self.calibrated(scores)
