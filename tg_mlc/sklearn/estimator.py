@@ -237,9 +237,9 @@ class SavedEstimator(RawInputEstimator):
             ValueError: If a given label is unknown, all labels are given, the model cannot take any, or no samples
                 allow to promise the coverage.
         """
+        check_is_fitted(self)
         if coverage is None:
             return self._form.decide(self._margins(X, given, coherent))
-        check_is_fitted(self)
         self._refuse_classes("label sets with a 'coverage'")
         scorer, promise, wanted = (
             self._scorer(),

@@ -40,7 +40,16 @@ def test_what_was_not_run_is_left_out(tasks: tuple[str, ...]) -> None:
 
 def test_rows_with_fewer_folds_are_told() -> None:
     found = result((NEW,))
-    found["runs"].append({**found["runs"][0], "model": DEFAULT})
-    assert "The default, `tg_mlc.stacking.auto`, was not run." in page(result((NEW,)))
-    assert f"Mean and standard deviation of 3 folds and 1 seed (folds of {DEFAULT} 1)." in page(found)
-    assert "was not run" not in page(found)
+    found["runs"].append({**found["runs"][0], "model": "rare"})
+    assert "Mean and standard deviation of 3 folds and 1 seed (folds of rare 1)." in page(found)
+
+
+def test_the_default_is_told_beside_the_last_row_on_its_own_folds() -> None:
+    found = result((NEW,))
+    assert "The default, `tg_mlc.stacking.auto`, was not run." in page(found)
+    values = dict.fromkeys(("roc_auc", "average_precision", "roc_auc_macro"), 0.4)
+    found["runs"].append({**found["runs"][0], **values, "model": DEFAULT, "settings": {"seconds": 150.0}})
+    last = [run for run in result((NEW,))["runs"] if run["fold"] == found["runs"][0]["fold"]][-1]["roc_auc"]
+    assert "with 150 seconds, was run on 1 of the folds only" in page(found)
+    assert f"{NEW}: 0.400 / 0.400 / 0.400 against {last:.3f} / {last:.3f} / {last:.3f}." in page(found)
+    assert f"| {DEFAULT}" not in page(found)
