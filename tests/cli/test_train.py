@@ -225,6 +225,16 @@ def test_what_is_read_is_printed_before_training(tmp_path, capsys):
     assert "numbers in '$'" in second["reason"]
 
 
+def test_a_column_that_may_be_the_inputs_is_named(tmp_path, capsys):
+    pytest.importorskip("rdkit")
+    lines = [f"{'C' * (1 + i % 9)}{'N' * (i // 9)}O,{20 + i},{i % 2}" for i in range(40)]
+    (tmp_path / "drugs.csv").write_text("\n".join(["smiles,weight,liver", *lines]))
+    command = ["train", "--csv", str(tmp_path / "drugs.csv"), "--labels", "liver", "--seconds", "0", "--force"]
+    for more, is_named in (((), True), (("--ignore", "smiles"), False), (("--features", "weight"), False)):
+        assert cli.main([*command, *more, "--out", str(tmp_path / "model")]) == 0
+        assert ("pass --smiles 'smiles'" in capsys.readouterr().err) is is_named
+
+
 def test_molecules_that_cannot_be_read_are_named(tmp_path, capsys):
     pytest.importorskip("rdkit")
     lines = write_drugs(tmp_path / "drugs.csv").read_text().splitlines()

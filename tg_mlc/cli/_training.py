@@ -24,6 +24,8 @@ from tg_mlc.cli._inputs import check_label_names, file_options, make_inputs, res
 from tg_mlc.cli._output import show
 from tg_mlc.cli.train import FileFlags, TrainOptions
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
+from tg_mlc.inputs.kinds import warn_of_claimed
+from tg_mlc.inputs.tables import read_table
 from tg_mlc.saving import Predictor
 from tg_mlc.saving.folder import CONTENT, check_folder
 from tg_mlc.stacking import AutoModel
@@ -108,6 +110,9 @@ class Run:
         dataset = self.inputs.input_kind.from_csv(path, self.inputs.columns, self.inputs.labels, how, self.folder)
         for line in [] if dataset.schema is None else dataset.schema.summary():
             print(line, file=sys.stderr)  # noqa: T201
+        if dataset.schema is not None and self.inputs.input_kind.reads_columns and not self.inputs.columns:
+            cells = read_table(path, how.delimiter, how.encoding).cells()
+            warn_of_claimed(dataset.schema, cells, {*how.hints.ignore, *how.hints.ids})
         check_label_names(dataset.label_names, self.inputs.separator)
         if len(dataset) < MIN_ROWS:
             expected = f"at least {MIN_ROWS} rows to train and to test with"

@@ -104,7 +104,7 @@ def warn_of_claimed(schema: Schema, cells: Mapping[str, np.ndarray], told: Colle
             warnings.warn(
                 f"Column '{column.name}' {use}, but its cells look like inputs of their own. To train on them, pass "
                 f"--{kind.option} '{column.name}'; if they are none, leave the column out: ignore=['{column.name}']",
-                stacklevel=3,
+                stacklevel=2,
             )
 
 

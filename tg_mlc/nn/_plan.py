@@ -93,7 +93,7 @@ def _signature(conv: AttentionConv, edges: Adj | Pattern | None, return_weights:
 
 def _signature_of(module: nn.Module) -> tuple[Any, ...]:
     """What a plan depends on of a module: its type, whether it has hooks, and what its weights are."""
-    plain = next((kind for kind in (Linear, nn.LayerNorm, nn.Sequential, nn.ReLU) if is_plain(module, kind)), None)
+    plain = next((each for each in (Linear, nn.LayerNorm, nn.Sequential, nn.ReLU) if is_plain(module, each)), None)
     weights = (module._parameters.get("weight"), module._parameters.get("bias"))
     return plain, *((None if w is None or is_lazy(w) else (w.shape, w.dtype, w.device)) for w in weights)
 

@@ -241,14 +241,11 @@ class SavedEstimator(RawInputEstimator):
         if coverage is None:
             return self._form.decide(self._margins(X, given, coherent))
         self._refuse_classes("label sets with a 'coverage'")
-        scorer, promise, wanted = (
-            self._scorer(),
-            Coverage(coverage, coverage_per),
-            None if coherent is False else coherent,
-        )
+        scorer, wanted = self._scorer(), None if coherent is False else coherent
         scorer.check_promise(given, wanted)
         scores, known = scorer.predictions(self._read_inputs(X), coherent=wanted)
-        return self._form.decide(2.0 * scorer.decide(scores, promise, known, wanted).numpy() - 1.0)
+        decisions = scorer.decide(scores, Coverage(coverage, coverage_per), known, wanted)
+        return self._form.decide(2.0 * decisions.numpy() - 1.0)
 
     def predict_proba(  # type: ignore[override]
         self, X: Any, given: Any = None, coherent: bool | LabelGraph = False

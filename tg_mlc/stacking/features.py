@@ -143,7 +143,7 @@ class StackingFeatures(Preprocessor):
         if unknown := [name for name in kinds or () if name not in searches]:
             raise ValueError(f"Expected 'kinds' among {list(searches)} (got {unknown})")
         check_number("seconds", seconds)
-        self.searches = {kind: searches[kind] for kind in (searches if kinds is None else kinds)}
+        self.searches = {name: searches[name] for name in (searches if kinds is None else kinds)}
         self.seconds = seconds
         self.seed = seed
         self.parts = parts or ResumableParts()
