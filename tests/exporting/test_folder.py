@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tg_mlc
+from tests.requirements import needs_export
 from tg_mlc.data import from_arrays, with_hierarchy
 from tg_mlc.exporting import folder as module
 from tg_mlc.saving import Predictor
@@ -37,6 +38,7 @@ def follow(folder):
     return result.stdout
 
 
+@needs_export
 def test_readme_checks_the_golden_inputs_without_this_package(exported):
     assert follow(exported).startswith("the same probabilities")
 
@@ -57,6 +59,7 @@ def test_every_kind_of_saved_model(name, tmp_path):
     assert follow(out).startswith("the same probabilities")
 
 
+@needs_export
 def test_contents(exported):
     predictor = tg_mlc.load(SAVED / "known_labels" / "model")
     about, golden, features = (
@@ -75,6 +78,7 @@ def test_contents(exported):
     assert features["steps"][1]["state"]["scaler"].keys() == {"mean", "spread"}
 
 
+@needs_export
 def test_an_exported_model_is_replaced_and_other_folders_are_kept(exported, tmp_path):
     before = sorted(path.name for path in exported.iterdir())
     predictor = tg_mlc.load(SAVED / "known_labels" / "model")
@@ -88,6 +92,7 @@ def test_an_exported_model_is_replaced_and_other_folders_are_kept(exported, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
+@needs_export
 def test_nothing_is_written_if_outputs_differ(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "TOLERANCE", -1.0)
     with pytest.raises(ValueError, match="Expected the exported program to give the probabilities of the model"):
@@ -112,6 +117,7 @@ def test_networks_without_a_preprocessor_need_inputs(tmp_path):
         tg_mlc.export(predictor, tmp_path / "exported")
 
 
+@needs_export
 def test_a_hierarchy_makes_the_program_coherent(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40, 3)).astype(np.float32)
@@ -123,6 +129,7 @@ def test_a_hierarchy_makes_the_program_coherent(tmp_path):
     assert all(animal >= dog for animal, dog, _ in golden["probability"])
 
 
+@needs_export
 def test_label_sets_of_a_coverage_are_exported(tmp_path):
     predictor = tg_mlc.load(SAVED / "known_labels" / "model")
     with pytest.raises(ValueError, match=r"coverage 0.8 per sample .*'conformalize'"):

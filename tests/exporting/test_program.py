@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 import tg_mlc
 from tests.models.samples import molecules
 from tests.nn.samples import path_graph
+from tests.requirements import needs_export
 from tests.sequences.histories import histories
 from tg_mlc.data import Split
 from tg_mlc.exporting.program import Scorer, featurize, save_onnx, save_torch, trace
@@ -74,6 +75,7 @@ CASES = {
 }
 
 
+@needs_export
 @pytest.mark.parametrize("form", ["torch-export", pytest.param("onnx", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES)
 def test_program_equals_model(case, form, tmp_path):
@@ -98,6 +100,7 @@ def test_program_equals_model(case, form, tmp_path):
         torch.testing.assert_close(run(*(found[name] for name in scorer.names)), expected, rtol=0, atol=1e-4)
 
 
+@needs_export
 def test_tensors_that_a_network_does_not_use_are_left_out():
     predictor = Predictor(lamp(VectorEncoder(6, 8, 3)), label_names=LABELS)
     tensors = featurize(predictor.scorer, vectors(4))
@@ -116,6 +119,14 @@ class DependsOnValues(torch.nn.Module):
         return self.lin(data.x) if data.x.sum() > 0 else -self.lin(data.x)
 
 
+def test_older_versions_of_pytorch_are_refused(monkeypatch):
+    monkeypatch.delattr(torch.compiler, "is_exporting", raising=False)
+    predictor = Predictor(lamp(VectorEncoder(6, 8, 3)), label_names=LABELS)
+    with pytest.raises(ValueError, match=r"Expected PyTorch 2\.7 or newer to export \(got .*update it"):
+        trace(Scorer(predictor.scorer, ["x"]), featurize(predictor.scorer, vectors(4)))
+
+
+@needs_export
 def test_choice_by_values_is_refused():
     predictor = Predictor(DependsOnValues(), label_names=LABELS)
     tensors = featurize(predictor.scorer, vectors(4))

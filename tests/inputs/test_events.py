@@ -99,6 +99,7 @@ def test_dates_of_polars(write, time_zone):
         from_events(polars.DataFrame({"who": [1, None], "day": [1, 2], "item": ["x", "y"]}), **USED)
 
 
+@pytest.mark.skipif(pd.__version__ < "3", reason="pandas 2 makes an object of each moment")
 def test_many_timestamps_are_read_at_once():
     num = 200_000
     table = pd.DataFrame({"who": "a", "day": pd.date_range("1960-01-01T12", periods=num, freq="6h"), "item": "x"})

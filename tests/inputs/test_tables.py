@@ -22,6 +22,8 @@ from tg_mlc.inputs import tables
 from tg_mlc.inputs.schema import Hints
 from tg_mlc.inputs.tables import parse_names, read_blocks, read_molecules, read_table
 
+#: Versions of pandas of which the first reads rows in parts with its slow engine.
+ENGINES = ("2.3.3", "3.0.0")
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".GZ": gzip.compress, ".xz": lzma.compress}
 
 
@@ -57,8 +59,10 @@ def rows(table):
     ],
 )
 @pytest.mark.parametrize("size", [1, 2, 100])
-def test_cells_are_those_of_the_module_csv(write, monkeypatch, text, size):
+@pytest.mark.parametrize("version", ENGINES)
+def test_cells_are_those_of_the_module_csv(write, monkeypatch, text, size, version):
     monkeypatch.setattr(tables, "_BLOCK", size)
+    monkeypatch.setattr(pd, "__version__", version)
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
     header, *records = [(cells, reader.line_num) for cells in reader]
     records = [(cells or [""], line) for cells, line in records if cells or (len(header[0]) == 1 and line < 5)]
@@ -103,8 +107,10 @@ def test_a_file_without_a_header(write):
         ("1,\xe9", r"the byte 0xe9 in line 6\); .*encoding='cp1252'"),
     ],
 )
-def test_rows_that_do_not_fit_are_named(write, monkeypatch, row, message, size):
+@pytest.mark.parametrize("version", ENGINES)
+def test_rows_that_do_not_fit_are_named(write, monkeypatch, row, message, size, version):
     monkeypatch.setattr(tables, "_BLOCK", size)
+    monkeypatch.setattr(pd, "__version__", version)
     path = write(b"a,b\n1,2\n\n3,\n5,6\n" + row.encode("latin-1"))
     if message is None:
         assert len(read_table(path)) == sum(map(len, read_blocks(path))) == 4

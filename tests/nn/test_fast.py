@@ -12,6 +12,7 @@ from torch.nn.utils.parametrizations import spectral_norm
 from torch_geometric.nn import Linear
 
 import tg_mlc
+from tests.requirements import FULL_GRAPH
 from tg_mlc.nn import AttentionConv, FeatureToLabelConv, _fast, _plan
 from tg_mlc.nn import attention as attention_module
 from tg_mlc.nn._plan import no_kernels, not_fused, takes_onednn
@@ -216,7 +217,7 @@ def test_it_compiles(training: bool) -> None:
     conv, x = AttentionConv(16, heads=2).eval(), torch.randn(50, 16)
     edges = Blocks(torch.tensor([0, 20, 50]), torch.tensor([0, 20, 50]), max_queries=30, max_keys=30)
     with torch.set_grad_enabled(training):
-        compiled = torch.compile(conv, backend="eager", fullgraph=True)
+        compiled = torch.compile(conv, backend="eager", fullgraph=FULL_GRAPH)
         torch.testing.assert_close(compiled(x, edges), conv(x, edges), atol=1e-5, rtol=1e-5)
 
 

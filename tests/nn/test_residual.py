@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.requirements import needs_export
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.nn import ResidualMessages, residual
 from tg_mlc.nn.residual import conjugate_gradients
@@ -140,7 +141,7 @@ def test_conjugate_gradients_solve_systems_and_stay_finite_where_there_is_no_sol
     assert conjugate_gradients(lambda x: x @ indefinite, torch.tensor([[1.0, -1.0]]), 8).isfinite().all()
 
 
-@pytest.mark.skipif(not hasattr(torch.compiler, "is_exporting"), reason="needs PyTorch 2.7")
+@needs_export
 @pytest.mark.parametrize("graph", [fully_connected(3), LabelGraph(torch.arange(40).view(2, 20), num_nodes=40)])
 def test_they_are_exported_for_any_number_of_samples(graph: LabelGraph) -> None:
     messages = ResidualMessages(graph, channels=8).eval()

@@ -27,11 +27,15 @@ def part_of_y(dataset, part):
 
 @pytest.mark.parametrize("model", [GINE, LabelModel])
 def test_it_learns(tmp_path, dataset, split, data, model):
-    objective = BinaryObjective(intermediate_weight=0.2 if model is LabelModel else 0.0)
-    result = fit(make_module(model, objective=objective), data, tmp_path, max_epochs=30, patience=None, logger=False)
-    scores = result.predict(data.test_dataloader())
-    assert scores.shape == (len(split.test), len(LABELS))
-    assert macro_roc_auc(part_of_y(dataset, split.test), scores) > 0.8
+    objective, found = BinaryObjective(intermediate_weight=0.2 if model is LabelModel else 0.0), []
+    for seed in range(3):  # few test samples rank labels by chance, too
+        torch.manual_seed(seed)
+        module, folder = make_module(model, objective=objective), tmp_path / str(seed)
+        result = fit(module, data, folder, max_epochs=30, patience=None, logger=False)
+        scores = result.predict(data.test_dataloader())
+        assert scores.shape == (len(split.test), len(LABELS))
+        found.append(float(macro_roc_auc(part_of_y(dataset, split.test), scores)))
+    assert sum(found) / len(found) > 0.8
 
 
 @pytest.mark.parametrize("ema_decay", [None, 0.9])

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -524,20 +524,23 @@ class _TextFile:
     def _frames(self, size: int | None) -> Iterator[Any]:
         """The records as data frames of texts, the header and blank lines among them."""
         pandas = require("pandas", extra="data")
+        # Before pandas 3, the fast engine drops surplus cells of the first of some records.
+        is_exact = size is None or int(pandas.__version__.split(".")[0]) >= 3
+        engine: Any = "c" if is_exact and self.delimiter.isascii() else "python"
         with self._text() as text, suppress(pandas.errors.EmptyDataError, StopIteration):
             frames = pandas.read_csv(
                 text,
                 sep=self.delimiter,
-                engine="c" if self.delimiter.isascii() else "python",
+                engine=engine,
                 header=None,  # whose names pandas would change if they occur twice
                 dtype=object,
                 na_filter=False,  # a cell "nan" may be a word
                 skip_blank_lines=False,  # a line of spaces may be a cell
                 iterator=True,
             )
-            yield frames.get_chunk(None if size is None else size + 1)
-            while True:
-                yield frames.get_chunk(size)
+            for number in chain([None if size is None else size + 1], repeat(size)):
+                frame = frames.get_chunk(number)
+                yield frame if engine == "c" else frame.fillna("")  # which the other has in blank lines
 
     def _take(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The line on which each of these records ends, and how many cells it has."""

@@ -33,7 +33,7 @@ from tg_mlc.nn._plan import linears_of
 from tg_mlc.ops import Blocks
 from tg_mlc.ops.attention.dense import pad
 from tg_mlc.ops.dropout import dropout
-from tg_mlc.ops.runtime import is_legacy_batchedtensor, onednn_linear
+from tg_mlc.ops.runtime import is_exporting, is_legacy_batchedtensor, onednn_linear
 
 
 def projected(x: Tensor, layer: nn.Module, by_onednn: bool) -> Tensor:
@@ -85,8 +85,7 @@ def any_number(size: int) -> bool:
     """Tells whether a program that is exported leaves a size open, and so may not ask whether it is 1, as broadcasting
     does.
     """
-    can_export = hasattr(torch.compiler, "is_exporting")  # from PyTorch 2.7 on
-    return can_export and torch.compiler.is_exporting() and isinstance(size, torch.SymInt)
+    return is_exporting() and isinstance(size, torch.SymInt)
 
 
 def repeat_rows(x: Tensor, num_rows: int) -> Tensor:

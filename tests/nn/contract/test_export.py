@@ -10,6 +10,7 @@ from torch.fx.experimental import _config as fx
 from torch_geometric.nn import to_hetero
 
 from tests.nn.samples import path_graph, ragged
+from tests.requirements import needs_export
 from tg_mlc import LabelHead, LabelMessagePassing
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 
@@ -28,6 +29,7 @@ def pointers(sizes: list[int]) -> tuple[Tensor, Tensor]:
     return ragged(sizes, 8)[0], torch.tensor([0, *sizes]).cumsum(0)
 
 
+@needs_export
 @pytest.mark.parametrize("graph", [fully_connected(5), edgeless(5), path_graph(5)], ids=["all", "none", "path"])
 @pytest.mark.parametrize("smallest", [1, 2])
 def test_export_leaves_the_number_of_samples_open(graph: LabelGraph, smallest: int) -> None:

@@ -10,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 import tg_mlc
 from tests.ops.random_patterns import ptr, random_edges
+from tests.requirements import FULL_GRAPH
 from tg_mlc.ops import Blocks, Pattern, Shared, explain_choice, graph_attention
 from tg_mlc.ops.attention import registry
 
@@ -103,7 +104,7 @@ def attend(query: Tensor) -> Tensor:
 def test_compiled_models_notice() -> None:
     SHARED.graph.prepare()
     query = torch.randn(10, 2, 4)
-    compiled = torch.compile(attend, fullgraph=True, backend="aot_eager")
+    compiled = torch.compile(attend, fullgraph=FULL_GRAPH, backend="aot_eager")
     expected = compiled(query)
     with tg_mlc.set_backend("scatter"):
         torch.testing.assert_close(compiled(query), expected)
@@ -122,7 +123,7 @@ def test_a_compiled_model_may_set_its_backend() -> None:
 
     SHARED.graph.prepare()
     query = torch.randn(10, 2, 4)
-    compiled = torch.compile(by_scatter, fullgraph=True, backend="aot_eager")
+    compiled = torch.compile(by_scatter, fullgraph=FULL_GRAPH, backend="aot_eager")
     torch.testing.assert_close(compiled(query), by_scatter(query))
 
 

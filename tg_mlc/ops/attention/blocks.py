@@ -304,7 +304,8 @@ def _is_complete(shape: CallShape) -> bool:
 def prefer(shape: CallShape) -> str | None:
     """Narrow heads, large blocks of different sizes or with dropout, and sizes that a compiler cannot know."""
     pattern = shape.pattern
-    if not isinstance(pattern, Blocks | Shared) or shape.device != "cpu":
+    # A tuple, because PyTorch 2.6 cannot compile a union.
+    if not isinstance(pattern, (Blocks, Shared)) or shape.device != "cpu":
         return None
     if torch.compiler.is_compiling():
         bounded = isinstance(pattern, Shared) or pattern.is_bounded

@@ -1,0 +1,10 @@
+"""What tests need that not every installation has."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+#: Whether PyTorch is 2.7 or newer: before, it exports no model, and compiles models in several pieces.
+FULL_GRAPH = hasattr(torch.compiler, "is_exporting")
+needs_export = pytest.mark.skipif(not FULL_GRAPH, reason="needs PyTorch 2.7")
