@@ -41,6 +41,55 @@ def test_unknown_labels_count_as_their_frequency():
     np.testing.assert_allclose(model.decision_function(X), 2 * (reference.predict(X) + filled.mean(axis=0)) - 1)
 
 
+def correlated_labels(num_labels):
+    """Noisy copies of a few columns, so that labels are correlated, and one label with one value."""
+    rng = np.random.default_rng(0)
+    columns = np.tile(Y, num_labels // Y.shape[1] + 1)[:, :num_labels]
+    return np.where(np.arange(num_labels) == 0, 0.0, np.abs(columns - (rng.random(columns.shape) < 0.1)))
+
+
+def kronecker(x, y, some, gamma, alpha):
+    """The regression of all entries at once, by the kernel of pairs of sample and label."""
+    distance = np.square(x[:, None] - x[None]).sum(axis=-1)
+    z = some - some.mean(axis=0)
+    z /= np.linalg.norm(z, axis=0).clip(1e-12)
+    kernel = np.kron(np.exp(-gamma * distance), np.eye(y.shape[1]) + z.T @ z)
+    return kernel, np.linalg.solve(kernel + alpha * np.eye(len(kernel)), y.ravel())
+
+
+@pytest.mark.parametrize("num_labels", [6, 40])  # fewer than samples, and more
+def test_correlated_labels_are_one_regression_of_all_pairs(num_labels):
+    x, y = X[:30], correlated_labels(num_labels)[:30]
+    kernel, dual = kronecker(x, y - y.mean(axis=0), y, 0.2, 2.0)
+    ridge = KernelRidgeBaseline(gamma=0.2, alpha=2.0, correlated=True).fit(x, y)
+    np.testing.assert_allclose(
+        ridge.decision_function(x), 2 * ((kernel @ dual).reshape(y.shape) + y.mean(axis=0)) - 1, atol=1e-8
+    )
+    assert np.abs(ridge.decision_function(x) - KernelRidgeBaseline(0.2, 2.0).fit(x, y).decision_function(x)).max() > 0.1
+
+
+@pytest.mark.parametrize("num_labels", [6, 40])
+def test_left_out_samples_get_the_correlations_of_other_parts(num_labels):
+    x, y = X[:30], correlated_labels(num_labels)[:30]
+    ridge, parts = KernelRidgeBaseline(0.2, 2.0, correlated=True), [(np.arange(10, 30), np.arange(10))]
+    parts.append((np.arange(10), np.arange(10, 30)))
+    left_out, centred = ridge.held_out_scores(x, y, cv=iter(parts)), y - y.mean(axis=0)
+    np.testing.assert_allclose(ridge.dual, KernelRidgeBaseline(0.2, 2.0, correlated=True).fit(x, y).dual)
+    for sample, some in ((3, y[10:]), (20, y[:10])):
+        rest = np.arange(30) != sample
+        kernel = kronecker(x, centred, some, 0.2, 2.0)[0].reshape(30, num_labels, 30, num_labels)
+        dual = kronecker(x[rest], centred[rest], some, 0.2, 2.0)[1].reshape(29, num_labels)
+        expected = np.einsum("lnk,nk->l", kernel[sample][:, rest], dual) + y.mean(axis=0)
+        np.testing.assert_allclose(left_out[sample], 2 * expected - 1, atol=1e-8)
+
+
+def test_states_of_earlier_versions_have_no_correlated_labels():
+    state = KernelRidgeBaseline(0.2, 0.3, correlated=True).fit(X, Y).state_dict()
+    assert KernelRidgeBaseline().load_state_dict(state).correlated
+    del state["correlated"]
+    assert not KernelRidgeBaseline().load_state_dict(state).correlated
+
+
 def test_samples_that_are_too_alike_are_named():
     with pytest.raises(ValueError, match="larger 'alpha'"):
         KernelRidgeBaseline(alpha=1e-18).fit(np.vstack([X, X]), np.vstack([Y, Y]))

@@ -17,7 +17,7 @@ from tg_mlc.data import MoleculeDataset, from_arrays, tokenize
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.dataset import ArrayDataset
 from tg_mlc.data.records import Records, Tokens
-from tg_mlc.graphs import fully_connected
+from tg_mlc.graphs import fully_connected, tree
 from tg_mlc.inputs.fasta import letter_codes
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, subset_accuracy
 from tg_mlc.saving import Predictor
@@ -69,6 +69,19 @@ def test_a_label_graph_without_parents_is_no_hierarchy():
     model = AutoModel(1.0).fit(dataset)
     assert model.hierarchy is None
     assert model.predict_proba(dataset).shape == dataset.y.shape
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("parents", [False, True])
+def test_kernels_of_many_labels_know_correlations_unless_a_hierarchy_does(monkeypatch, parents):
+    monkeypatch.setattr(automatic, "MANY_LABELS", 1)
+    dataset = vectors()
+    dataset.label_graph = tree([tuple(dataset.label_names)]) if parents else None
+    model = AutoModel(10.0).fit(dataset)
+    assert list(model.stacking.classifiers) == ["ridge", "trees", "network"]
+    ridge = model.stacking.classifiers["ridge"]
+    assert any(setting[2:] == (True,) for _, setting, _ in ridge.tried) != parents
+    np.testing.assert_allclose(saved(model).predict_proba(dataset), model.predict_proba(dataset), atol=1e-5)
 
 
 def test_parts_whose_labels_nobody_knows_do_not_count():

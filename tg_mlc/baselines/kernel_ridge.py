@@ -36,6 +36,18 @@ class KernelRidgeBaseline(TunableBaseline):
     without them, :math:`y_{ni} - A_{ni} / [(\mathbf{K} + \alpha \mathbf{I})^{-1}]_{nn}` (Rasmussen & Williams 2006,
     *Gaussian Processes for Machine Learning*, equation 5.12). An unknown label (NaN) counts as its frequency.
 
+    With :obj:`correlated`, labels learn from the positives of the labels that they occur with: from the correlations
+    :math:`\mathbf{C}` of the columns of :math:`\mathbf{Y}`, by Kronecker's trick (Stegle et al. 2011, *Efficient
+    inference in matrix-variate Gaussian models with iid observation noise*),
+
+    .. math::
+        \mathbf{K} \mathbf{A} (\mathbf{I} + \mathbf{C}) + \alpha \mathbf{A} = \mathbf{Y} - \bar{\mathbf{y}}, \qquad
+        \mathbf{s}(\mathbf{x}) = \bar{\mathbf{y}} + \sum_n k(\mathbf{x}, \mathbf{x}_n) \,
+        (\mathbf{I} + \mathbf{C}) \, \mathbf{a}_n
+
+    which helps most where labels are rare. For held-out scores, the correlations are those of other parts of the
+    samples, because a sample with two rare labels would tell one of them by the other.
+
     .. code-block:: python
 
         ridge = KernelRidgeBaseline.tuned(x[split.train], y[split.train], x[split.val], y[split.val])
@@ -44,10 +56,13 @@ class KernelRidgeBaseline(TunableBaseline):
     Args:
         gamma (float, optional): How fast the kernel falls with distance. (default: :obj:`1.0`)
         alpha (float, optional): The strength of regularisation. (default: :obj:`1.0`)
+        correlated (bool, optional): If set to :obj:`True`, correlated labels are expected of the same samples.
+            (default: :obj:`False`)
 
     Attributes:
         x (scipy.sparse.csr_array or numpy.ndarray): The training features :math:`(N, F)`, after :meth:`fit`.
-        dual (numpy.ndarray): The coefficients :math:`\mathbf{A}` of shape :math:`(N, L)`, after :meth:`fit`.
+        dual (numpy.ndarray): The coefficients :math:`\mathbf{A}`, or :math:`\mathbf{A} (\mathbf{I} + \mathbf{C})`, of
+            shape :math:`(N, L)`, after :meth:`fit`.
         mean (numpy.ndarray): The frequencies :math:`\bar{\mathbf{y}}` of shape :math:`(L)`, after :meth:`fit`.
 
     Raises:
@@ -57,6 +72,7 @@ class KernelRidgeBaseline(TunableBaseline):
 
     gamma: float = 1.0
     alpha: float = 1.0
+    correlated: bool = False
 
     @classmethod
     def _settings(cls, grid: Any, **options: Any) -> Settings:
@@ -69,7 +85,11 @@ class KernelRidgeBaseline(TunableBaseline):
             ValueError: As there, or if :obj:`alpha` is too small for samples that are alike, or there are more samples
                 than a matrix of :math:`N^2` numbers leaves memory for.
         """
-        self._fit(x, y)
+        if self.correlated:
+            kernel, centred = self._read_kernel(x, y)
+            self.dual = _regress_correlated(_eigen(kernel), centred, self.alpha, centred)[0]
+        else:
+            self._factorise(x, y)
         return self
 
     def held_out_scores(
@@ -78,12 +98,20 @@ class KernelRidgeBaseline(TunableBaseline):
         """Returns the :meth:`decision_function` :math:`(N, L)` of every training sample by a model fitted without it
         (but for the label's frequency, which counts it); for the arguments see :meth:`Baseline.held_out_scores`.
         """
-        values, factor = self._fit(x, y)
-        inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
-        return np.asarray(2 * (values - self.dual / np.diag(inverse)[:, None]) - 1)
+        if not self.correlated:
+            values, factor = self._factorise(x, y)
+            inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
+            return np.asarray(2 * (values - self.dual / np.diag(inverse)[:, None]) - 1)
+        kernel, centred = self._read_kernel(x, y)
+        eigen, scores = _eigen(kernel), self.mean + centred
+        for rest, rows in self._parts(len(centred), cv):
+            scores[rows] -= _regress_correlated(eigen, centred, self.alpha, centred[rest])[1][rows]
+        if refit:
+            self.dual = _regress_correlated(eigen, centred, self.alpha, centred)[0]
+        return np.asarray(2 * scores - 1)
 
-    def _fit(self, x: Features, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Fits, and returns targets :math:`(N, L)`, the unknown ones at their means, and the factor of the kernel."""
+    def _read_kernel(self, x: Features, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """The kernel of the samples, and targets :math:`(N, L)` less their means, 0 for unknown."""
         for name in ("gamma", "alpha"):
             check_positive(name, getattr(self, name))
         x, (positive, observed) = self._read(x, y)
@@ -94,8 +122,11 @@ class KernelRidgeBaseline(TunableBaseline):
             )
         self.x = sp.csr_array(x) if sp.issparse(x) else x
         self.mean = (positive & observed).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
-        centred = np.where(observed, positive - self.mean, 0.0)
-        kernel = self._kernel(self.x)
+        return self._kernel(self.x), np.where(observed, positive - self.mean, 0.0)
+
+    def _factorise(self, x: Features, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Fits, and returns targets :math:`(N, L)`, the unknown ones at their means, and the factor of the kernel."""
+        kernel, centred = self._read_kernel(x, y)
         kernel.flat[:: len(kernel) + 1] = 1.0 + self.alpha
         try:
             # The transpose of a symmetric matrix is itself, in the order of memory that LAPACK overwrites in place.
@@ -120,6 +151,7 @@ class KernelRidgeBaseline(TunableBaseline):
         return {
             "gamma": self.gamma,
             "alpha": self.alpha,
+            "correlated": self.correlated,
             "sparse": bool(sp.issparse(self.x)),
             "shape": list(rows.shape),
             "values": rows.data,
@@ -134,6 +166,7 @@ class KernelRidgeBaseline(TunableBaseline):
         """Takes settings, training features and coefficients from :meth:`state_dict`."""
         read_array(state, "gamma")
         self.gamma, self.alpha = state["gamma"], state["alpha"]
+        self.correlated = bool(state.get("correlated", False))  # which earlier versions did not write
         parts = tuple(read_array(state, name, None) for name in ("values", "indices", "indptr"))
         rows = sp.csr_array(parts, shape=tuple(state["shape"]))
         rows.check_format()  # products read memory wherever indices point to
@@ -170,3 +203,35 @@ class KernelRidgeBaseline(TunableBaseline):
 
 def _squared_norms(x: Features) -> FloatArray:
     return np.asarray(x.multiply(x).sum(axis=1) if sp.issparse(x) else np.einsum("ij,ij->i", x, x)).ravel()
+
+
+def _eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues of at least zero and eigenvectors of a symmetric matrix, which is overwritten."""
+    values, vectors = scipy.linalg.eigh(matrix.T, overwrite_a=True, check_finite=False)
+    return np.maximum(values, 0.0), vectors
+
+
+def _regress_correlated(
+    eigen: tuple[FloatArray, FloatArray], y: FloatArray, alpha: float, some: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Coefficients :math:`(N, L)` of targets with the label correlations of some samples, and the errors of targets
+    that are left out.
+    """
+    values, u = eigen
+    z = some - some.mean(axis=0)
+    z /= np.maximum(np.linalg.norm(z, axis=0), 1e-12)
+    # Of fewer samples than labels, correlations have no more directions than samples.
+    strength, v = _eigen(z.T @ z if len(z) >= z.shape[1] else z @ z.T)
+    if len(z) < z.shape[1]:
+        strength, v = strength[strength > 1e-9], z.T @ v[:, strength > 1e-9]
+        v /= np.sqrt(strength)
+
+    def solve(target: FloatArray, strength: FloatArray) -> tuple[FloatArray, FloatArray]:
+        spread = 1 / (values[:, None] * strength + alpha)
+        dual = u @ (spread * (u.T @ target))
+        return dual * strength, dual / (u**2 @ spread)
+
+    inside = y @ v
+    dual, residual = (part @ v.T for part in solve(inside, 1 + strength))
+    rest = solve(y - inside @ v.T, np.ones(1))
+    return dual + rest[0], residual + rest[1]

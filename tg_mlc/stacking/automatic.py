@@ -18,7 +18,6 @@ from typing_extensions import Self
 from tg_mlc._hierarchy import coherent as make_coherent
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.baselines.baseline import read_array
-from tg_mlc.baselines.forest import MAX_OUTPUTS
 from tg_mlc.data import MultiLabelDataset, Split, random_split
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.inputs.preprocessor import as_tensors, from_state, to_state
@@ -29,7 +28,7 @@ from tg_mlc.metrics.thresholds import Decider, coherent_decider
 from tg_mlc.saving.checkpoint import restore_tuners
 from tg_mlc.saving.inference import InferenceModel, batches_of, logits_of
 from tg_mlc.saving.model import data_hash, model_state, packed, restore_model, unpacked
-from tg_mlc.stacking.classifiers import AUTOMATIC, many_labels, ranks_and_decides
+from tg_mlc.stacking.classifiers import AUTOMATIC, MANY_LABELS, many_labels, ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
 from tg_mlc.stacking.features import ResumableParts, StackingFeatures
 from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 CLASSIFIER_SHARE = 0.4
 #: What learning from given labels may take in addition, as a share of the time that everything before may take.
 GIVEN_SHARE = 0.2
-#: Where labels form a hierarchy, or are thousands: networks learn more there than messages do.
+#: Where labels form a hierarchy, or are hundreds: networks learn more there than messages do.
 MANY_SHARE = 0.9
 # One classifier has to be better than all together on this many parts of the samples, of which chance gives 1 in 32.
 _PARTS = 5
@@ -70,7 +69,8 @@ def auto(
     Scores of training samples from models that were fitted without them decide all choices:
 
     1. Linear, kernel and tree classifiers choose settings and the scale of inputs
-       (:class:`~tg_mlc.stacking.StackingFeatures`).
+       (:class:`~tg_mlc.stacking.StackingFeatures`); for a hierarchy or more than 512 labels, kernels, trees and
+       networks that fit all labels at once, kernels with the correlations of labels that form no hierarchy.
     2. LaMP is trained on their scores and the inputs, once for each of five folds (fewer where time is short).
     3. Logits of all are combined with weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`),
        unless one
@@ -190,7 +190,7 @@ class AutoModel(InferenceModel):
         self.label_names = list(dataset.label_names)
         graph, share, searches = dataset.label_graph, CLASSIFIER_SHARE, AUTOMATIC
         self.hierarchy = graph if graph is not None and graph.is_hierarchy else None  # others know no parents
-        if self.hierarchy is not None or dataset.num_labels > MAX_OUTPUTS:
+        if self.hierarchy is not None or dataset.num_labels > MANY_LABELS:
             share, searches = MANY_SHARE, many_labels(self.hierarchy)
         features = StackingFeatures(searches=searches, seconds=self.seconds * share, seed=self.seed, parts=parts)
         self.preprocessor = Chain(*kind_of(dataset).steps(), features)

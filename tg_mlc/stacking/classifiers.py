@@ -37,6 +37,8 @@ from tg_mlc.stacking.combination import learnable_labels
 Reading = Literal["raw", "relative", "margin", "logit", "probability"]
 
 TUNED_ROWS = 1500  # settings differ on them by more than by chance, and kernels take a tenth of a second
+#: With more labels than this, or a hierarchy, the default takes classifiers that fit all labels at once.
+MANY_LABELS = 512
 NUM_TREES, MIN_TREES, MAX_TREES = 50, 30, 300  # of forests while they are tuned, and of the final one
 MAX_KERNEL_ROWS = 12_000  # for memory: two matrices of 1.2 GB
 NETWORK_STEPS, NETWORK_EPOCHS = 1500, (40, 70)  # of networks, where there is time
@@ -62,9 +64,10 @@ class ClassifierSearch:
         title (str): The name in tables of results.
         baseline (str): :obj:`"linear"`, :obj:`"kernel_ridge"`, :obj:`"forest"` or :obj:`"network"`.
         settings (tuple): The settings to try, the most likely first: the loss and the inverse strength of
-            regularisation of linear classifiers, ``gamma`` and ``alpha`` of kernels, and of forests the least number of
-            samples in a leaf and how many entries a node chooses from, in square roots of their number; of networks, of
-            which the first is taken, the size of hidden layers and the rate of dropout.
+            regularisation of linear classifiers, ``gamma`` and ``alpha`` of kernels and whether labels are correlated,
+            and of forests the least number of samples in a leaf and how many entries a node chooses from, in square
+            roots of their number; of networks, of which the first is taken, the size of hidden layers and the rate of
+            dropout.
         reading (str): How scores are read, one of :obj:`Reading`.
         view (str, optional): The view of samples that it takes. (default: :obj:`None`, the best of those that samples
             have, of forests the one that keeps most)
@@ -106,6 +109,9 @@ class ClassifierSearch:
 _HINGE, _LOGISTIC = (1.0, 0.1, 10.0, 0.3, 3.0, 0.03), (10.0, 1.0, 100.0, 3.0, 30.0, 0.3)
 _KERNELS = tuple(product((0.5, 0.25, 1.0, 2.0), (0.3, 0.1, 1.0, 0.03)))
 _FEW_KERNELS = ((0.5, 1.0), (1.0, 1.0), (0.5, 0.3), (1.0, 3.0))  # whose time thousands of labels multiply
+# Correlations are told from chance by hundreds of labels; with them, each learns from more samples, so kernels may be
+# narrower and regularisation stronger.
+_CORRELATED = ((3.0, 20.0, True), (1.0, 20.0, True), (3.0, 60.0, True), (1.0, 3.0, False))
 _RIDGE = "kernel ridge regression"
 #: The classifiers of the default, which are tuned within a time.
 AUTOMATIC: dict[str, ClassifierSearch] = {
@@ -119,13 +125,14 @@ AUTOMATIC: dict[str, ClassifierSearch] = {
 
 
 def many_labels(label_graph: Any = None) -> dict[str, ClassifierSearch]:
-    """The classifiers of the default for a hierarchy of labels, or thousands of labels: those that fit all of them at
-    once.
+    """The classifiers of the default for a hierarchy of labels, or more than :obj:`MANY_LABELS` labels: those that fit
+    all of them at once.
     """
-    trees = {"extra_trees": True, "max_outputs": 512}
+    kernels = _CORRELATED if label_graph is None else _FEW_KERNELS
+    trees = {"extra_trees": True, "max_outputs": MANY_LABELS}
     network = {"label_graph": label_graph}
     return {
-        "ridge": replace(AUTOMATIC["ridge"], settings=_FEW_KERNELS),
+        "ridge": replace(AUTOMATIC["ridge"], settings=kernels),
         "trees": ClassifierSearch(
             "extremely randomised trees", "forest", ((5, 9), (2, 9)), "probability", growth=1.2, options=trees
         ),
