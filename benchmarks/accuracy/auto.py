@@ -29,7 +29,13 @@ from benchmarks.files import Run, check_replacement, collect, describe_dataset
 from tg_mlc.baselines import LabelFrequency
 from tg_mlc.data import MultiLabelDataset, random_split, stratified_split
 from tg_mlc.datasets.registry import load
-from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
+from tg_mlc.metrics import (
+    Evaluation,
+    evaluate,
+    macro_average_precision,
+    macro_roc_auc,
+    tune_thresholds,
+)
 from tg_mlc.stacking import auto
 from tg_mlc.stacking.automatic import best_combination
 from tg_mlc.stacking.classifiers import SCORE_SCALE
@@ -45,6 +51,8 @@ MAX_SAMPLES = 6000
 #: By default, for each model.
 SECONDS = 300.0
 SHARES = (0.7, 0.0, 0.3)
+#: Labels are counted apart by how many training samples have them, up to these numbers.
+POSITIVES = {"0": 0, "1 to 4": 4, "5 to 19": 19, "20 or more": sys.maxsize}
 
 
 def main(
@@ -94,16 +102,19 @@ def measure(load: Callable[[str], MultiLabelDataset], name: str, seed: int, seco
     shared = {"dataset": name, "seed": seed, "split": split.hash, **describe_dataset(name, dataset)}
     del shared["name"]
 
-    def run(model: str, evaluation: Evaluation, seconds: float, chosen: Any = None) -> Run:
-        values = evaluation.to_dict()["values"]
-        return {**shared, "model": model, "seconds": seconds, "metrics": values, "chosen": chosen}
+    def run(model: str, evaluation: Evaluation, scores: np.ndarray, seconds: float, chosen: Any = None) -> Run:
+        values, apart = evaluation.to_dict()["values"], by_positives(train.y.numpy(), test.y.numpy(), scores)
+        made = {"metrics": values, "by_positives": apart}
+        return {**shared, "model": model, "seconds": seconds, **made, "chosen": chosen}
 
     start = time.perf_counter()
     model = auto(train, seconds, seed)
-    ours = run(OURS, model.evaluate(test), time.perf_counter() - start, model.report)
+    evaluation, taken = model.evaluate(test), time.perf_counter() - start
+    ours = run(OURS, evaluation, model.predict_proba(test), taken, model.report)
     frequency = LabelFrequency().fit(train, train.y)
     on_train, on_test = (frequency.predict_proba(part) for part in (train, test))
-    runs = [run(FREQUENCY, evaluate(test.y, on_test, tune_thresholds(train.y, on_train, "cross_fitted")), 0.0)]
+    tuners = tune_thresholds(train.y, on_train, "cross_fitted")
+    runs = [run(FREQUENCY, evaluate(test.y, on_test, tuners), on_test, 0.0)]
     found = model.classifier_scores(test)
     rows = {title: (each.held_out, each.scores, each.seconds) for title, each in found.items()}
     held_out, scores = (
@@ -116,8 +127,22 @@ def measure(load: Callable[[str], MultiLabelDataset], name: str, seed: int, seco
     taken = sum(each.seconds for each in found.values()) + time.perf_counter() - start
     for title, (on_train, on_test, time_taken) in {**rows, COMBINED: (*combined, taken)}.items():
         tuners = tune_thresholds(train.y, on_train, "cross_fitted", seed=seed)
-        runs.append(run(title, evaluate(test.y, on_test, tuners), time_taken))
+        runs.append(run(title, evaluate(test.y, on_test, tuners), on_test, time_taken))
     return [*runs, ours]
+
+
+def by_positives(y_train: np.ndarray, y_test: np.ndarray, scores: np.ndarray) -> dict[str, dict[str, float | None]]:
+    """How labels that a test sample has are ranked, apart by how many training samples have them."""
+    number, counted, least = np.nansum(y_train, axis=0), np.nansum(y_test, axis=0) > 0, -1
+    found: dict[str, dict[str, float | None]] = {}
+    for name, most in POSITIVES.items():
+        labels, least = counted & (number > least) & (number <= most), most
+        if labels.any():
+            y, own = y_test[:, labels], scores[:, labels]
+            values = {"roc_auc": macro_roc_auc(y, own), "average_precision": macro_average_precision(y, own)}
+            defined = {metric: None if np.isnan(value) else value for metric, value in values.items()}
+            found[name] = {"labels": int(labels.sum()), **defined}
+    return found
 
 
 if __name__ == "__main__":

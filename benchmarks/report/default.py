@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchmarks.accuracy.auto import COMBINED, OURS, SHARES
+from benchmarks.accuracy.auto import COMBINED, OURS, POSITIVES, SHARES
 from benchmarks.accuracy.runs import FREQUENCY, frame
 from benchmarks.files import Result
 from benchmarks.report.statistics import ALPHA, spread
-from benchmarks.report.writing import METRICS, cell, machine, p_in_words, table, titles
+from benchmarks.report.writing import METRICS, bold, cell, machine, p_in_words, table, titles
 from tg_mlc.datasets.registry import published
 from tg_mlc.metrics.paired import Difference, corrected_difference
 
@@ -75,7 +76,28 @@ def section(runs: pd.DataFrame) -> list[str]:
             for title, (each, _) in found.items()
         )
         notes.append(f"- what label message passing adds to the same classifiers combined: {', '.join(gains)}")
-    return [*table(("model", *COLUMNS.values(), "seconds"), lines), "", *notes]
+    return [*table(("model", *COLUMNS.values(), "seconds"), lines), "", *notes, *_by_positives(rows)]
+
+
+def _by_positives(rows: dict[str, pd.DataFrame]) -> list[str]:
+    """How each row ranks labels that few training samples have, and many."""
+    told = {model: found.get("by_positives", pd.Series(dtype=object)).dropna() for model, found in rows.items()}
+    numbers = {name: [each[name]["labels"] for each in told[OURS] if name in each] for name in POSITIVES}
+    shown = {name: "average_precision" if most else "roc_auc" for name, most in POSITIVES.items() if numbers[name]}
+    if len(shown) < 2:
+        return []
+    values = {
+        model: [spread(each[name][metric] for each in found if name in each) for name, metric in shown.items()]
+        for model, found in told.items()
+    }
+    best = bold(zip(*values.values(), strict=True))
+    intro = (
+        "Labels by the number of training samples that have them, and the median number of such labels: macro average "
+        "precision, or macro ROC-AUC where no training sample has them."
+    )
+    heads = [f"{name}: {np.median(numbers[name]):.0f}" for name in shown]
+    lines = [[model, *map(cell, found, best)] for model, found in values.items()]
+    return ["", intro, "", *table(("model", *heads), lines)]
 
 
 def short(found: Result) -> list[str]:

@@ -31,7 +31,7 @@ def test_it_learns(tmp_path, dataset, split, data, model):
     for seed in range(3):  # few test samples rank labels by chance, too
         torch.manual_seed(seed)
         module, folder = make_module(model, objective=objective), tmp_path / str(seed)
-        result = fit(module, data, folder, max_epochs=30, patience=None, logger=False)
+        result = fit(module, data, folder, max_epochs=30, patience=None, logger=False, seed=seed)
         scores = result.predict(data.test_dataloader())
         assert scores.shape == (len(split.test), len(LABELS))
         found.append(float(macro_roc_auc(part_of_y(dataset, split.test), scores)))

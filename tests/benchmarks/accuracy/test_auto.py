@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import files
 from benchmarks.accuracy import auto as benchmark
-from benchmarks.accuracy.auto import OURS, main, part_of
+from benchmarks.accuracy.auto import OURS, by_positives, main, part_of
 from tg_mlc.data import from_arrays
 
 
@@ -51,3 +51,13 @@ def test_large_data_sets_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     part = part_of(from_arrays(x, np.ones((50, 1)), kind="vector"))
     assert len(part) == 20
     assert len(set(part.rows("x").flatten().tolist())) == 20
+
+
+def test_labels_are_ranked_apart_by_their_positives() -> None:
+    y_train, y_test = np.array([[0, 1, 1, 1]] + 5 * [[0, 0, 1, 1]]), np.array([[1, 1, 1, 0], [0, 0, 0, 0]])
+    found = by_positives(y_train, y_test, np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]))
+    assert found == {  # the last label has no test sample
+        "0": {"labels": 1, "roc_auc": 1.0, "average_precision": 1.0},
+        "1 to 4": {"labels": 1, "roc_auc": 0.0, "average_precision": 0.5},
+        "5 to 19": {"labels": 1, "roc_auc": 1.0, "average_precision": 1.0},
+    }

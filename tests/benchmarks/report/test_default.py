@@ -66,3 +66,14 @@ def test_what_messages_add_is_told() -> None:
         "- what label message passing adds to the same classifiers combined: subset accuracy +0.0600 (p"
     )
     assert lines[-2].startswith("- macro average precision: +0.0600 beside the best classifier, random forest")
+
+
+def test_labels_of_few_positives_stand_apart() -> None:
+    runs = points(2)
+    assert not any("bels by the number" in line for line in section(frame(runs)))
+    for place, run in enumerate(runs):
+        few = {"labels": 3, "roc_auc": 0.9, "average_precision": 0.1 * place}
+        run["by_positives"] = {"0": {**few, "roc_auc": 0.5}, "1 to 4": few}
+    lines = section(frame(runs))
+    assert "| model | 0: 3 | 1 to 4: 3 |" in lines
+    assert "| linear SVM | **0.500** ± 0.000 | 0.300 ± 0.283 |" in lines
