@@ -29,9 +29,8 @@ def part_of_y(dataset, part):
 def test_it_learns(tmp_path, dataset, split, data, model):
     objective, found = BinaryObjective(intermediate_weight=0.2 if model is LabelModel else 0.0), []
     for seed in range(3):  # few test samples rank labels by chance, too
-        torch.manual_seed(seed)
-        module, folder = make_module(model, objective=objective), tmp_path / str(seed)
-        result = fit(module, data, folder, max_epochs=30, patience=None, logger=False, seed=seed)
+        module, folder = make_module(model, seed, objective=objective), tmp_path / str(seed)
+        result = fit(module, data, folder, max_epochs=30, patience=None, logger=False)
         scores = result.predict(data.test_dataloader())
         assert scores.shape == (len(split.test), len(LABELS))
         found.append(float(macro_roc_auc(part_of_y(dataset, split.test), scores)))
