@@ -41,6 +41,8 @@ _FOLDS = 3
 _MIN_MASKED, _MAX_MASKED, _MAX_REPEATS, _LEAST_MASKED = 2000, 4000, 5, 500
 _MAX_ENTRIES = 2**20
 _DAMPING, _POWERS = (0.1, 0.3, 1.0, 3.0), (0.5, 1.0)
+_MANY_DAMPING = (1.0, 3.0, 10.0, 30.0)  # of hundreds of labels, whose messages add up
+_PENALTIES, _SCALES = (0.1, 0.3, 1.0), (3.0, 10.0)
 _EPOCHS, _MIN_EPOCHS, _BATCH_SIZE, _EMA_DECAY = 20, 4, 64, 0.98
 _PENALTY = 10.0
 _PREDICTED = 256  # rows at a time
@@ -81,8 +83,51 @@ class LinearMessages(nn.Module):
         return 0.01 * torch.stack([each.square().sum() for each in apart]).sum()
 
 
+class LabelAutoencoder(nn.Module):
+    r"""The linear autoencoder from the `"Embarrassingly Shallow Autoencoders for Sparse Data"
+    <https://arxiv.org/abs/1905.03375>`_ paper, in which labels that are not given count as their frequencies.
+
+    .. math::
+        \mathbf{P} = \Big( \frac{1}{N} (\mathbf{Y} - \bar{\mathbf{y}})^{\top} (\mathbf{Y} - \bar{\mathbf{y}})
+        + \lambda \mathbf{I} \Big)^{-1}, \qquad
+        z_i = b_i - s \sum_{j \in \mathcal{G} \setminus i} (y_j - \bar{y}_j) \frac{P_{ji}}{P_{ii}}
+
+    Its weights are those of whole label sets, while residual messages of many given labels add up to too much where
+    present ones alone are given.
+    """
+
+    covariance: Tensor
+    frequency: Tensor
+    weight: Tensor
+
+    def __init__(self, label_graph: LabelGraph) -> None:
+        super().__init__()
+        num_labels = label_graph.num_labels
+        self.register_buffer("covariance", torch.zeros(num_labels, num_labels), persistent=False)
+        self.register_buffer("frequency", torch.zeros(num_labels))
+        self.register_buffer("weight", torch.zeros(num_labels, num_labels))
+
+    def start_from_labels(self, y: Tensor) -> Self:
+        """Counts the labels of training samples :math:`(N, L)`: 0, 1, or NaN for unknown."""
+        self.frequency = y.nanmean(dim=0).nan_to_num(0.0)
+        centred = (y - self.frequency).nan_to_num(0.0)
+        self.covariance = centred.t() @ centred / len(y)
+        return self
+
+    def damp(self, penalty: float, scale: float) -> Self:
+        r"""Sets :math:`\lambda` and :math:`s`."""
+        inverse = torch.linalg.inv(self.covariance + penalty * torch.eye(len(self.covariance)))
+        self.weight = (-scale * inverse / inverse.diagonal()).fill_diagonal_(0.0)
+        return self
+
+    def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
+        """Returns logits :math:`(B, L)`."""
+        return base_logits + (given - self.frequency).nan_to_num(0.0) @ self.weight
+
+
 _PARTS: dict[str, Callable[[LabelGraph], Any]] = {
     "closed form": ResidualMessages,
+    "autoencoder": LabelAutoencoder,
     "trained": ResidualMessages,
     "linear": LinearMessages,
     "attention": partial(ResidualMessages, channels=_CHANNELS),
@@ -93,10 +138,10 @@ class GivenLabelStacking:
     """Logits of labels once the values of others are given, by parts that start from base logits.
 
     The parts are the base logits themselves, :class:`~tg_mlc.nn.ResidualMessages` in closed form, trained, and with
-    attention among labels, and :class:`LinearMessages`. Weights of at least zero
-    (:class:`~tg_mlc.stacking.combination.LogitStacking`) combine what they predict of samples that they were not fitted
-    to, under masks like those to come; a part without weight is dropped. Rows without given labels keep their base
-    logits.
+    attention among labels, :class:`LinearMessages`, and of 301 to 1,000 labels :class:`LabelAutoencoder`. Weights of at
+    least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`) combine what they predict of samples that they were
+    not fitted to, under masks like those to come; a part without weight is dropped. Rows without given labels keep
+    their base logits.
 
     Args:
         masks (str, optional): :obj:`"both"`, or :obj:`"present"` if only labels that apply will be given.
@@ -144,7 +189,10 @@ class GivenLabelStacking:
         fitting = _Fitting(base_logits, y, label_graph, self.masks, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            fitting.closed_form()
+            are_many = num_labels > MAX_ATTENDING
+            fitting.closed_form("closed form", damping=_MANY_DAMPING if are_many else _DAMPING, power=_POWERS)
+            if are_many and num_labels <= MAX_DENSE and label_graph.num_edges == num_labels**2:
+                fitting.closed_form("autoencoder", penalty=_PENALTIES, scale=_SCALES)
             largest = {"trained": np.inf, "linear": MAX_DENSE, "attention": MAX_ATTENDING}
             trained = [name for name, most in largest.items() if num_labels <= most]
             for place, name in enumerate(trained):
@@ -162,7 +210,7 @@ class GivenLabelStacking:
             "masks": self.masks,
             "losses": {name: fitting.loss(each) for name, each in fitting.held_out.items()},
             "weights": dict(zip(["base", *fitting.parts], weight.mean(axis=0).tolist(), strict=True)),
-            "closed form": fitting.damping,
+            **fitting.chosen,
             "epochs": fitting.epochs,
             "seconds": time.monotonic() - start,
         }
@@ -239,21 +287,22 @@ class _Fitting:
         self.folds = [((fold != part).nonzero()[:, 0], fold[self.rows] == part) for part in range(int(fold.max()) + 1)]
         self.parts: dict[str, nn.Module] = {}
         self.held_out: dict[str, Tensor] = {}
-        self.damping: dict[str, float] = {}
+        #: the options of closed forms
+        self.chosen: dict[str, dict[str, float]] = {}
         self.epochs: dict[str, int] = {}
 
-    def closed_form(self) -> None:
-        """Chooses the damping and the power."""
-        starts = [{"damping": damping, "power": power} for damping, power in product(_DAMPING, _POWERS)]
+    def closed_form(self, name: str, **grid: tuple[float, ...]) -> None:
+        """Chooses the options of a part that needs no training."""
+        starts = [dict(zip(grid, each, strict=True)) for each in product(*grid.values())]
         logits = torch.empty(len(starts), *self.rest.shape)
         for chosen, masked in self.folds:
-            part = self._start("closed form", chosen)
+            part = self._start(name, chosen)
             for place, start in enumerate(starts):
                 logits[place, masked] = self._predict(part.damp(**start), masked)
         losses = [self.loss(each) for each in logits]
         best = losses.index(min(losses))
-        self.damping, self.held_out["closed form"] = starts[best], logits[best]
-        self.parts["closed form"] = self._start("closed form", torch.arange(len(self.y)))
+        self.chosen[name], self.held_out[name] = starts[best], logits[best]
+        self.parts[name] = self._start(name, torch.arange(len(self.y))).damp(**starts[best])
 
     def train(self, name: str, seconds: float) -> None:
         """Trains a part on each fold, for as many epochs as do best on the first one, and on all samples."""
@@ -284,7 +333,9 @@ class _Fitting:
     def _start(self, name: str, chosen: Tensor) -> Any:
         part = _PARTS[name](self.label_graph)
         if isinstance(part, ResidualMessages):
-            part.start_from_residuals(self.base_logits[chosen], self.y[chosen], **self.damping)
+            part.start_from_residuals(self.base_logits[chosen], self.y[chosen], **self.chosen.get("closed form", {}))
+        if isinstance(part, LabelAutoencoder):
+            part.start_from_labels(self.y[chosen])
         return part.eval()
 
     @torch.no_grad()
