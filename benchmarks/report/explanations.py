@@ -68,7 +68,8 @@ FIGURES = """\
 ## The papers' figures
 
 Attention and predictions of models that are trained on the papers' data sets (`python -m benchmarks.accuracy.figures`),
-for the test sample of four labels or more whose predicted labels agree best with the true ones."""
+for the test sample of four labels or more whose predicted labels agree best with the true ones. LaMP's four labels
+attend to nearly the same words and labels: what tells them apart does not show here."""
 #: By the file of each figure, what it shows.
 PICTURES = {
     "figures-lamp-2.svg": "LaMP on Bibtex, as in its Figure 2: predictions, and attention of the first step",

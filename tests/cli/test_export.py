@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.requirements import needs_export
 from tg_mlc.cli import main
 
 MODEL = Path(__file__).parents[1] / "saving" / "folders" / "known_labels" / "model"
 
 
+@needs_export
 def test_export_writes_a_folder(tmp_path, capsys):
     out = tmp_path / "exported"
     assert main(["export", str(MODEL), "--out", str(out), "--base_scores", "input", "--no_given", "--json"]) == 0
