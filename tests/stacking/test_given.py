@@ -124,13 +124,13 @@ def test_unknown_targets_and_constant_labels_are_no_obstacle():
 
 def test_an_autoencoder_of_hundreds_of_labels_tells_what_their_number_does(monkeypatch):
     monkeypatch.setattr(module, "MAX_ATTENDING", 5)
-    monkeypatch.setattr(module, "_MANY_DAMPING", (0.01,))  # too little where present labels alone are given
+    monkeypatch.setattr(module, "_DAMPING", (0.01,))  # too little where present labels alone are given
     rng = np.random.default_rng(0)
     y = (rng.random((400, 40)) < rng.choice([0.1, 0.6], (400, 1))).astype(float)
     b = np.full(y.shape, np.log(y.mean() / (1 - y.mean())))
     stacking = GivenLabelStacking("present").fit(b[:300], y[:300], seconds=0)
     assert "autoencoder" in stacking.parts
-    assert stacking.report["autoencoder"].keys() == {"penalty", "scale"}
+    assert stacking.report["autoencoder"].keys() == {"penalty"}
     given = np.where((y == 1) & (rng.random(y.shape) < 0.5), 1, np.nan)
     rest, again = np.where(np.isnan(given), y, np.nan), GivenLabelStacking.from_state(stacking.state_dict())
     assert macro_roc_auc(rest[300:], expit(again.decision_function(b[300:], given[300:]))) > 0.65
@@ -141,10 +141,10 @@ def test_an_autoencoder_of_hundreds_of_labels_tells_what_their_number_does(monke
 def test_the_autoencoder_is_a_ridge_regression_on_the_other_labels():
     y = torch.from_numpy(arrays()[1]).float()
     y[::7, 2] = torch.nan
-    part = LabelAutoencoder(fully_connected(6)).start_from_labels(y).damp(0.2, 3.0)
+    part = LabelAutoencoder(fully_connected(6)).start_from_labels(y).damp(0.2)
     x = np.nan_to_num((y - y.nanmean(dim=0)).double().numpy())
     expected = np.linalg.solve(x[:, 1:].T @ x[:, 1:] / len(x) + 0.2 * np.eye(5), x[:, 1:].T @ x[:, 0] / len(x))
-    np.testing.assert_allclose(part.weight[1:, 0], 3 * expected, atol=1e-5)
+    np.testing.assert_allclose(part.weight[1:, 0], 10 * expected, atol=1e-5)
     given = torch.full((1, 6), torch.nan)
     given[0, 0] = 0.0
     np.testing.assert_allclose(part(torch.ones(1, 6), given), 1 - y[:, 0].mean() * part.weight[:1], atol=1e-6)

@@ -41,8 +41,10 @@ _FOLDS = 3
 _MIN_MASKED, _MAX_MASKED, _MAX_REPEATS, _LEAST_MASKED = 2000, 4000, 5, 500
 _MAX_ENTRIES = 2**20
 _DAMPING, _POWERS = (0.1, 0.3, 1.0, 3.0), (0.5, 1.0)
-_MANY_DAMPING = (1.0, 3.0, 10.0, 30.0)  # of hundreds of labels, whose messages add up
-_PENALTIES, _SCALES = (0.1, 0.3, 1.0), (3.0, 10.0)
+_PENALTIES = (0.1, 0.3, 1.0)
+# Of the scores of an autoencoder beside base logits: more than is likely, because weights of at least zero can only
+# take less of them, with as much of the base logits from other parts as they need.
+_SCALE = 10.0
 _EPOCHS, _MIN_EPOCHS, _BATCH_SIZE, _EMA_DECAY = 20, 4, 64, 0.98
 _PENALTY = 10.0
 _PREDICTED = 256  # rows at a time
@@ -90,7 +92,7 @@ class LabelAutoencoder(nn.Module):
     .. math::
         \mathbf{P} = \Big( \frac{1}{N} (\mathbf{Y} - \bar{\mathbf{y}})^{\top} (\mathbf{Y} - \bar{\mathbf{y}})
         + \lambda \mathbf{I} \Big)^{-1}, \qquad
-        z_i = b_i - s \sum_{j \in \mathcal{G} \setminus i} (y_j - \bar{y}_j) \frac{P_{ji}}{P_{ii}}
+        z_i = b_i - 10 \sum_{j \in \mathcal{G} \setminus i} (y_j - \bar{y}_j) \frac{P_{ji}}{P_{ii}}
 
     Its weights are those of whole label sets, while residual messages of many given labels add up to too much where
     present ones alone are given.
@@ -114,10 +116,10 @@ class LabelAutoencoder(nn.Module):
         self.covariance = centred.t() @ centred / len(y)
         return self
 
-    def damp(self, penalty: float, scale: float) -> Self:
-        r"""Sets :math:`\lambda` and :math:`s`."""
+    def damp(self, penalty: float) -> Self:
+        r"""Sets :math:`\lambda`."""
         inverse = torch.linalg.inv(self.covariance + penalty * torch.eye(len(self.covariance)))
-        self.weight = (-scale * inverse / inverse.diagonal()).fill_diagonal_(0.0)
+        self.weight = (-_SCALE * inverse / inverse.diagonal()).fill_diagonal_(0.0)
         return self
 
     def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
@@ -189,10 +191,9 @@ class GivenLabelStacking:
         fitting = _Fitting(base_logits, y, label_graph, self.masks, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            are_many = num_labels > MAX_ATTENDING
-            fitting.closed_form("closed form", damping=_MANY_DAMPING if are_many else _DAMPING, power=_POWERS)
-            if are_many and num_labels <= MAX_DENSE and label_graph.num_edges == num_labels**2:
-                fitting.closed_form("autoencoder", penalty=_PENALTIES, scale=_SCALES)
+            fitting.closed_form("closed form", damping=_DAMPING, power=_POWERS)
+            if MAX_ATTENDING < num_labels <= MAX_DENSE and label_graph.num_edges == num_labels**2:
+                fitting.closed_form("autoencoder", penalty=_PENALTIES)
             largest = {"trained": np.inf, "linear": MAX_DENSE, "attention": MAX_ATTENDING}
             trained = [name for name, most in largest.items() if num_labels <= most]
             for place, name in enumerate(trained):
