@@ -164,8 +164,8 @@ def collect(
 ) -> Path:
     """Makes the runs that are not there, prints each, and writes all; a comparison that stopped early goes on.
 
-    Runs that are there are kept if their description (the versions, and all parts that both have but seeds) is the
-    same: those of a comparison that stopped early, else of a complete one. A run that replaces tracked results goes on
+    Runs that are there are kept if their description (the versions of other packages, and all parts that both have but
+    seeds) is the same: those of a comparison that stopped early, else of a complete one. A run that replaces tracked results goes on
     from these, any other first from one's own. The names of other processors, which may have made some, are kept, too.
 
     Args:
@@ -186,11 +186,11 @@ def collect(
     path = next((path for path in places if path.is_file()), None)
     runs: list[Run] = []
     if path is not None:
-        there, now = read_file(path), describe_environment()["versions"]
+        there = read_file(path)
         merged = {key: _joined(there.get(key), part) for key, part in content.items()}
         parts = {key: _joined(part, there.get(key)) for key, part in content.items() if key != "seeds"}
         other = [key for key, part in parts.items() if part != merged[key]]
-        other += [] if there.get("environment", {}).get("versions") == now else ["versions"]
+        other += [] if _foreign(there.get("environment", {})) == _foreign(describe_environment()) else ["versions"]
         if other:
             print(f"All runs are made again: '{path}' has other {', '.join(other)}", flush=True)
         else:
@@ -206,6 +206,11 @@ def collect(
         print("\n".join(map(show, done)), flush=True)
         _write(folder / f"{name}.part", {**content, "runs": runs})
     return write_results(name, {**content, "runs": runs}, replace=replace)
+
+
+def _foreign(environment: Result) -> Result:
+    """The versions of other packages: what a release changes is in its changelog."""
+    return {name: found for name, found in environment.get("versions", {}).items() if name != "tg_mlc"}
 
 
 def _joined(first: Any, second: Any) -> Any:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tg_mlc.stacking.comparison import compare
     from tg_mlc.training import fit
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "LabelGraph",

@@ -96,6 +96,8 @@ def test_runs_of_another_description_are_made_again(
 def test_runs_of_another_version_are_made_again(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     collect([1])
     monkeypatch.setattr("tg_mlc.__version__", "another")
+    assert collect([1]) == ([1], [])
+    monkeypatch.setattr(files, "_version", lambda name: "another")
     assert collect([1]) == ([1], [1])
 
 
