@@ -165,8 +165,9 @@ def collect(
     """Makes the runs that are not there, prints each, and writes all; a comparison that stopped early goes on.
 
     Runs that are there are kept if their description (the versions of other packages, and all parts that both have but
-    seeds) is the same: those of a comparison that stopped early, else of a complete one. A run that replaces tracked results goes on
-    from these, any other first from one's own. The names of other processors, which may have made some, are kept, too.
+    seeds) is the same: those of a comparison that stopped early, else of a complete one. A run that replaces tracked
+    results goes on from these, any other first from one's own. The names of other processors, which may have made some,
+    are kept, too.
 
     Args:
         name: The name of the file.

@@ -53,3 +53,13 @@ def test_the_default_is_told_beside_the_last_row_on_its_own_folds() -> None:
     assert "with 150 seconds, was run on 1 of the folds only" in page(found)
     assert f"{NEW}: 0.400 / 0.400 / 0.400 against {last:.3f} / {last:.3f} / {last:.3f}." in page(found)
     assert f"| {DEFAULT}" not in page(found)
+
+
+def test_the_default_is_in_the_tables_if_it_was_run_on_all_of_their_folds() -> None:
+    found = result((NEW, GIVEN))
+    settings = {"model": DEFAULT, "settings": {"seconds": 150.0}}
+    found["runs"] += [{**run, **settings} for run in result((NEW, GIVEN), folds=4)["runs"] if run["model"] == "high"]
+    text = page(found)
+    assert "The default is `tg_mlc.stacking.auto` with 150 seconds" in text
+    assert f"| {DEFAULT} | **0.610** ± 0.010 |" in text  # without the fourth fold, which the others lack
+    assert f"| {DEFAULT} | **0.610** / **0.610** |" in text
