@@ -48,6 +48,7 @@ COLUMNS = {
     "complete_ms": "step along all pairs, ms", "inference_ms": "inference, ms",
     "shortlist_ms": "shortlist, ms", "head_ms": "head, ms", "dense_head_ms": "dense head, ms", "megabytes": "MB",
 }  # fmt: skip
+OWN = ("up", "down", "both")
 PREFIX, NO_MESSAGES = "messages: ", "none, mean of classifiers"
 
 
@@ -68,7 +69,8 @@ def page(result: Result, growth: Result | None = None) -> str:
         shortened = runs[along].assign(model=runs[along]["model"].str.removeprefix(PREFIX))
         sections += [MESSAGES, "\n".join(_rows(shortened, published=False)), "\n".join(listed(_gains(shortened)))]
     if topics.any():
-        by_model = of_topics.groupby("model", sort=False)["average_precision"]
+        parts = of_topics["model"].str.startswith("part: ") | of_topics["model"].str.endswith(", coherent")
+        by_model = of_topics[~parts].groupby("model", sort=False)["average_precision"]
         rows = [[model, cell(spread(each))] for model, each in by_model]
         sections += [TOPICS_INTRO, "\n".join(table(("model", "micro average precision"), rows))]
         if (messages := of_topics["model"].str.startswith(PREFIX)).any():
@@ -129,9 +131,11 @@ def _gains(runs: pd.DataFrame) -> list[str]:
         means, seeds = each.groupby("model")["average_precision"].mean(), each["seed"].nunique()
         none, edgeless = means[NO_MESSAGES], means["edgeless"]
         graphs = means.drop([NO_MESSAGES, "edgeless"])
+        own = graphs[graphs.index.isin(OWN)]
         found.append(
             f"{name}: without messages between labels, LaMP adds {edgeless - none:+.3f} to the classifiers; the best "
-            f"label graph, {graphs.idxmax()}, adds {graphs.max() - edgeless:+.3f} to that "
+            f"label graph, {graphs.idxmax()}, adds {graphs.max() - edgeless:+.3f} to that, the best along "
+            f"the hierarchy, {own.idxmax()}, {own.max() - edgeless:+.3f} "
             f"({seeds} seed{'s' * (seeds > 1)})."
         )
     return found

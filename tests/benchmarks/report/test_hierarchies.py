@@ -36,7 +36,8 @@ def test_the_default_is_beside_the_published_figure_and_its_best_part():
     )
     assert "- Diatoms: 0.305, not above the published 0.758" in text
     assert "| up | **0.315** ± 0.007 | **0.315** ± 0.007 |" in text
-    assert "LaMP adds +0.050 to the classifiers; the best label graph, up, adds +0.010 to that (2 seeds)." in text
+    assert "LaMP adds +0.050 to the classifiers; the best label graph, up, adds +0.010 to that, " in text
+    assert "the best along the hierarchy, up, +0.010 (2 seeds)." in text
     assert "Seeds: cellcycle_FUN 2, Diatoms 2" in text
 
 
