@@ -164,10 +164,9 @@ def collect(
 ) -> Path:
     """Makes the runs that are not there, prints each, and writes all; a comparison that stopped early goes on.
 
-    Runs that are there are kept if their description (the versions of other packages, and all parts that both have but
-    seeds) is the same: those of a comparison that stopped early, else of a complete one. A run that replaces tracked
-    results goes on from these, any other first from one's own. The names of other processors, which may have made some,
-    are kept, too.
+    Runs that are there are kept if their description (the versions, and all parts that both have but seeds) is the
+    same: those of a comparison that stopped early, else of a complete one. A run that replaces tracked results goes on
+    from these, any other first from one's own. The names of other processors, which may have made some, are kept, too.
 
     Args:
         name: The name of the file.
@@ -191,7 +190,7 @@ def collect(
         merged = {key: _joined(there.get(key), part) for key, part in content.items()}
         parts = {key: _joined(part, there.get(key)) for key, part in content.items() if key != "seeds"}
         other = [key for key, part in parts.items() if part != merged[key]]
-        other += [] if _foreign(there.get("environment", {})) == _foreign(describe_environment()) else ["versions"]
+        other += [] if _released(there.get("environment", {})) == _released(describe_environment()) else ["versions"]
         if other:
             print(f"All runs are made again: '{path}' has other {', '.join(other)}", flush=True)
         else:
@@ -209,9 +208,9 @@ def collect(
     return write_results(name, {**content, "runs": runs}, replace=replace)
 
 
-def _foreign(environment: Result) -> Result:
-    """The versions of other packages: what a release changes is in its changelog."""
-    return {name: found for name, found in environment.get("versions", {}).items() if name != "tg_mlc"}
+def _released(environment: Result) -> Result:
+    """The versions, where what led to a release counts as the release."""
+    return {name: found and found.partition(".dev")[0] for name, found in environment.get("versions", {}).items()}
 
 
 def _joined(first: Any, second: Any) -> Any:

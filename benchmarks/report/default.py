@@ -87,7 +87,10 @@ def _by_positives(rows: dict[str, pd.DataFrame]) -> list[str]:
     if len(shown) < 2:
         return []
     values = {
-        model: [spread(each[name][metric] for each in found if name in each) for name, metric in shown.items()]
+        model: [
+            spread(each[name][metric] for each in found if name in each and each[name][metric] is not None)
+            for name, metric in shown.items()
+        ]
         for model, found in told.items()
     }
     best = bold(zip(*values.values(), strict=True))

@@ -83,6 +83,14 @@ def test_left_out_samples_get_the_correlations_of_other_parts(num_labels):
         np.testing.assert_allclose(left_out[sample], 2 * expected - 1, atol=1e-8)
 
 
+def test_left_out_samples_are_those_of_the_parts():
+    x, y = X[:30], correlated_labels(5)[:30]
+    ridge, part = KernelRidgeBaseline(0.2, 2.0, correlated=True), (np.arange(10, 30), np.arange(10))
+    once = ridge.held_out_scores(x, y, cv=[part])
+    assert np.isnan(once[10:]).all()
+    np.testing.assert_array_equal(ridge.held_out_scores(x, y, cv=[part, part]), once)
+
+
 def test_states_of_earlier_versions_have_no_correlated_labels():
     state = KernelRidgeBaseline(0.2, 0.3, correlated=True).fit(X, Y).state_dict()
     assert KernelRidgeBaseline().load_state_dict(state).correlated

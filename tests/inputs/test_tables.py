@@ -120,6 +120,13 @@ def test_rows_that_do_not_fit_are_named(write, monkeypatch, row, message, size, 
             read(path)
 
 
+@pytest.mark.parametrize("version", ENGINES)
+def test_long_cells_of_a_part(write, monkeypatch, version):
+    monkeypatch.setattr(pd, "__version__", version)
+    table = next(iter(read_blocks(write(f'body,calm\n"{"long words " * 20_000}",1\nshort,\n'))))
+    assert [len(text) for text in table.texts("body")] == [220_000, 5]
+
+
 def test_long_cells(write):
     before = csv.field_size_limit()
     table = read_table(write(f'body,calm\n"{"long words " * 20_000}",1\nshort,\n'))

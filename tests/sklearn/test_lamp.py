@@ -48,7 +48,7 @@ SETS = [{name} for name in WORDS for _ in range(9)]
 SMILES = ["CCO", "CCN", "c1ccccc1O", "CC(=O)O", "CCCl", "NCCO"] * 4
 
 
-# A constant is a minimum of its own of this loss, which other random numbers start at.
+# A constant is a local minimum of this loss; from the weights that PyTorch 2.6 draws, training ends there.
 starts_well = pytest.mark.skipif(not FULL_GRAPH, reason="PyTorch 2.6 draws other weights")
 
 

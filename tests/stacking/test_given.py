@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import expit
+from torch.export import Dim
 
 from tests.nn.test_residual import planted
+from tests.requirements import needs_export
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.stacking import given as module
@@ -134,6 +136,9 @@ def test_an_autoencoder_of_hundreds_of_labels_tells_what_their_number_does(monke
     given = np.where((y == 1) & (rng.random(y.shape) < 0.5), 1, np.nan)
     rest, again = np.where(np.isnan(given), y, np.nan), GivenLabelStacking.from_state(stacking.state_dict())
     assert macro_roc_auc(rest[300:], expit(again.decision_function(b[300:], given[300:]))) > 0.65
+    losses = stacking.report["losses"]
+    assert stacking.combination.weight[:, -1].mean() > 0
+    assert losses["autoencoder"] < losses["closed form"]
     few = GivenLabelStacking("present").fit(b[:300], y[:300], seconds=0, label_graph=edgeless(40))
     assert list(few.report["weights"]) == ["base", "closed form"]
 
@@ -148,6 +153,14 @@ def test_the_autoencoder_is_a_ridge_regression_on_the_other_labels():
     given = torch.full((1, 6), torch.nan)
     given[0, 0] = 0.0
     np.testing.assert_allclose(part(torch.ones(1, 6), given), 1 - y[:, 0].mean() * part.weight[:1], atol=1e-6)
+
+
+@needs_export
+def test_an_autoencoder_is_exported_for_any_number_of_samples():
+    part = LabelAutoencoder(fully_connected(6)).start_from_labels(torch.from_numpy(arrays()[1]).float()).damp(0.2)
+    b, given = torch.randn(5, 6), torch.where(torch.rand(5, 6) < 0.5, torch.rand(5, 6).round(), torch.nan)
+    program = torch.export.export(part, (b, given), dynamic_shapes=({0: Dim.DYNAMIC}, {0: Dim.DYNAMIC}))
+    torch.testing.assert_close(program.module()(b[:3], given[:3]), part(b[:3], given[:3]))
 
 
 def test_a_label_too_rare_for_masks_keeps_its_base_logits(monkeypatch):

@@ -85,8 +85,9 @@ class Baseline(ABC):
         """Returns the :meth:`decision_function` :math:`(N, L)` of training samples by fits without them: for a model
         that takes these scores as inputs, or for a choice among settings.
 
-        Kernel ridge regression leaves out one sample at a time and forests score out of bag, both with a single fit.
-        Other baselines are fitted once for each part of the samples.
+        Kernel ridge regression leaves out one sample at a time and forests score out of bag, both with a single fit;
+        with :obj:`correlated`, the correlations are those of the other parts of the samples. Other baselines are fitted
+        once for each part.
 
         Args:
             x, y: As in :meth:`fit`.

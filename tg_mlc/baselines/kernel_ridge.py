@@ -18,7 +18,7 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 #: Pairs of ``gamma`` and ``alpha`` that :meth:`KernelRidgeBaseline.tuned` tries for inputs of unit length.
 DEFAULT_GRID: tuple[tuple[float, float], ...] = tuple(product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0)))
 
-#: Two matrices of this many rows and columns take 14 GB.
+#: A matrix of this many rows and columns takes 7 GB; a fit needs two, or three with correlated labels.
 MAX_SAMPLES = 30_000
 _CHUNK = 1024  # samples at a time
 
@@ -45,8 +45,8 @@ class KernelRidgeBaseline(TunableBaseline):
         \mathbf{s}(\mathbf{x}) = \bar{\mathbf{y}} + \sum_n k(\mathbf{x}, \mathbf{x}_n) \,
         (\mathbf{I} + \mathbf{C}) \, \mathbf{a}_n
 
-    which helps most where labels are rare. For held-out scores, the correlations are those of other parts of the
-    samples, because a sample with two rare labels would tell one of them by the other.
+    This helps most where labels are rare. Held-out scores of a part take the correlations of the other parts, because a
+    sample with two rare labels would reveal one by the other.
 
     .. code-block:: python
 
@@ -56,7 +56,7 @@ class KernelRidgeBaseline(TunableBaseline):
     Args:
         gamma (float, optional): How fast the kernel falls with distance. (default: :obj:`1.0`)
         alpha (float, optional): The strength of regularisation. (default: :obj:`1.0`)
-        correlated (bool, optional): If set to :obj:`True`, correlated labels are expected of the same samples.
+        correlated (bool, optional): If set to :obj:`True`, labels share what they learn by their correlations.
             (default: :obj:`False`)
 
     Attributes:
@@ -82,12 +82,12 @@ class KernelRidgeBaseline(TunableBaseline):
         """Fits all labels to :obj:`x` and :obj:`y` as in :meth:`Baseline.fit`.
 
         Raises:
-            ValueError: As there, or if :obj:`alpha` is too small for samples that are alike, or there are more samples
-                than a matrix of :math:`N^2` numbers leaves memory for.
+            ValueError: As there, or if :obj:`alpha` is too small for samples that are alike (without
+                :obj:`correlated`), or there are more samples than a matrix of :math:`N^2` numbers leaves memory for.
         """
         if self.correlated:
             kernel, centred = self._read_kernel(x, y)
-            self.dual = _regress_correlated(_eigen(kernel), centred, self.alpha, centred)[0]
+            self.dual = _regress_correlated(_eigen(kernel), centred, self.alpha, centred)
         else:
             self._factorise(x, y)
         return self
@@ -103,11 +103,13 @@ class KernelRidgeBaseline(TunableBaseline):
             inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
             return np.asarray(2 * (values - self.dual / np.diag(inverse)[:, None]) - 1)
         kernel, centred = self._read_kernel(x, y)
-        eigen, scores = _eigen(kernel), self.mean + centred
+        eigen, scores = _eigen(kernel), np.full(centred.shape, np.nan)
+        del kernel  # of which nothing is left
         for rest, rows in self._parts(len(centred), cv):
-            scores[rows] -= _regress_correlated(eigen, centred, self.alpha, centred[rest])[1][rows]
+            errors = _regress_correlated(eigen, centred, self.alpha, centred[rest], left_out=True)
+            scores[rows] = (self.mean + centred - errors)[rows]
         if refit:
-            self.dual = _regress_correlated(eigen, centred, self.alpha, centred)[0]
+            self.dual = _regress_correlated(eigen, centred, self.alpha, centred)
         return np.asarray(2 * scores - 1)
 
     def _read_kernel(self, x: Features, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -212,10 +214,10 @@ def _eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _regress_correlated(
-    eigen: tuple[FloatArray, FloatArray], y: FloatArray, alpha: float, some: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Coefficients :math:`(N, L)` of targets with the label correlations of some samples, and the errors of targets
-    that are left out.
+    eigen: tuple[FloatArray, FloatArray], y: FloatArray, alpha: float, some: FloatArray, *, left_out: bool = False
+) -> FloatArray:
+    """Coefficients :math:`(N, L)` of targets with the label correlations of some samples, or instead the errors of the
+    same regression without each target's sample.
     """
     values, u = eigen
     z = some - some.mean(axis=0)
@@ -226,12 +228,11 @@ def _regress_correlated(
         strength, v = strength[strength > 1e-9], z.T @ v[:, strength > 1e-9]
         v /= np.sqrt(strength)
 
-    def solve(target: FloatArray, strength: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def solve(target: FloatArray, strength: FloatArray) -> FloatArray:
         spread = 1 / (values[:, None] * strength + alpha)
         dual = u @ (spread * (u.T @ target))
-        return dual * strength, dual / (u**2 @ spread)
+        return np.asarray(dual / (u**2 @ spread) if left_out else dual * strength)
 
     inside = y @ v
-    dual, residual = (part @ v.T for part in solve(inside, 1 + strength))
-    rest = solve(y - inside @ v.T, np.ones(1))
-    return dual + rest[0], residual + rest[1]
+    found = np.asarray(solve(inside, 1 + strength) @ v.T)
+    return found if v.shape[0] == v.shape[1] else found + solve(y - inside @ v.T, np.ones(1))

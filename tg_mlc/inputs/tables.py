@@ -528,18 +528,20 @@ class _TextFile:
         is_exact = size is None or int(pandas.__version__.split(".")[0]) >= 3
         engine: Any = "c" if is_exact and self.delimiter.isascii() else "python"
         with self._text() as text, suppress(pandas.errors.EmptyDataError, StopIteration):
-            frames = pandas.read_csv(
-                text,
-                sep=self.delimiter,
-                engine=engine,
-                header=None,  # whose names pandas would change if they occur twice
-                dtype=object,
-                na_filter=False,  # a cell "nan" may be a word
-                skip_blank_lines=False,  # a line of spaces may be a cell
-                iterator=True,
-            )
+            with _long_cells():  # of which it reads the first
+                frames = pandas.read_csv(
+                    text,
+                    sep=self.delimiter,
+                    engine=engine,
+                    header=None,  # whose names pandas would change if they occur twice
+                    dtype=object,
+                    na_filter=False,  # a cell "nan" may be a word
+                    skip_blank_lines=False,  # a line of spaces may be a cell
+                    iterator=True,
+                )
             for number in chain([None if size is None else size + 1], repeat(size)):
-                frame = frames.get_chunk(number)
+                with _long_cells():
+                    frame = frames.get_chunk(number)
                 yield frame if engine == "c" else frame.fillna("")  # which the other has in blank lines
 
     def _take(self, start: int, stop: int) -> list[tuple[int, int]]:
@@ -639,18 +641,24 @@ class _TextFile:
         raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
 
     def _read(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
-        usual = csv.field_size_limit()
         with self._text() as text:
             reader = csv.reader(text, delimiter=self.delimiter, strict=strict)
             while True:
-                csv.field_size_limit(_LONGEST)  # for this row alone, as it is that of the whole process
-                try:
+                with _long_cells():
                     cells = next(reader, None)
-                finally:
-                    csv.field_size_limit(usual)
                 if cells is None:
                     return
                 yield reader.line_num + self.skips, cells
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Lets the module csv read cells of any length, and restores the limit, which is that of the whole process."""
+    usual = csv.field_size_limit(_LONGEST)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(usual)
 
 
 def _without_last_blanks(frames: Iterator[Any]) -> Iterator[Any]:

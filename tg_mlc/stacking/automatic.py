@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 CLASSIFIER_SHARE = 0.4
 #: What learning from given labels may take in addition, as a share of the time that everything before may take.
 GIVEN_SHARE = 0.2
-#: Where labels form a hierarchy, or are hundreds: networks learn more there than messages do.
+#: Where labels form a hierarchy, or are more than 512: networks learn more there than messages do.
 MANY_SHARE = 0.9
 # One classifier has to be better than all together on this many parts of the samples, of which chance gives 1 in 32.
 _PARTS = 5
@@ -70,7 +70,7 @@ def auto(
 
     1. Linear, kernel and tree classifiers choose settings and the scale of inputs
        (:class:`~tg_mlc.stacking.StackingFeatures`); for a hierarchy or more than 512 labels, kernels, trees and
-       networks that fit all labels at once, kernels with the correlations of labels that form no hierarchy.
+       networks that fit all labels at once; kernels use correlations of labels, unless these form a hierarchy.
     2. LaMP is trained on their scores and the inputs, once for each of five folds (fewer where time is short).
     3. Logits of all are combined with weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`),
        unless one

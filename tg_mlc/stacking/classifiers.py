@@ -40,7 +40,7 @@ TUNED_ROWS = 1500  # settings differ on them by more than by chance, and kernels
 #: With more labels than this, or a hierarchy, the default takes classifiers that fit all labels at once.
 MANY_LABELS = 512
 NUM_TREES, MIN_TREES, MAX_TREES = 50, 30, 300  # of forests while they are tuned, and of the final one
-MAX_KERNEL_ROWS = 12_000  # for memory: two matrices of 1.2 GB
+MAX_KERNEL_ROWS = 12_000  # for memory: two or three matrices of 1.2 GB
 NETWORK_STEPS, NETWORK_EPOCHS = 1500, (40, 70)  # of networks, where there is time
 _FOLDS = (3, 5)  # of linear classifiers while they are tuned, and afterwards
 # Logits beyond this, or probabilities this close to 0 and 1, say no more: forests and regressions overstep both.
@@ -108,9 +108,9 @@ class ClassifierSearch:
 
 _HINGE, _LOGISTIC = (1.0, 0.1, 10.0, 0.3, 3.0, 0.03), (10.0, 1.0, 100.0, 3.0, 30.0, 0.3)
 _KERNELS = tuple(product((0.5, 0.25, 1.0, 2.0), (0.3, 0.1, 1.0, 0.03)))
-_FEW_KERNELS = ((0.5, 1.0), (1.0, 1.0), (0.5, 0.3), (1.0, 3.0))  # whose time thousands of labels multiply
-# Correlations are told from chance by hundreds of labels; with them, each learns from more samples, so kernels may be
-# narrower and regularisation stronger.
+_FEW_KERNELS = ((0.5, 1.0), (1.0, 1.0), (0.5, 0.3), (1.0, 3.0))  # whose time many labels multiply
+# With hundreds of labels, correlations stand out from chance. Each label then learns from more samples, so that kernels
+# may be narrower and regularisation stronger.
 _CORRELATED = ((3.0, 20.0, True), (1.0, 20.0, True), (3.0, 60.0, True), (1.0, 3.0, False))
 _RIDGE = "kernel ridge regression"
 #: The classifiers of the default, which are tuned within a time.
@@ -305,7 +305,7 @@ def _find_in_time(
     classifier = search.make(setting, x.shape[1], seed)
     # The rest of the time in multiples of what the best took on a few samples.
     times = (seconds - time.monotonic() + start) / max(costs[best], 1e-3)
-    if search.baseline == "linear" or "extra_trees" in search.options:
+    if search.baseline == "linear" or "extra_trees" in search.options or setting[2:] == (True,):
         times *= _FOLDS[0] / (_FOLDS[1] + 1)
     if is_forest:
         growth = (len(train) / len(few)) ** search.growth

@@ -42,8 +42,7 @@ _MIN_MASKED, _MAX_MASKED, _MAX_REPEATS, _LEAST_MASKED = 2000, 4000, 5, 500
 _MAX_ENTRIES = 2**20
 _DAMPING, _POWERS = (0.1, 0.3, 1.0, 3.0), (0.5, 1.0)
 _PENALTIES = (0.1, 0.3, 1.0)
-# Of the scores of an autoencoder beside base logits: more than is likely, because weights of at least zero can only
-# take less of them, with as much of the base logits from other parts as they need.
+# Of the scores of an autoencoder: more than is needed, because the combination can only shrink them.
 _SCALE = 10.0
 _EPOCHS, _MIN_EPOCHS, _BATCH_SIZE, _EMA_DECAY = 20, 4, 64, 0.98
 _PENALTY = 10.0
@@ -86,8 +85,9 @@ class LinearMessages(nn.Module):
 
 
 class LabelAutoencoder(nn.Module):
-    r"""The linear autoencoder from the `"Embarrassingly Shallow Autoencoders for Sparse Data"
-    <https://arxiv.org/abs/1905.03375>`_ paper, in which labels that are not given count as their frequencies.
+    r"""A variant of the linear autoencoder from the `"Embarrassingly Shallow Autoencoders for Sparse Data"
+    <https://arxiv.org/abs/1905.03375>`_ paper, over base logits: labels are centred, so that those outside the given
+    labels :math:`\mathcal{G}` count as their frequencies.
 
     .. math::
         \mathbf{P} = \Big( \frac{1}{N} (\mathbf{Y} - \bar{\mathbf{y}})^{\top} (\mathbf{Y} - \bar{\mathbf{y}})
@@ -105,7 +105,6 @@ class LabelAutoencoder(nn.Module):
     def __init__(self, label_graph: LabelGraph) -> None:
         super().__init__()
         num_labels = label_graph.num_labels
-        self.register_buffer("covariance", torch.zeros(num_labels, num_labels), persistent=False)
         self.register_buffer("frequency", torch.zeros(num_labels))
         self.register_buffer("weight", torch.zeros(num_labels, num_labels))
 
@@ -140,10 +139,10 @@ class GivenLabelStacking:
     """Logits of labels once the values of others are given, by parts that start from base logits.
 
     The parts are the base logits themselves, :class:`~tg_mlc.nn.ResidualMessages` in closed form, trained, and with
-    attention among labels, :class:`LinearMessages`, and of 301 to 1,000 labels :class:`LabelAutoencoder`. Weights of at
-    least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`) combine what they predict of samples that they were
-    not fitted to, under masks like those to come; a part without weight is dropped. Rows without given labels keep
-    their base logits.
+    attention among labels, :class:`LinearMessages`, and for 301 to 1,000 labels :class:`LabelAutoencoder`, where
+    messages run along all pairs. Weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`) combine
+    what they predict of samples that they were not fitted to, under masks like those to come; a part without weight is
+    dropped. Rows without given labels keep their base logits.
 
     Args:
         masks (str, optional): :obj:`"both"`, or :obj:`"present"` if only labels that apply will be given.
