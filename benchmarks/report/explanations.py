@@ -99,17 +99,17 @@ def page(result: Result, times: Result | None = None, folder: Path | None = None
         sections += [LABELS, "\n".join(_planted(found["planted"]))]
     if faithful := {task: each for task, each in found.items() if "gains" in each[0]}:
         sections += [FAITHFUL, "\n".join(_faithful(faithful))]
+    hashes = ", ".join(f"{name} {data['sha256'][:12]}" for name, data in result["datasets"].items())
+    settings = result["settings"]
+    sections.append(
+        f"Seeds: {_seeds(found)}; {settings['epochs']} epochs of Adam (half of them for faithfulness); data sha256 "
+        f"{hashes}; {machine(result, 'one thread each')}"
+    )
     if there := [name for name in PICTURES if folder is not None and (folder / name).exists()]:
         sections += [FIGURES, *(f"![{PICTURES[name]}]({name})" for name in there)]
     if times is not None:
         sections += [TIME, "\n".join(_times(times))]
-    hashes = ", ".join(f"{name} {data['sha256'][:12]}" for name, data in result["datasets"].items())
-    settings = result["settings"]
-    source = (
-        f"Seeds: {_seeds(found)}; {settings['epochs']} epochs of Adam (half of them for faithfulness); data sha256 "
-        f"{hashes}; {machine(result, 'one thread each')}"
-    )
-    return "\n\n".join([*sections, source]) + "\n"
+    return "\n\n".join(sections) + "\n"
 
 
 def _times(result: Result) -> list[str]:
