@@ -94,8 +94,9 @@ class Picture(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The hash of the numbers, which the file holds."""
-        return f"numbers sha256 {hashlib.sha256(json.dumps(self.numbers).encode()).hexdigest()}"
+        """The hash of the numbers, as far as they do not depend on versions of libraries, which the file holds."""
+        rounded = json.loads(json.dumps(self.numbers), parse_float=lambda number: f"{float(number):.9g}")
+        return f"numbers sha256 {hashlib.sha256(json.dumps(rounded).encode()).hexdigest()}"
 
     def is_current(self) -> bool:
         """Whether the file shows these numbers."""

@@ -8,6 +8,7 @@ import torch
 
 from benchmarks.report import speed
 from benchmarks.speed import exporting
+from tests.requirements import needs_export
 
 
 @pytest.mark.parametrize("kind", ["words", "vectors", "molecules", "DNA"])
@@ -16,6 +17,7 @@ def test_samples_are_the_same_in_every_call(kind: str) -> None:
     assert all(torch.equal(a.x, b.x) for a, b in zip(first, again, strict=True))
 
 
+@needs_export
 def test_times_stand_beside_those_of_the_model(own_runs: Path) -> None:
     assert exporting.main("vectors", "1,3", num_labels=4, quick=True) == 0
     result = json.loads((own_runs / "exporting-cpu.json").read_text())
