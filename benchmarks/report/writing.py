@@ -95,7 +95,7 @@ class Picture(NamedTuple):
     @property
     def digest(self) -> str:
         """The hash of the numbers, as far as they do not depend on versions of libraries, which the file holds."""
-        rounded = json.loads(json.dumps(self.numbers), parse_float=lambda number: f"{float(number):.9g}")
+        rounded = json.loads(json.dumps(self.numbers), parse_float=lambda number: f"{round(float(number), 9):.9g}")
         return f"numbers sha256 {hashlib.sha256(json.dumps(rounded).encode()).hexdigest()}"
 
     def is_current(self) -> bool:

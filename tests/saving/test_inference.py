@@ -127,7 +127,7 @@ def test_absent_labels_are_no_surprise_to_a_model_of_present_ones(masks, value, 
     predictor = network()
     predictor.scorer.given = GivenLabelStacking(masks).fit(np.zeros((9, 3)), np.eye(3).repeat(3, axis=0), 0.0)
     predictor.scores(samples(4), given={"below": value})
-    assert ["['below'] as absent" in str(each.message) for each in recwarn] == [True] * warned
+    assert sum("['below'] as absent" in str(each.message) for each in recwarn) == warned
 
 
 def test_given_labels_of_samples_are_no_calibration():
