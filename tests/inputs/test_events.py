@@ -309,6 +309,11 @@ def test_parquet(write, tmp_path):
         from_events(path, **USED)
 
 
+def test_amounts_that_are_all_blank_are_unknown(write):
+    events = from_events(write("who,day,item,cost\neve,2024-01-03,tea,\n"), **USED, amount="cost")
+    assert np.isnan(events.amount.data).all()
+
+
 @given(st.data())
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_files_give_one_clear_error(tmp_path, data):

@@ -566,7 +566,7 @@ def _check_numbers(
     if powers:
         hint = f"If they are names, {hints.as_names(name)}"
         _warn(f"Column '{name}' has cells such as '{powers[0]}', which are taken as numbers. {hint}")
-    if notation == PLAIN and all(re.fullmatch(r"(?:19|20)[0-9]{6}", cell) for cell in unique):
+    if notation == PLAIN and unique and all(re.fullmatch(r"(?:19|20)[0-9]{6}", cell) for cell in unique):
         _warn(f"Column '{name}' has cells such as '{unique[0]}', taken as numbers. If they are dates, write 2024-01-31")
 
 
