@@ -8,14 +8,17 @@ Run it once for a release, and commit what it writes to tests/saving/folders/.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 import tg_mlc
 from tg_mlc.data import from_arrays, with_hierarchy
-from tg_mlc.stacking import AutoModel, auto
+from tg_mlc.stacking import AutoModel, auto, automatic
+from tg_mlc.stacking.classifiers import ClassifierSearch, many_labels
 
 FOLDERS = Path(__file__).parents[1] / "tests" / "saving" / "folders"
 LABELS, COVERAGE = ["animal", "bird", "plant"], 0.8
@@ -29,8 +32,16 @@ def main() -> None:
     y[:, 1] *= y[:, 0]
     y[rng.random(y.shape) < 0.05] = np.nan
     samples = from_arrays(x, y, LABELS, kind="vector")
-    keep("auto", auto(samples, seconds=2, coverage_share=0.3, calibrate=True), x[:3])
-    keep("hierarchy", auto(with_hierarchy(samples, [("bird", "animal")]), seconds=0), x[:3])
+    model = auto(samples, seconds=2, coverage_share=0.3, calibrate=True)
+    del model.models[1:]  # of several folds, each of which takes 0.4 MB
+    keep("auto", model, x[:3])
+    with mock.patch.object(automatic, "many_labels", lambda graph: small(many_labels(graph))):
+        keep("hierarchy", auto(with_hierarchy(samples, [("bird", "animal")]), seconds=0), x[:3])
+
+
+def small(searches: dict[str, ClassifierSearch]) -> dict[str, ClassifierSearch]:
+    """The classifiers of hierarchies with a narrow network: one of the usual width takes 2 MB."""
+    return {**searches, "network": replace(searches["network"], settings=((16, 0.5),))}
 
 
 def keep(name: str, model: AutoModel, x: np.ndarray) -> None:
