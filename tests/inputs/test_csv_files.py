@@ -41,6 +41,13 @@ def test_a_column_of_texts_and_one_of_names(write):
     assert dataset.y.tolist() == [[1, 1], [1, 0], [0, 0]]
 
 
+def test_a_missing_column_of_names_is_named(write):
+    path = write("size,topics\n1,red;calm\n2,red\n")
+    old = from_csv(path, "topics", label_separator=";")
+    with pytest.raises(ValueError, match=r"Expected the columns \['topic'\] in .*is 'topics' meant"):
+        from_csv(path, "topic", label_separator=";", like=old)
+
+
 def test_a_column_of_texts_and_columns_of_labels(write):
     dataset = from_csv(write(TEXTS), ["calm"], text_column="body", kind="bag", tokenizer=str.split, train=[0, 1])
     assert dataset.feature_names == ["<unk>", "Green", "Red,", "apples", "pears", "red"]

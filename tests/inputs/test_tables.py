@@ -90,6 +90,8 @@ def test_delimiters_that_are_refused(write, delimiter):
 
 def test_a_file_without_a_header(write):
     assert rows(read_table(write("1,2\n3,4\n"), header=[" a", "b"])) == [["1", "2"], ["3", "4"]]
+    with pytest.raises(ValueError, match=r"Expected 1 cells.*row 2 \(line 4\).*\(got 2\)"):
+        read_table(write("a\n1\n\n2,3\n"))
     for names in (["a"], ["a", "b", "c"]):
         with pytest.raises(ValueError, match=rf"Expected {len(names)} cells.*row 0 \(line 1\).*\(got 2\)"):
             read_table(write("1,2\n3,4\n"), header=names)

@@ -101,11 +101,14 @@ class Table:
         """The cells by columns, of which none may have the name of another; all of them if none are named."""
         names = self.header if columns is None else columns
         check_columns(names, self.header, f"'{self.path}'")
-        return {name: np.asarray(self.frame[self.header.index(name)].to_numpy()) for name in names}
+        return {name: self._cells(self.header.index(name)) for name in names}
+
+    def _cells(self, place: int) -> np.ndarray:
+        return np.asarray(self.frame[place].to_numpy())
 
     def texts(self, column: str) -> list[str]:
         """The cells of a column as texts, blank where missing."""
-        return texts_of(np.asarray(self.frame[self.header.index(column)].to_numpy()))
+        return texts_of(self._cells(self.header.index(column)))
 
     def documents(self, column: str) -> list[str]:
         """The cells of a column of inputs as texts, blank where they say that nothing is known."""
@@ -163,7 +166,7 @@ class Table:
         """All columns but blank ones without a name, of which spreadsheets add any number."""
         several = self.header.count("") > 1
         blank = [i for i, name in enumerate(self.header) if several and not name]
-        cells = (cell for i in blank for cell in texts_of(np.asarray(self.frame[i].to_numpy())))
+        cells = (cell for place in blank for cell in texts_of(self._cells(place)))
         return [name for name in self.header if name] if blank and all(map(is_blank, cells)) else self.header
 
     def targets(
@@ -203,7 +206,7 @@ class Table:
 
     def label_sets(self, column: str, separator: str | None) -> list[set[str] | None]:
         """The names that the cells of a column list, :obj:`None` where unknown; a blank cell has no label."""
-        cells = np.asarray(self.frame[self.header.index(column)].to_numpy()).tolist()
+        cells = self.cells([column])[column].tolist()
         texts = [cell for cell in cells if isinstance(cell, str) and not _WRITTEN.match(cell) and not is_blank(cell)]
         if texts and (separator is None or (len(texts) > 1 and not any(separator in cell for cell in texts))):
             shares = {mark: sum(mark in cell for cell in texts) / len(texts) for mark in _BETWEEN}
@@ -579,7 +582,8 @@ class _TextFile:
         """Names the first row that has not as many cells as the header."""
         records = self._read()
         names = list(next(records, (0, ()))[1] if self.given is None else self.given)
-        for row, (line, cells) in enumerate(record for record in records if record[1]):
+        rows = ((line, cells or [""]) for line, cells in records if cells or len(names) == 1)
+        for row, (line, cells) in enumerate(rows):
             if len(cells) != len(names):
                 hint = f"quote cells that contain '{self.delimiter}', or pass another 'delimiter'"
                 if len(cells) == len(names) + 1 and row == 0:
