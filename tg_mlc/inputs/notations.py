@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import cache
@@ -223,23 +223,21 @@ def plain_numbers(cells: Collection[str]) -> list[float] | None:
     return numbers if text.isascii() and "_" not in text and all(map(math.isfinite, numbers)) else None
 
 
-def candidates(cells: Iterable[str], decimal: str | None = None) -> list[Notation]:
+def candidates(cells: Iterable[str], decimal: str | None = None) -> Iterator[Notation]:
     """The ways in which some of the cells can be read, the most usual first."""
     cells = list(cells)
     words = {cell.lower() for cell in cells}
-    found: list[Notation] = [Truth(no, yes) for no, yes in TRUTHS if {no, yes} <= words]
+    yield from (Truth(no, yes) for no, yes in TRUTHS if {no, yes} <= words)
     first = [cell for cell in cells[:_SAMPLE] if any(map(str.isdigit, cell))]
     marks = set("".join(cells).translate(_SPACES))
-    for unit in dict.fromkeys(unit for cell in first for unit in _units(cell)):
+    written = (_WRITTEN.fullmatch(cell.translate(_SPACES)) for cell in first)
+    for unit in dict.fromkeys(_unit(each) for each in written if each is not None):
         for point, thousands in _CONVENTIONS:
-            if (
-                decimal in (None, point)
-                and set(thousands) <= marks
-                and (point != "," or "," in marks or thousands == ".")
-            ):
-                found.append(Number(point, thousands, unit))
+            is_seen = set(thousands) <= marks and (point != "," or "," in marks or thousands == ".")
+            if decimal in (None, point) and is_seen:
+                yield Number(point, thousands, unit)
     others = (Clock(), Duration(), *map(Date, _DATES))
-    return found + [each for each in others if any(each.parse(cell) is not None for cell in first)]
+    yield from (each for each in others if any(each.parse(cell) is not None for cell in first))
 
 
 def is_misspelled(cell: str) -> bool:
@@ -255,9 +253,7 @@ def looks_like(cell: str) -> str:
     """What a cell seems to be, for messages."""
     if not any(map(str.isdigit, cell)):
         return "text"
-    numbers = [Number(*marks, unit) for marks in _CONVENTIONS for unit in _units(cell)]
-    notations = (*numbers, Clock(), Duration(), *map(Date, _DATES))
-    found = next((each for each in notations if each.parse(cell) is not None), None)
+    found = next((each for each in candidates([cell]) if each.parse(cell) is not None), None)
     if isinstance(found, Number) and found.unit:
         return "a percentage" if found.unit == "%" else f"a number in '{found.unit}'"
     if isinstance(found, Number):
@@ -266,11 +262,6 @@ def looks_like(cell: str) -> str:
         return "a number with a decimal comma" if found.decimal == "," else "a number"
     named = {"time": "a time of day", "duration": "a duration", "date": "a date"}
     return "text" if found is None else named[found.form]
-
-
-def _units(cell: str) -> list[str]:
-    written = _WRITTEN.fullmatch(cell.translate(_SPACES))
-    return [] if written is None else [_unit(written)]
 
 
 def _refuse_ambiguous(notation: Notation, cells: Collection[str], decimal: str | None, delimiter: str | None) -> None:
