@@ -21,6 +21,11 @@ def nearest(name: Any, names: Sequence[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def few(names: Sequence[str], most: int = 5) -> str:
+    """The first names between commas, and the number of the others."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def check_names(names: Sequence[str], number: int, argument: str, of: str = "columns") -> None:
     """Refuses names that are too few, too many, or not unique."""
     if len(names) != number:

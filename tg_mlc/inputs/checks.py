@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from tg_mlc._names import few
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import inputs_of
+from tg_mlc.inputs.schema import by_spelling
 
 MIN_CLASS = 10  #: rows that have a label, and that do not have it; fewer may be told apart by chance
 PERFECT = 0.999  #: the area under the ROC curve from which a single input tells a label
@@ -26,15 +28,13 @@ def check_samples(dataset: MultiLabelDataset) -> None:
     y, names = dataset.y.numpy(), dataset.label_names
     known = ~np.isnan(y)
     positive = np.where(known, y, 0).sum(axis=0)
-    constant = [name for name, ones, all_ in zip(names, positive, known.sum(axis=0), strict=True) if ones in (0, all_)]
+    counts = zip(names, positive, known.sum(axis=0), strict=True)
+    constant = [f"'{name}'" for name, ones, all_ in counts if ones in (0, all_)]
     if constant and len(y) > 1:
-        _warn(f"Labels with one value in all rows, which nothing can be learned of: {_few(constant)}")
+        _warn(f"Labels with one value in all rows, which nothing can be learned of: {few(constant)}")
     if len(y) >= MIN_CLASS and known[:-1].any(axis=1).all() and not known[-1].any():
         _warn("The last row has no label, and all others have some. If it sums up the others, delete it")
-    folded: dict[str, list[str]] = {}
-    for name in names:
-        folded.setdefault(" ".join(name.split()).casefold(), []).append(name)
-    if alike := [found for found in folded.values() if len(found) > 1]:
+    if alike := [found for found in by_spelling(names).values() if len(found) > 1]:
         _warn(f"Labels whose names differ in case or spaces alone, taken as different: {alike[:5]}")
     x = inputs_of(dataset) if dataset.kind in ("vector", "bag") else None
     size = 0 if x is None else x.nnz if sp.issparse(x) else x.size
@@ -86,10 +86,6 @@ def _warn_of_leaks(x: Any, y: np.ndarray, inputs: Sequence[str], names: Sequence
         if found.size:
             told = f"Input '{inputs[found[0]]}' alone tells label '{name}' almost perfectly"
             _warn(f"{told}. If it is made of the label, or known only after it, leave it out")
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _warn(message: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from tg_mlc._names import few
 from tg_mlc._numbers import TRUTHS, is_blank, is_missing, parse_number
 from tg_mlc._options import check_choice
 from tg_mlc.inputs.notations import (
@@ -230,13 +231,13 @@ class Schema:
         read = [f"'{each.name}' ({each.notes})" for each in self.inputs if each.role == "category" or _is_odd(each)]
         numbers = [each.name for each in self.inputs if each.role == "number" and not _is_odd(each)]
         codes = [f"'{each.name}'" for each in self.inputs if each.reason == _CODES]
-        lines = [f"Columns of numbers: {_few(numbers)}."] if numbers else []
-        lines += [f"Columns read as categories or otherwise: {_few(read)}."] if read else []
-        lines += [f"Left out: {_few(left)}."] if left else []
+        lines = [f"Columns of numbers: {few(numbers, 8)}."] if numbers else []
+        lines += [f"Columns read as categories or otherwise: {few(read, 8)}."] if read else []
+        lines += [f"Left out: {few(left, 8)}."] if left else []
         if codes:
             lines.append(
-                f"Columns of few whole numbers, taken as numbers: {_few(codes)}; if they are codes of categories, name "
-                f"them as 'categorical', or write them as texts that are no numbers."
+                f"Columns of few whole numbers, taken as numbers: {few(codes, 8)}; if they are codes of categories, "
+                f"name them as 'categorical', or write them as texts that are no numbers."
             )
         return lines
 
@@ -280,10 +281,6 @@ def _is_odd(column: Column) -> bool:
     return column.notation is not None and column.notation != PLAIN.to_dict()
 
 
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-
-
 def instead(name: str, names: Sequence[str]) -> str:
     """The names that there are in place of a missing one, and which of them may be meant."""
     close = get_close_matches(name, names, 1)
@@ -299,12 +296,9 @@ def instead(name: str, names: Sequence[str]) -> str:
 
 def match_names(wanted: Sequence[str], names: Sequence[str], source: str = "") -> list[str]:
     """The columns of a new table that have the names of old ones, or else differ in case and spaces alone."""
-    folded: dict[str, list[str]] = {}
-    for name in names:
-        folded.setdefault(" ".join(name.split()).casefold(), []).append(name)
-    found, missing, known = [], [], set(names)
+    folded, found, missing, known = by_spelling(names), list[str](), list[str](), set(names)
     for name in wanted:
-        alike = [name] if name in known else folded.get(" ".join(name.split()).casefold(), [])
+        alike = [name] if name in known else folded.get(_folded(name), [])
         if len(alike) > 1:
             raise ValueError(f"Expected one column {name!r} (got {alike}, which differ in case or spaces alone)")
         found += alike
@@ -313,6 +307,18 @@ def match_names(wanted: Sequence[str], names: Sequence[str], source: str = "") -
         of = f" in {source}" if source else ""
         raise ValueError(f"Expected the columns {missing[:20]}{of} {instead(missing[0], names)}")
     return found
+
+
+def by_spelling(names: Iterable[str]) -> dict[str, list[str]]:
+    """Names that differ in case and spaces alone, together."""
+    folded: dict[str, list[str]] = {}
+    for name in names:
+        folded.setdefault(_folded(name), []).append(name)
+    return folded
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.split()).casefold()
 
 
 def column_of(name: str, columns: Collection[str]) -> str:
