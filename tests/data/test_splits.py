@@ -136,7 +136,7 @@ def test_all_kinds_of_matrices_read_alike(convert):
     labels = sparse_labels(convert(DENSE))
     assert (labels.positive.toarray() == (DENSE == 1)).all()
     assert (labels.unknown.toarray() == np.isnan(DENSE)).all()
-    assert (labels.num_samples, labels.num_labels) == (4, 3)
+    assert labels.positive.shape == labels.unknown.shape == (4, 3)
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.long, torch.bfloat16])
@@ -189,7 +189,7 @@ def test_coverage_report_shortens_long_lists():
 
 
 def test_names_are_one_for_each_label():
-    assert sparse_labels(np.zeros((2, 3)), ["a", "b", "c"]).num_labels == 3
+    assert sparse_labels(np.zeros((2, 3)), ["a", "b", "c"]).positive.shape == (2, 3)
     with pytest.raises(ValueError, match=r"'label_names' to name each of the 3 columns \(got 1"):
         sparse_labels(np.zeros((2, 3)), ["a"])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,13 +13,6 @@ from typing_extensions import Self
 
 from tg_mlc.data.samples import Samples
 from tg_mlc.data.splits import LabelMatrix, Split, stratified_split
-
-
-class SampleMaker(Protocol):
-    """The part of a preprocessor that data sets know of, as preprocessors are made of data sets."""
-
-    def transform(self, raw: Any) -> MultiLabelDataset:
-        """Makes samples of new inputs."""
 
 
 class MultiLabelDataset(InMemoryDataset):
@@ -37,7 +30,7 @@ class MultiLabelDataset(InMemoryDataset):
     schema: Any = None  #: what the columns of the table are that the samples were made of
     #: How texts became words, as of :func:`~tg_mlc.data.tokenize`; :obj:`"other"` if by a function of one's own.
     tokenizer: str = "words"
-    preprocessor: SampleMaker | None = None  #: what made the samples of others, for models to be saved with
+    preprocessor: Any = None  #: what made the samples of others, for models to be saved with
     _official: tuple[Tensor, Tensor] | None = None
     _copied: Sequence[int] | None = None  # the places of a copy's samples in the whole data set, if it is of a part
 

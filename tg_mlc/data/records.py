@@ -54,32 +54,29 @@ class Records(NamedTuple):
         """
         dense = sp.csr_array(self.y).toarray() if sp.issparse(self.y) else self.y
         y = torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
-        each = torch.arange(y.size(0) + 1)
-        attributes, ptr = self._inputs(each)
-        data = Data(**attributes, y=y)
-        slices = {**dict.fromkeys(attributes, ptr), "y": each}
-        if not isinstance(self.x, Tokens) or self.x.ids.ndim == 2:
-            size = int((self.x.ids if isinstance(self.x, Tokens) else self.x).shape[1])
-        elif self.feature_names is not None:
-            size = len(self.feature_names)
-        else:
-            size = int(self.x.ids.max()) + 1 if self.x.ids.size else 0
-        inputs = self.kind, self.feature_names, size
-        return Samples(data, slices, list(self.label_names), None, *inputs, _rows(self.train), _rows(self.test))
-
-    def _inputs(self, each: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        each = torch.arange(len(y) + 1)
+        weight, ptr = None, each
         if isinstance(self.x, Tokens):
-            ids = np.asarray(self.x.ids, dtype=np.int64 if self.x.ids.ndim == 1 else np.float32)
-            return {"x": torch.from_numpy(ids)}, torch.from_numpy(np.asarray(self.x.ptr, dtype=np.int64))
-        if not sp.issparse(self.x):
-            return {"x": torch.from_numpy(np.ascontiguousarray(self.x, dtype=np.float32))}, each
-        bags = sp.csr_array(self.x)
-        bags.sort_indices()
-        attributes = {"x": torch.from_numpy(bags.indices.astype(np.int64))}
-        if (bags.data != 1).any():
-            attributes["weight"] = torch.from_numpy(bags.data.astype(np.float32))
-        return attributes, torch.from_numpy(bags.indptr.astype(np.int64))
+            ptr = _numbers(self.x.ptr)
+            if self.x.ids.ndim == 2:
+                x, size = np.asarray(self.x.ids, dtype=np.float32), self.x.ids.shape[1]
+            else:
+                x = np.asarray(self.x.ids, dtype=np.int64)
+                size = x.max(initial=-1) + 1 if self.feature_names is None else len(self.feature_names)
+        elif sp.issparse(self.x):
+            bags = sp.csr_array(self.x)
+            bags.sort_indices()
+            x, ptr, size = bags.indices.astype(np.int64), _numbers(bags.indptr), bags.shape[1]
+            weight = bags.data.astype(np.float32) if (bags.data != 1).any() else None
+        else:
+            x, size = np.ascontiguousarray(self.x, dtype=np.float32), self.x.shape[1]
+        attributes = {"x": x} if weight is None else {"x": x, "weight": weight}
+        data = Data(**{name: torch.from_numpy(values) for name, values in attributes.items()}, y=y)
+        slices = {**dict.fromkeys(attributes, ptr), "y": each}
+        inputs = self.kind, self.feature_names, int(size)
+        train, test = (None if rows is None else _numbers(rows) for rows in (self.train, self.test))
+        return Samples(data, slices, list(self.label_names), None, *inputs, train, test)
 
 
-def _rows(rows: np.ndarray | None) -> Tensor | None:
-    return None if rows is None else torch.from_numpy(np.asarray(rows, dtype=np.int64))
+def _numbers(values: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.asarray(values, dtype=np.int64))

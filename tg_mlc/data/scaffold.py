@@ -126,8 +126,8 @@ def scaffold_split(
             shares, or there are too few scaffolds to give each part one.
     """
     labels = None if y is None else sparse_labels(y, label_names)
-    if labels is not None and labels.num_samples != len(smiles):
-        raise ValueError(f"Expected one row of 'y' for each of {len(smiles)} molecules (got {labels.num_samples})")
+    if labels is not None and (rows := labels.positive.shape[0]) != len(smiles):
+        raise ValueError(f"Expected one row of 'y' for each of {len(smiles)} molecules (got {rows})")
     sizes = part_sizes(len(smiles), fractions)
     scaffolds, group_of = np.unique(np.asarray(murcko_scaffolds(smiles), dtype=str), return_inverse=True)
     counts = np.empty((len(scaffolds), 0)) if labels is None else labels.class_counts(group_of, len(scaffolds))

@@ -58,21 +58,11 @@ class SparseLabels(NamedTuple):
     positive: sp.csr_array
     unknown: sp.csr_array
 
-    @property
-    def num_samples(self) -> int:
-        """The number of samples."""
-        return int(self.positive.shape[0])
-
-    @property
-    def num_labels(self) -> int:
-        """The number of labels."""
-        return int(self.positive.shape[1])
-
     def class_counts(self, group_of: np.ndarray, num_groups: int) -> np.ndarray:
         """Counts the known negatives of all labels, and then the known positives, in groups of samples:
         ``[num_groups, 2 * num_labels]``.
         """
-        num_samples = self.num_samples
+        num_samples = self.positive.shape[0]
         ones = np.ones(num_samples, dtype=np.int64)
         members = sp.csr_array((ones, (group_of, np.arange(num_samples))), shape=(num_groups, num_samples))
         positive = (members @ self.positive).toarray()
@@ -88,13 +78,17 @@ def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> Spars
     labels = to_label_csr(y)
     if label_names is not None:
         check_names(label_names, labels.shape[1], "label_names")
-    unknown = np.isnan(labels.data)
-    return SparseLabels(_where(labels, ~unknown), _where(labels, unknown))
+    parts = []
+    for chosen in (labels.data == 1, np.isnan(labels.data)):
+        part = sp.csr_array((chosen.astype(np.int64), labels.indices, labels.indptr), shape=labels.shape, copy=True)
+        part.eliminate_zeros()
+        parts.append(part)
+    return SparseLabels(*parts)
 
 
 def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list[str] | None) -> str:
     """A list of the labels that lack a class in a part, by their names, or their numbers if there are none."""
-    num_labels = labels.num_labels
+    num_labels = labels.positive.shape[1]
     names = label_names if label_names is not None else [str(i) for i in range(num_labels)]
     counts = labels.class_counts(part_of, len(PARTS))
     parts = [(i, part) for i, part in enumerate(PARTS) if (part_of == i).any()]
@@ -105,17 +99,10 @@ def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list
         for where, absent in lacking:
             if absent.any():
                 listed = [names[i] for i in np.flatnonzero(absent)]
-                listed[MISSING_NAMES_SHOWN:] = [f"and {len(listed) - MISSING_NAMES_SHOWN} more"] * (
-                    len(listed) > MISSING_NAMES_SHOWN
-                )
+                if len(listed) > MISSING_NAMES_SHOWN:
+                    listed[MISSING_NAMES_SHOWN:] = [f"and {len(listed) - MISSING_NAMES_SHOWN} more"]
                 lines.append(f"no known {kind} {where} for {absent.sum()} of {num_labels} labels: {'; '.join(listed)}")
     return "\n".join(lines) or f"both classes of all {num_labels} labels in every part"
-
-
-def _where(matrix: sp.csr_array, chosen: np.ndarray) -> sp.csr_array:
-    coo = matrix.tocoo()
-    ones = np.ones(int(chosen.sum()), dtype=np.int64)
-    return sp.csr_array((ones, (coo.row[chosen], coo.col[chosen])), shape=matrix.shape)
 
 
 PARTS = ("train", "val", "test")
@@ -295,7 +282,7 @@ def stratified_split(
             not be.
     """
     labels = sparse_labels(y, label_names)
-    sizes = part_sizes(labels.num_samples, fractions)
+    sizes = part_sizes(labels.positive.shape[0], fractions)
     part_of = _stratify(labels.positive, sizes, np.random.default_rng(seed))
     report = coverage_report(labels, part_of, label_names)
     return Split.from_assignment(part_of, name=f"stratified(seed={seed})", report=report)
@@ -306,9 +293,10 @@ def stratified_folds(y: LabelMatrix, num_folds: int = 5, seed: int = 0) -> np.nd
     :func:`stratified_split`; the sizes of folds differ by one at most.
     """
     labels = sparse_labels(y)
-    if not 2 <= num_folds <= labels.num_samples:
-        raise ValueError(f"Expected 'num_folds' between 2 and the {labels.num_samples} samples (got {num_folds})")
-    sizes = np.bincount(np.arange(labels.num_samples) % num_folds)
+    num_samples = labels.positive.shape[0]
+    if not 2 <= num_folds <= num_samples:
+        raise ValueError(f"Expected 'num_folds' between 2 and the {num_samples} samples (got {num_folds})")
+    sizes = np.bincount(np.arange(num_samples) % num_folds)
     return _stratify(labels.positive, sizes, np.random.default_rng(seed))
 
 
