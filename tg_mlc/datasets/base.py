@@ -79,6 +79,10 @@ class PublishedDataset(MultiLabelDataset):
     def raw_file_names(self) -> list[str]:
         return [file.name for file in self.files]
 
+    def read_raw(self) -> dict[str, bytes]:
+        """The content of every raw file by its name, with its SHA-256 checked."""
+        return {file.name: read_checked(file, Path(self.raw_dir)) for file in self.files}
+
     def download(self) -> None:
         """Gets the raw files that are missing, each from the first source that has it."""
         fetch_all(self.files, Path(self.raw_dir))
@@ -102,10 +106,6 @@ class PublishedTable(PublishedDataset):
     """A published table of features; subclasses name its raw files and read them. With :obj:`pre_filter`, the official
     split is lost, because its rows are counted over all samples.
     """
-
-    def read_raw(self) -> dict[str, bytes]:
-        """The content of every raw file by its name, with its SHA-256 checked."""
-        return {file.name: read_checked(file, Path(self.raw_dir)) for file in self.files}
 
     def read(self) -> Records:
         """Makes the table from the raw files."""

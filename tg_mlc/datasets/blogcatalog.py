@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import scipy.io
 import scipy.sparse as sp
@@ -13,7 +12,6 @@ from torch_geometric.data import Data
 
 from tg_mlc.data.samples import Samples
 from tg_mlc.datasets.base import PublishedDataset
-from tg_mlc.datasets.downloads import read_checked
 from tg_mlc.datasets.registry import published
 
 
@@ -34,8 +32,7 @@ class BlogCatalog(PublishedDataset):
         return y
 
     def make(self) -> Samples:
-        (file,) = self.files
-        arrays = scipy.io.loadmat(io.BytesIO(read_checked(file, Path(self.raw_dir))))
+        arrays = scipy.io.loadmat(io.BytesIO(*self.read_raw().values()))
         network, group = sp.coo_array(arrays["network"]), arrays["group"].toarray()
         edge_index = torch.stack([torch.from_numpy(place).long() for place in (network.row, network.col)])
         data = Data(edge_index=edge_index, y=torch.from_numpy(group).float(), num_nodes=group.shape[0]).coalesce()

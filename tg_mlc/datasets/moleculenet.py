@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 from functools import cache
-from pathlib import Path
 
 from tg_mlc.data.samples import Samples
 from tg_mlc.datasets.base import PublishedMolecules
-from tg_mlc.datasets.downloads import read_checked
 from tg_mlc.datasets.registry import published
 from tg_mlc.inputs.molecule_dataset import molecule_samples
 from tg_mlc.inputs.tables import read_molecules
@@ -38,11 +36,9 @@ class MoleculeNetTable(PublishedMolecules):
         cls.files = published(cls.name).files[0]
 
     def make(self) -> Samples:
-        (file,) = self.files
-        read_checked(file, Path(self.raw_dir))
+        (content,) = self.read_raw().values()
         names = published(self.name).label_names
-        with Path(self.raw_paths[0]).open("rb") as raw:
-            is_numbered = b"SIDER1," in raw.readline()  # as in the wheel, whose columns are the same in the same order
+        is_numbered = b"SIDER1," in content[: content.find(b"\n")]  # as in the wheel, with the same columns in order
         columns = [f"SIDER{number}" for number in range(1, len(names) + 1)] if is_numbered else list(names)
         smiles, y, found = read_molecules(self.raw_paths[0], "smiles", columns or None)
         options = {"pre_transform": self.pre_transform, "pre_filter": self.pre_filter}

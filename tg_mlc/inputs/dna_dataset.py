@@ -6,8 +6,8 @@ import logging
 import os
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from scipy.sparse import csr_array
 from torch import Tensor
@@ -19,17 +19,14 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.samples import Samples
 from tg_mlc.inputs.fasta import (
     LETTERS,
+    UNKNOWN_LABEL,
     FastaFiles,
     LabelTable,
-    label_csr,
     label_floats,
     listed_labels,
     map_temporarily,
     one_known,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +71,9 @@ class DNADataset(MultiLabelDataset):
         """The labels of all samples as a sparse matrix that stores ones and NaNs, which
         :func:`~tg_mlc.graphs.co_occurrence` takes as well.
         """
-        return label_csr(super().rows("y").numpy())
+        stored = csr_array(super().rows("y").numpy()).astype(np.float32)
+        stored.data[stored.data == UNKNOWN_LABEL] = np.nan
+        return stored
 
     def _labels_of(self, rows: Tensor) -> csr_array:
         return self.sparse_y()[rows.numpy()]

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
 
 from tg_mlc._files import FilePath, byte_lines, decode
@@ -144,7 +143,8 @@ class LabelTable:
                 lines = [line for each in read_blocks(self.path, self._delimiter) for line in each.lines]
                 got = f"'{name}' in lines {lines[self._row[name]]} and {lines[number]}"
                 raise ValueError(f"Expected one row for every sequence in '{self.path}' (got {got})")
-        return label_bytes(block.labels(self.names))
+        labels = block.labels(self.names)
+        return np.where(np.isnan(labels), UNKNOWN_LABEL, labels).astype(np.uint8)
 
     def labels_of(self, files: FastaFiles) -> Iterator[np.ndarray]:
         """The labels ``[N, L]`` of sequences, in blocks."""
@@ -201,18 +201,6 @@ def map_temporarily(blocks: Iterable[np.ndarray]) -> np.ndarray:
         return np.asarray(np.memmap(file, dtype=np.uint8, mode="r+"))
 
 
-def label_bytes(labels: np.ndarray) -> np.ndarray:
-    """Labels of 0, 1 and NaN in uint8."""
-    return np.where(np.isnan(labels), UNKNOWN_LABEL, labels).astype(np.uint8)
-
-
 def label_floats(labels: Tensor) -> Tensor:
-    """The labels that :func:`label_bytes` made, in float32."""
+    """Labels of a byte each in float32, where unknown ones are NaN."""
     return labels.to(torch.float32).masked_fill_(labels == UNKNOWN_LABEL, math.nan)
-
-
-def label_csr(labels: np.ndarray) -> sparse.csr_array:
-    """The labels that :func:`label_bytes` made, in float32, of which ones and NaNs are stored."""
-    stored = sparse.csr_array(labels).astype(np.float32)
-    stored.data[stored.data == UNKNOWN_LABEL] = math.nan
-    return stored
