@@ -116,6 +116,11 @@ class QuantileScaler(nn.Module):
         return scaled.t().to(x.dtype)
 
 
+def make_scaler(method: str, size: int) -> StandardScaler | QuantileScaler:
+    """The scaler of a method, not fitted yet, for vectors of so many entries."""
+    return QuantileScaler(size) if method == "quantile" else StandardScaler(size)
+
+
 class Scale(Preprocessor):
     """Vectors on a scale that linear and kernel classifiers can work with.
 
@@ -134,7 +139,7 @@ class Scale(Preprocessor):
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         x = dataset[split.train].rows("x")
-        self.scaler = self._scaler(x.size(1)).fit(x)
+        self.scaler = make_scaler(self.method, x.size(1)).fit(x)
         return self
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
@@ -145,12 +150,9 @@ class Scale(Preprocessor):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         self.method, tensors = state["method"], state["scaler"]
-        self.scaler = self._scaler(len(next(iter(tensors.values()))))
+        self.scaler = make_scaler(self.method, len(next(iter(tensors.values()))))
         self.scaler.load_state_dict(tensors)
         return self
-
-    def _scaler(self, size: int) -> StandardScaler | QuantileScaler:
-        return StandardScaler(size) if self.method == "standard" else QuantileScaler(size)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.method!r})"

@@ -18,7 +18,7 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs._features import TableKind, as_documents, may_be_rows, read_matrix
 from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
 from tg_mlc.inputs.preprocessor import Preprocessor
-from tg_mlc.inputs.scalers import QuantileScaler, Scale, StandardScaler
+from tg_mlc.inputs.scalers import QuantileScaler, Scale, StandardScaler, make_scaler
 from tg_mlc.inputs.schema import Schema, cells_of
 
 
@@ -36,7 +36,7 @@ class Scaled(View):
     def fit(self, dataset: MultiLabelDataset) -> Self:
         x = self._rows(dataset)
         self.fill = x.nanmean(dim=0).nan_to_num()
-        self.scaler = self._scaler(x.size(1)).fit(self._whole(x))
+        self.scaler = make_scaler(self.scaling, x.size(1)).fit(self._whole(x))
         if self.scaling == "centred" and isinstance(self.scaler, StandardScaler):
             spread = self._whole(x).std(dim=0, correction=0).square().mean().sqrt()
             self.scaler.spread.fill_(float(spread) or 1.0)
@@ -52,7 +52,7 @@ class Scaled(View):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         self.fill = torch.as_tensor(state["fill"])
-        self.scaler = self._scaler(len(self.fill))
+        self.scaler = make_scaler(self.scaling, len(self.fill))
         self.scaler.load_state_dict(state["scaler"])
         return self
 
@@ -61,9 +61,6 @@ class Scaled(View):
 
     def _whole(self, x: Tensor) -> Tensor:
         return torch.where(x.isnan(), self.fill, x)
-
-    def _scaler(self, size: int) -> StandardScaler | QuantileScaler:
-        return QuantileScaler(size) if self.scaling == "quantile" else StandardScaler(size)
 
 
 class Vectors(TableKind):
