@@ -3,6 +3,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from tests.requirements import needs_export
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
@@ -39,6 +40,14 @@ def test_the_closed_form_is_the_conditional_mean_of_gaussian_residuals():
     weight = np.linalg.solve(correlation[:3, :3] + 0.5 * np.eye(3), (residuals[:5, :3] / sd[:3]).T)
     expected = b[:5, 3:].numpy() + (correlation[3:, :3] @ weight).T / sd[3:]
     np.testing.assert_allclose(model(b[:5], given)[:, 3:].detach().numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_a_graph_may_be_an_adjacency():
+    graph = fully_connected(6)
+    adjacency = torch.sparse_coo_tensor(graph.edge_index.flip(0), torch.ones(graph.num_edges), (6, 6)).to_sparse_csr()
+    model = ResidualMessages(Data(adj_t=adjacency, num_nodes=6))
+    assert model.edge_index.equal(ResidualMessages(graph).edge_index)
 
 
 def test_given_labels_move_the_labels_that_depend_on_them():

@@ -13,7 +13,7 @@ from typing_extensions import Self
 from tg_mlc._options import check_count, check_number
 from tg_mlc.nn.label import LabelToLabelConv
 from tg_mlc.ops import Edges, Shared
-from tg_mlc.ops.patterns import adjacency_of
+from tg_mlc.ops.patterns import adjacency_of, to_list
 
 #: Graphs with a larger share of all pairs send messages by matrix products.
 DENSE = 0.1
@@ -84,7 +84,8 @@ class ResidualMessages(nn.Module):
         check_number("channels", channels)
         check_count("num_rounds", num_rounds)
         self.num_labels, self.num_rounds = int(label_graph.num_nodes or 0), num_rounds
-        edge_index = to_undirected(remove_self_loops(label_graph.edge_index)[0], num_nodes=self.num_labels)
+        edge_index, _ = remove_self_loops(to_list(adjacency_of(label_graph)))
+        edge_index = to_undirected(edge_index, num_nodes=self.num_labels)
         source, target = edge_index
         num_edges = source.numel()
         self.register_buffer("edge_index", edge_index, persistent=False)
@@ -166,10 +167,7 @@ class ResidualMessages(nn.Module):
         """The squared distance from the closed form, a scalar, which a loss may add in proportion to :math:`1 / N`."""
         apart = (self.among_given - self.correlation, self.to_others - self.correlation)
         scales = (self.bias, self.base_scale, self.log_damping - self.log_damping.mean())
-        total = 10 * self.presence.square().sum()
-        for each in (*apart, *scales):
-            total = total + each.square().sum()
-        return total
+        return sum((each.square().sum() for each in (*apart, *scales)), start=10 * self.presence.square().sum())
 
     def _along(self, edge_weight: Tensor) -> Callable[[Tensor], Tensor]:
         """Sends numbers :math:`(B, L)` of labels along all edges to their sums at the targets."""
