@@ -83,14 +83,8 @@ def builder(build: BuildT) -> BuildT:
 
 
 def rebuilt_by(build: Callable[..., nn.Module], model: nn.Module, options: dict[str, Any]) -> None:
-    """Lets a function of a label graph and of options that are plain data build a model again."""
+    """Lets a registered function of a label graph and of options that are plain data build a model again."""
     model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, options, {})
-
-
-def rebuilder(build: BuildT) -> BuildT:
-    """Registers a function that :func:`rebuilt_by` names."""
-    register("builder", build)
-    return build
 
 
 def blueprint_of(model: nn.Module) -> Blueprint | None:

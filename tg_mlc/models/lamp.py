@@ -71,10 +71,7 @@ class LaMP(nn.Module):
             :obj:`given` of a batch, into account (see :class:`~tg_mlc.nn.GivenLabels`); train it with
             :obj:`max_given` of an :class:`~tg_mlc.training.Objective`. They reach other labels along the edges of the
             label graph only. (default: :obj:`False`)
-        label_messages (bool, optional): If set to :obj:`False`, there are no blocks among labels. (default:
-            :obj:`True`)
-        label_kwargs (dict, optional): Options of the blocks among labels that differ from :obj:`block`, *e.g.*
-            :obj:`{"heads": 2}`. (default: :obj:`None`)
+        label_messages, label_kwargs (optional): As in :class:`~tg_mlc.nn.LabelMessagePassing`.
         feature_kwargs (dict, optional): Options of the feature message passing blocks that differ from :obj:`block`.
             (default: :obj:`None`)
         **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`). Their :obj:`dropout` is

@@ -19,20 +19,17 @@ def to_ptr(
     """Pointers to where the rows of every sample begin and end, from whichever of the two forms is given."""
     if batch is not None and ptr is not None:
         raise ValueError("Expected either 'batch' or 'ptr' (got both)")
-    if batch is None and ptr is None:
-        ptr = torch.tensor([0, x.size(0)], device=x.device)
-    elif ptr is None:
-        assert batch is not None
-        size = batch_size
+    if batch is not None:
         if not is_recorded():
-            size = check_batch(batch, x.size(0), batch_size)
-        elif size is None:
-            size = int(batch.max()) + 1
-        # PyG's index2ptr would fix 'size' under torch.compile.
-        ptr = torch.searchsorted(batch, torch.arange(size + 1, device=batch.device))
+            batch_size = check_batch(batch, x.size(0), batch_size)
+        elif batch_size is None:
+            batch_size = int(batch.max()) + 1
+        # PyG's index2ptr would fix 'batch_size' under torch.compile.
+        ptr = torch.searchsorted(batch, torch.arange(batch_size + 1, device=batch.device))
+    elif ptr is None:
+        ptr = torch.tensor([0, x.size(0)], device=x.device)
     elif not is_recorded():
         check_ptr("ptr", ptr, x.size(0), None)
-    assert ptr is not None
     if max_num_nodes is not None and not is_recorded() and longest(ptr) > max_num_nodes:
         raise ValueError(
             f"Expected 'max_num_nodes' to be at least {longest(ptr)}, the components of the largest sample "

@@ -167,32 +167,27 @@ def folded_attention(
         # The keys that are padding, [B, 1, S]. A sample without keys attends to one of them, whose value is zero, so
         # that it yields zeros and never NaN.
         absent = torch.arange(num_keys) >= pattern.key_ptr.diff().clamp(min=1).view(-1, 1, 1)
-    if num_copies == 1:
-        score = _scores(states, key, pattern, query, absent)
-    else:
+    if num_copies != 1:
         queries = query(states).view(states.size(0), *key.shape[1:])
         score = torch.einsum("lhc,bhsc->blhs", queries, pad(key, pattern.key_ptr, num_keys))
         score = score if absent is None else score.masked_fill(absent.unsqueeze(1), -math.inf)
+    else:
+        keys = _fold(key, query.weight.view(heads, -1, states.size(1)), pattern)
+        states = states.view(pattern.num_samples, pattern.max_queries, states.size(1))
+        if query.bias is None and absent is None:
+            score = torch.bmm(states, keys.mT)
+        else:  # offsets hold the scores of a bias, and of keys that are padding
+            offset = key.new_zeros(pattern.num_samples, heads, num_keys)
+            if query.bias is not None:
+                scores = (key * query.bias.view(heads, -1)).sum(dim=-1, keepdim=True)
+                offset = pad(scores, pattern.key_ptr, num_keys).squeeze(-1)
+            offset = offset if absent is None else offset.masked_fill(absent, -math.inf)
+            score = torch.baddbmm(offset.flatten(1).unsqueeze(1), states, keys.mT)
+        score = score.view(*states.shape[:2], heads, num_keys)
     weights = dropout(score.softmax(dim=-1), dropout_p)
     values = _fold(value, out.weight.view(channels, heads, -1).permute(1, 2, 0), pattern)
     message = torch.bmm(weights.flatten(start_dim=2), values).flatten(end_dim=1)
     return message if out.bias is None else message + out.bias.to(message.dtype)
-
-
-def _scores(states: Tensor, key: Tensor, pattern: Blocks, query: Linear, absent: Tensor | None) -> Tensor:
-    """The scores ``[B, max_queries, heads, max_keys]``; offsets hold those of a bias, and of keys that are padding."""
-    heads, num_keys, shape = key.size(1), max(pattern.max_keys, 1), (pattern.num_samples, pattern.max_queries)
-    keys = _fold(key, query.weight.view(heads, -1, states.size(1)), pattern)
-    states = states.view(*shape, states.size(1))
-    if query.bias is None and absent is None:
-        return torch.bmm(states, keys.mT).view(*shape, heads, num_keys)
-    if query.bias is None:
-        offset = key.new_zeros(pattern.num_samples, heads, num_keys)
-    else:
-        scores = (key * query.bias.view(heads, -1)).sum(dim=-1, keepdim=True)
-        offset = pad(scores, pattern.key_ptr, num_keys).squeeze(-1)
-    offset = offset if absent is None else offset.masked_fill(absent, -math.inf)
-    return torch.baddbmm(offset.flatten(1).unsqueeze(1), states, keys.mT).view(*shape, heads, num_keys)
 
 
 def _fold(x: Tensor, weight: Tensor, pattern: Blocks) -> Tensor:

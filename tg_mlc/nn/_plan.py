@@ -107,9 +107,8 @@ def _decide(
     return_weights: bool,
 ) -> Plan:
     unable = no_kernels(states)
-    rows = {"lin_query": states.size(0), "lin_key": 0, "lin_value": 0}
-    if source is not None:
-        rows = {**rows, "lin_key": source.size(0), "lin_value": source.size(0)}
+    num_keys = 0 if source is None else source.size(0)
+    rows = {"lin_query": states.size(0), "lin_key": num_keys, "lin_value": num_keys}
     onednn = tuple(name for name, size in rows.items() if unable is None and takes_onednn(size, getattr(conv, name)))
     reasons: list[str] = []
     way, backend = "none", None
@@ -161,10 +160,7 @@ def _way(
     sizes, p = (conv.heads, conv.head_channels, conv.value_channels), conv.attention_dropout if conv.training else 0.0
     modes = not compiling and in_forward_mode(), not compiling and in_transform()
     shape = CallShape(pattern, states.device.type, dtype, *sizes, p, False, return_weights, *modes)
-    if conv.backend == "auto":
-        backend, reason = registry.choose(shape)
-    else:
-        backend, reason = registry.named(conv.backend, shape), "is left to the option 'backend'"
+    backend, reason = registry.choose(shape, conv.backend)
     # Without the pattern's name, whose sizes may be symbolic while a model is compiled.
     kind = type(pattern).__name__ if compiling else str(pattern)
     return "operator", backend.name, [f"the operator by {backend.name}: {kind} {reason}", *reasons]

@@ -222,14 +222,9 @@ class AttentionConv(MessagePassing):
         _check_states("source", source, self.source_channels, self.attention_norm.weight.dtype)
         _check_states("target", target, self.channels, self.attention_norm.weight.dtype)
         edge_attr = self._edge_attr(edge_index, edge_attr)
-        if self.norm == "pre":
-            query_state = self.attention_norm(target)
-            source = query_state if isinstance(x, Tensor) else source
-        else:
-            query_state = target
-        message, weights, planned = self._message(
-            query_state, source, edge_index, edge_attr, num_copies, return_weights
-        )
+        states = self.attention_norm(target) if self.norm == "pre" else target
+        source = states if isinstance(x, Tensor) else source
+        message, weights, planned = self._message(states, source, edge_index, edge_attr, num_copies, return_weights)
         out = self._update(target, message, planned)
         if not return_weights:
             return out

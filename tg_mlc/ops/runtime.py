@@ -16,21 +16,8 @@ from torch.nn.modules import module as modules
 
 from tg_mlc._optional import how_to_install
 
-__all__ = [
-    "has_onednn",
-    "in_forward_mode",
-    "in_transform",
-    "is_exporting",
-    "is_functorch_wrapped_tensor",
-    "is_legacy_batchedtensor",
-    "is_plain",
-    "is_recorded",
-    "numba_problem",
-    "once_differentiable",
-    "onednn_linear",
-    "prefers_onednn",
-    "statically_known_true",
-]
+# PyTorch's own; all other names are defined here.
+__all__ = ["is_functorch_wrapped_tensor", "is_legacy_batchedtensor", "statically_known_true"]
 
 #: Multiplications from which on oneDNN pays, those of 512 x 64 by 64 x 64.
 LEAST = 2**21

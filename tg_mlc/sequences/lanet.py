@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Unpack
 
+from tg_mlc._names import register
 from tg_mlc._options import check_count, check_share
-from tg_mlc.models.builders import rebuilder, rebuilt_by
+from tg_mlc.models.builders import rebuilt_by
 from tg_mlc.nn import BlockOptions, LabelToLabelConv
 from tg_mlc.nn.label import check_summary, summary_of
 from tg_mlc.ops import Edges, Shared
@@ -219,9 +220,11 @@ class LANET(nn.Module):
         return (read * label).sum(dim=-1) / math.sqrt(label.size(1))
 
 
-@rebuilder
 def lanet(label_graph: Data, *, memory: dict[str, Any] | None, **options: Any) -> LANET:
     """A network as a saved one was, for its weights."""
     num_labels = int(label_graph.num_nodes or 0)
     made = None if memory is None else PersonalMemory.of_sizes(num_labels, **memory)
     return LANET(label_graph, memory=made, **options)
+
+
+register("builder", lanet)

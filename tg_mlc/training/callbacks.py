@@ -58,21 +58,18 @@ class RandomState(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the present state, of several processes with those of the others."""
-        own = self._state()
-        if self._num_processes == 1:
-            return own
-        states: list[Any] = [None] * self._num_processes
-        torch.distributed.all_gather_object(states, own)
-        return {**states[0], "others": states[1:]}
-
-    def _state(self) -> dict[str, Any]:
         name, keys, *rest = np.random.get_state()  # noqa: NPY002 - the generator that seed_everything seeds
-        return {
+        own = {
             "python": random.getstate(),
             "numpy": (name, torch.from_numpy(np.asarray(keys, dtype=np.int64)), *rest),
             "torch": torch.get_rng_state(),
             "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
         }
+        if self._num_processes == 1:
+            return own
+        states: list[Any] = [None] * self._num_processes
+        torch.distributed.all_gather_object(states, own)
+        return {**states[0], "others": states[1:]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes a state, which the next epoch starts from."""
@@ -84,19 +81,16 @@ class RandomState(Callback):
         """
         rank = trainer.global_rank
         if self._restored is not None:
-            _set_random_state(self._restored["others"][rank - 1] if rank else self._restored)
+            state = self._restored["others"][rank - 1] if rank else self._restored
+            name, keys, *rest = state["numpy"]
+            random.setstate(state["python"])
+            np.random.set_state((name, keys.numpy().astype(np.uint32), *rest))  # noqa: NPY002
+            torch.set_rng_state(state["torch"])
+            if state["cuda"] and torch.cuda.device_count() == len(state["cuda"]):
+                torch.cuda.set_rng_state_all(state["cuda"])
             self._restored = None
         elif rank and trainer.current_epoch == 0:
             torch.manual_seed(torch.initial_seed() + rank)
-
-
-def _set_random_state(state: dict[str, Any]) -> None:
-    name, keys, *rest = state["numpy"]
-    random.setstate(state["python"])
-    np.random.set_state((name, keys.numpy().astype(np.uint32), *rest))  # noqa: NPY002
-    torch.set_rng_state(state["torch"])
-    if state["cuda"] and torch.cuda.device_count() == len(state["cuda"]):
-        torch.cuda.set_rng_state_all(state["cuda"])
 
 
 class ExponentialMovingAverage(WeightAveraging):
@@ -222,15 +216,12 @@ class RunProgressBar(ProgressBar):
         self._bar: Any = None
 
     def enable(self) -> None:
-        """Shows the bar."""
         self._enabled = True
 
     def disable(self) -> None:
-        """Hides the bar."""
         self._enabled = False
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Opens the bar."""
         self._bar = tqdm(
             total=trainer.estimated_stepping_batches,
             initial=trainer.global_step,
@@ -243,7 +234,6 @@ class RunProgressBar(ProgressBar):
         )
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        """Moves the bar."""
         self._bar.update(trainer.global_step - self._bar.n)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -253,16 +243,13 @@ class RunProgressBar(ProgressBar):
         self._bar.set_postfix({"epoch": trainer.current_epoch + 1, self.monitor: shown})
 
     def on_train_end(self, *_: Any) -> None:
-        """Closes the bar."""
         if self._bar is not None:
             self._bar.close()
 
     def on_exception(self, *_: Any) -> None:
-        """Closes the bar."""
         self.on_train_end()
 
     def print(self, *args: Any, **kwargs: Any) -> None:
-        """Writes beside the bar."""
         tqdm.write(kwargs.get("sep", " ").join(map(str, args)))
 
 

@@ -173,7 +173,13 @@ class MultiLabelDataModule(LightningDataModule):
     ) -> None:
         super().__init__()
         self.dataset = as_samples(dataset)
-        _check_fits(split, len(self.dataset))
+        if not isinstance(split, Split):
+            raise ValueError(
+                f"Expected 'split' to be a Split (got {type(split).__name__}); see tg_mlc.data.random_split"
+            )
+        split.check_fits(len(self.dataset))
+        if 0 in split.sizes[:2]:
+            raise ValueError(f"Expected a split with samples to train and to validate with (got {split})")
         check_count("batch_size", batch_size)
         self.split = split
         self.batch_size = batch_size
@@ -229,11 +235,3 @@ class MultiLabelDataModule(LightningDataModule):
                 f"Expected the data of the checkpoint, {state_dict} (got {present}, which differs in {changed}); "
                 f"resume with the same data, or start anew"
             )
-
-
-def _check_fits(split: Split, num_samples: int) -> None:
-    if not isinstance(split, Split):
-        raise ValueError(f"Expected 'split' to be a Split (got {type(split).__name__}); see tg_mlc.data.random_split")
-    split.check_fits(num_samples)
-    if 0 in split.sizes[:2]:
-        raise ValueError(f"Expected a split with samples to train and to validate with (got {split})")

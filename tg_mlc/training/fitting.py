@@ -241,7 +241,10 @@ def fit(
     _check_options(monitor, patience, gradient_clip, options)
     folder = Path(folder).resolve()
     start = _find_checkpoint(folder, resume)
-    loggers = _loggers(folder, options.pop("logger", True))
+    loggers = options.pop("logger", True)
+    if loggers is True:
+        table = CSVLogger(folder, name="logs")
+        loggers = [table, TensorBoardLogger(folder, name="logs", version=table.version, default_hp_metric=False)]
     plugins = options.pop("plugins", None) or []
     bar = options.get("enable_progress_bar", True) and not any(isinstance(each, ProgressBar) for each in callbacks)
     best = FileCheckpoint(folder / "best.ckpt", monitor, MONITORS[monitor])
@@ -259,7 +262,10 @@ def fit(
         )
         check_processes(trainer, module.objective)
         with nullcontext() if trainer.global_rank else _lock(folder):
-            _initialize_lazy(module, data)
+            if any(map(is_lazy, module.parameters())):  # an optimiser must know the sizes that one batch tells
+                with torch.no_grad():
+                    module.eval()(next(iter(data.val_dataloader())))
+                module.train()
             try:
                 trainer.fit(module, data, ckpt_path=start)
             except SIGTERMException:  # which Lightning would make an exit status of 0
@@ -270,32 +276,34 @@ def fit(
                 got = f"{options}: {str(error).splitlines()[0]}"
                 raise ValueError(f"Expected options of the Trainer that suit the data (got {got})") from error
             _load_best(module, best.best_model_path)
-    result = FitResult(
-        module=module,
-        checkpoint=Path(best.best_model_path),
-        last_checkpoint=Path(last.best_model_path),
-        best_value=float(cast("Tensor", best.best_model_score)),
-        num_epochs=trainer.current_epoch,
-        trainer=trainer,
-        data=data,
-        scorer=ModuleInference(module),
-    )
-    result.scorer.examples = next(iter(data.val_dataloader()))
-    predictor = Predictor(_of_samples(result.scorer))
+    scorer, best_value = ModuleInference(module), float(cast("Tensor", best.best_model_score))
+    scorer.examples = next(iter(data.val_dataloader()))
+    predictor = Predictor(_of_samples(scorer))
     if calibrate:
         predictor.calibrate(data.part(data.split.val), batch_size=data.batch_size)
     if kept is not None:
         predictor.conformalize(kept, batch_size=data.batch_size)
     for name in ("calibration", "conformal", "tuners"):
-        setattr(result.scorer, name, getattr(predictor.scorer, name))
+        setattr(scorer, name, getattr(predictor.scorer, name))
     thresholds = {metric: tuner.best_value for metric, tuner in module.tuners.items()}
     facts = {
-        "validation": {monitor: result.best_value, **thresholds},
-        "epochs": result.num_epochs,
+        "validation": {monitor: best_value, **thresholds},
+        "epochs": trainer.current_epoch,
         "data": data_hash(data.dataset),
         "split": data.split.hash,
     }
-    return _with_folder(replace(result, facts=facts), folder / "model")
+    result = FitResult(
+        module=module,
+        checkpoint=Path(best.best_model_path),
+        last_checkpoint=Path(last.best_model_path),
+        best_value=best_value,
+        num_epochs=trainer.current_epoch,
+        trainer=trainer,
+        data=data,
+        scorer=scorer,
+        facts=facts,
+    )
+    return _with_folder(result, folder / "model")
 
 
 @dataclass(frozen=True)
@@ -456,8 +464,7 @@ def _check_options(monitor: str, patience: int | None, gradient_clip: float | No
     for name, (allows, reason) in _ALLOWED.items():
         if name in options and not allows(options[name]):
             raise ValueError(f"Expected '{name}' to be left out (got {options[name]!r}): {reason}")
-    if monitor not in MONITORS:
-        raise ValueError(f"Expected 'monitor' to be one of {list(MONITORS)} (got {monitor!r})")
+    check_choice("monitor", monitor, MONITORS)
     if patience is not None:
         check_count("patience", patience)
     if gradient_clip is not None and not gradient_clip > 0.0:  # Lightning takes such a norm for none
@@ -496,21 +503,6 @@ def _callbacks(monitor: str, patience: int | None, ema_decay: float | None, log:
     if log:
         callbacks.append(LearningRateMonitor("epoch"))
     return callbacks
-
-
-def _loggers(folder: Path, logger: Any) -> Any:
-    if logger is not True:
-        return logger
-    table = CSVLogger(folder, name="logs")
-    return [table, TensorBoardLogger(folder, name="logs", version=table.version, default_hp_metric=False)]
-
-
-def _initialize_lazy(module: MultiLabelModule, data: MultiLabelDataModule) -> None:
-    """Runs one batch through a model whose layers learn their sizes from it, as an optimiser must know them."""
-    if any(is_lazy(parameter) for parameter in module.parameters()):
-        with torch.no_grad():
-            module.eval()(next(iter(data.val_dataloader())))
-        module.train()
 
 
 def _load_best(module: MultiLabelModule, path: str) -> None:

@@ -19,7 +19,7 @@ from torch_geometric.data import Batch
 from typing_extensions import Self
 
 from tg_mlc._names import check_same_names
-from tg_mlc._options import check_number
+from tg_mlc._options import check_choice, check_number
 from tg_mlc.inputs import Preprocessor
 from tg_mlc.metrics import evaluate, tune_thresholds
 from tg_mlc.metrics.thresholds import Decider
@@ -124,8 +124,7 @@ class MultiLabelModule(LightningModule):
         check_number("eps", eps)
         for i, beta in enumerate(betas):
             check_number(f"betas[{i}]", beta, below=1.0)
-        if lr_schedule not in get_args(LRSchedule):
-            raise ValueError(f"Expected 'lr_schedule' to be one of {list(get_args(LRSchedule))} (got {lr_schedule!r})")
+        check_choice("lr_schedule", lr_schedule, get_args(LRSchedule))
         if not 0.0 <= warmup < 1.0:
             raise ValueError(f"Expected 'warmup' to be a share of the training in [0, 1) (got {warmup})")
         if lr_schedule == "plateau" and warmup > 0.0:
@@ -139,7 +138,13 @@ class MultiLabelModule(LightningModule):
         self.objective.check(model)
         described = describe_objective(self.objective)
         check_plain(described, "objective")
-        _check_labels_of_graphs(model, label_names)
+        for layer in label_graph_users(model):
+            if layer.num_labels != len(label_names):
+                raise ValueError(
+                    f"Expected 'label_names' to hold {layer.num_labels} names, one for each label of the model's graph "
+                    f"(got {len(label_names)})"
+                )
+            check_same_names(layer.label_graph.get("label_names"), label_names, "the label graph")
         self.save_hyperparameters(ignore=["model", "objective", "preprocessor"])
         self.save_hyperparameters({"objective": described})
         self.model = model
@@ -228,8 +233,15 @@ class MultiLabelModule(LightningModule):
     def configure_optimizers(self) -> Any:
         """Returns AdamW and the schedule of its learning rate."""
         options = self.hparams
+        # Matrices decay, biases and scales of norms do not.
+        matrices = [parameter for parameter in self.model.parameters() if parameter.dim() > 1]
+        others = [parameter for parameter in self.model.parameters() if parameter.dim() <= 1]
+        groups = [
+            {"params": matrices, "weight_decay": options["weight_decay"]},
+            {"params": others, "weight_decay": 0.0},
+        ]
         optimizer = AdamW(
-            _decay_groups(self.model, options["weight_decay"]),
+            [group for group in groups if group["params"]],
             lr=options["lr"],
             betas=tuple(options["betas"]),
             eps=options["eps"],
@@ -360,21 +372,3 @@ def gathered(sampler: Any, *parts: Tensor) -> list[Tensor]:
         order = torch.tensor([where[place] for place in sorted(where)])
         together = [part[order] for part in together]
     return [part.to(own_part.device) for part, own_part in zip(together, parts, strict=True)]
-
-
-def _decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Splits the parameters into matrices, which decay, and biases and scales of norms, which do not."""
-    matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
-    others = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
-    groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return [group for group in groups if group["params"]]
-
-
-def _check_labels_of_graphs(model: nn.Module, label_names: list[str]) -> None:
-    for layer in label_graph_users(model):
-        if layer.num_labels != len(label_names):
-            raise ValueError(
-                f"Expected 'label_names' to hold {layer.num_labels} names, one for each label of the model's graph "
-                f"(got {len(label_names)})"
-            )
-        check_same_names(layer.label_graph.get("label_names"), label_names, "the label graph")

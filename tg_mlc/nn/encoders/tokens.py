@@ -109,7 +109,14 @@ class BagEncoder(nn.Module):
 
     def forward(self, data: Data) -> Components:
         """Encodes the tokens of a batch, without order."""
-        tokens, weight, ptr, edge_index = self._kept(data)
+        tokens, ptr = _tokens(data, self.embedding.num_embeddings), ptr_of(data)
+        weight, edge_index = data.get("weight"), data.get("edge_index")
+        if self.kept is not None:
+            kept = self.kept[tokens]
+            if edge_index is not None:
+                edge_index, _ = subgraph(kept, edge_index, relabel_nodes=True)
+            ptr = nn.functional.pad(kept.cumsum(0), (1, 0))[ptr]
+            tokens, weight = tokens[kept], None if weight is None else weight[kept]
         x = self.embedding(tokens)
         if weight is not None and self.normalized:
             mean: Tensor = segment(weight.square(), ptr, reduce="mean").sqrt()  # of every document
@@ -118,18 +125,6 @@ class BagEncoder(nn.Module):
         if self.training and self.dropout > 0.0:
             weight = dropout(torch.ones_like(x[:, 0]) if weight is None else weight, self.dropout, self.training)
         return Components(x if weight is None else x * weight.view(-1, 1), ptr, edge_index)
-
-    def _kept(self, data: Data) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:
-        """The words to attend to, their weights, where every document's begin and end, and the edges among them."""
-        tokens, ptr = _tokens(data, self.embedding.num_embeddings), ptr_of(data)
-        weight, edge_index = data.get("weight"), data.get("edge_index")
-        if self.kept is None:
-            return tokens, weight, ptr, edge_index
-        kept = self.kept[tokens]
-        if edge_index is not None:
-            edge_index, _ = subgraph(kept, edge_index, relabel_nodes=True)
-        ptr = nn.functional.pad(kept.cumsum(0), (1, 0))[ptr]
-        return tokens[kept], None if weight is None else weight[kept], ptr, edge_index
 
 
 class SequenceEncoder(nn.Module):
@@ -164,7 +159,10 @@ class SequenceEncoder(nn.Module):
         x: Tensor = self.embedding(_tokens(data, self.embedding.num_embeddings))
         position = torch.arange(x.size(0), device=x.device) - ptr[ptr2index(ptr, output_size=x.size(0))]
         if self.positions is None:
-            states = sinusoid(position + 1, self.channels)
+            channel = torch.arange(self.channels, device=x.device)
+            exponent = (channel - channel % 2).double() / self.channels
+            angle = (position + 1).double().unsqueeze(-1) / torch.pow(10000.0, exponent)
+            states = torch.where(channel % 2 == 0, angle.sin(), angle.cos()).float()
         else:
             if not torch.compiler.is_compiling() and position.numel() and int(position.max()) >= len(self.positions):
                 raise ValueError(
@@ -178,11 +176,3 @@ class SequenceEncoder(nn.Module):
 def _tokens(data: Data, num_tokens: int) -> Tensor:
     hint = "vectors are for VectorEncoder, the letters of DNA for DNAEncoder, and numbers may be cast with '.long()'"
     return read_symbols(data, "words", (torch.long, torch.int), num_tokens - 1, hint)
-
-
-def sinusoid(position: Tensor, channels: int) -> Tensor:
-    """Sines in the even and cosines in the odd channels, :math:`(*, d)`, computed in double precision."""
-    channel = torch.arange(channels, device=position.device)
-    exponent = (channel - channel % 2).double() / channels
-    angle = position.double().unsqueeze(-1) / torch.pow(10000.0, exponent)
-    return torch.where(channel % 2 == 0, angle.sin(), angle.cos()).float()

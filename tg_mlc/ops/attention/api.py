@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 from tg_mlc._options import check_share
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
-from tg_mlc.ops.patterns import Blocks, Pattern, Shared, longest
+from tg_mlc.ops.patterns import Blocks, Pattern, longest
 
 
 class CallOptions(TypedDict, total=False):
@@ -22,7 +22,6 @@ class CallOptions(TypedDict, total=False):
     scale: float | None
     dropout_p: float
     edge_bias: Tensor | None
-    return_weights: bool
 
 
 @overload
@@ -32,11 +31,9 @@ def graph_attention(
     value: Tensor,
     pattern: Pattern,
     *,
-    scale: float | None = ...,
-    dropout_p: float = ...,
-    edge_bias: Tensor | None = ...,
     return_weights: Literal[False] = ...,
     backend: str = ...,
+    **options: Unpack[CallOptions],
 ) -> Tensor: ...
 
 
@@ -47,11 +44,9 @@ def graph_attention(
     value: Tensor,
     pattern: Pattern,
     *,
-    scale: float | None = ...,
-    dropout_p: float = ...,
-    edge_bias: Tensor | None = ...,
     return_weights: Literal[True],
     backend: str = ...,
+    **options: Unpack[CallOptions],
 ) -> tuple[Tensor, Tensor]: ...
 
 
@@ -108,18 +103,26 @@ def graph_attention(
         ValueError: If their sizes disagree with one another or with the pattern, or if the backend refuses the call.
     """
     call = _validated(query, key, value, pattern, scale, dropout_p, edge_bias, return_weights)
-    chosen = registry.choose(call.shape)[0] if backend == "auto" else registry.named(backend, call.shape)
-    out, weights = chosen.run(call)
+    out, weights = registry.choose(call.shape, backend)[0].run(call)
     return out if weights is None else (out, weights)
 
 
-def explain_choice(query: Tensor, key: Tensor, value: Tensor, pattern: Pattern, **options: Unpack[CallOptions]) -> str:
+def explain_choice(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    pattern: Pattern,
+    *,
+    return_weights: bool = False,
+    **options: Unpack[CallOptions],
+) -> str:
     """Says in one sentence which backend :obj:`"auto"` takes for a call, and why.
 
     The arguments, their shapes and the errors are those of :func:`graph_attention`. A layer says what its last call
     took by :meth:`AttentionConv.explain_choice() <tg_mlc.nn.AttentionConv.explain_choice>`.
     """
-    backend, reason = registry.choose(_validated(query, key, value, pattern, **options).shape)
+    call = _validated(query, key, value, pattern, return_weights=return_weights, **options)
+    backend, reason = registry.choose(call.shape)
     return f"{backend.name}: {pattern} {reason}"
 
 
@@ -148,10 +151,9 @@ def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
     if isinstance(pattern, Blocks):
         query_ptr, key_ptr = pattern.query_ptr, pattern.key_ptr
     else:
-        sizes, num_samples = (pattern.num_queries, pattern.num_keys), 1
-        if isinstance(pattern, Shared):
-            sizes, num_samples = (pattern.num_nodes, pattern.num_nodes), pattern.num_samples
-        query_ptr, key_ptr = (torch.arange(num_samples + 1, device=pattern.device) * size for size in sizes)
+        graph, num_samples = pattern.shared()
+        bounds = torch.arange(num_samples + 1, device=pattern.device)
+        query_ptr, key_ptr = bounds * graph.num_queries, bounds * graph.num_keys
     (key, query), weights = pattern.to_edge_list(weights)
     sample = ptr2index(query_ptr, output_size=pattern.num_queries)[query]
     place = (sample, query - query_ptr[sample], key - key_ptr[sample])
@@ -185,20 +187,17 @@ def _validated(
     if isinstance(scale, Tensor):  # kernels take a number, and would give it no gradient
         raise TypeError("Expected 'scale' to be a number (got a tensor); pass 'query * scale' and 'scale=1.0' instead")
     if edge_bias is not None:
-        edge_bias = _expanded_bias(edge_bias, pattern, query)
+        if edge_bias.dtype == torch.bool:
+            edge_bias = query.new_zeros(edge_bias.shape).masked_fill(~edge_bias, -math.inf)
+        if not torch.is_floating_point(edge_bias):
+            hint = "cast a mask with '.bool()', numbers with '.float()'"
+            expected = "'edge_bias' to be Boolean or of a floating point type"
+            raise TypeError(f"Expected {expected} (got {edge_bias.dtype}); {hint}")
+        given, heads = list(edge_bias.shape), query.size(1)
+        edge_bias = edge_bias.unsqueeze(-1) if edge_bias.dim() == 1 else edge_bias
+        if edge_bias.dim() != 2 or edge_bias.size(0) != pattern.bias_size or edge_bias.size(1) not in (1, heads):
+            expected = f"'edge_bias' of shape [{pattern.bias_size}] or [{pattern.bias_size}, {heads}] for {pattern}"
+            raise ValueError(f"Expected {expected} (got {given})")
+        edge_bias = edge_bias.expand(-1, heads)
     scale = max(query.size(2), 1) ** -0.5 if scale is None else scale
     return AttentionCall(query, key, value, pattern, scale, dropout_p, edge_bias, return_weights)
-
-
-def _expanded_bias(edge_bias: Tensor, pattern: Pattern, query: Tensor) -> Tensor:
-    heads = query.size(1)
-    if edge_bias.dtype == torch.bool:
-        edge_bias = query.new_zeros(edge_bias.shape).masked_fill(~edge_bias, -math.inf)
-    if not torch.is_floating_point(edge_bias):
-        expected, hint = "Boolean or of a floating point type", "cast a mask with '.bool()', numbers with '.float()'"
-        raise TypeError(f"Expected 'edge_bias' to be {expected} (got {edge_bias.dtype}); {hint}")
-    bias = edge_bias.unsqueeze(-1) if edge_bias.dim() == 1 else edge_bias
-    if bias.dim() != 2 or bias.size(0) != pattern.bias_size or bias.size(1) not in (1, heads):
-        expected = f"'edge_bias' of shape [{pattern.bias_size}] or [{pattern.bias_size}, {heads}] for {pattern}"
-        raise ValueError(f"Expected {expected} (got {list(edge_bias.shape)})")
-    return bias.expand(-1, heads)

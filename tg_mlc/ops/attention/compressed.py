@@ -34,17 +34,14 @@ from tg_mlc.ops.kernels.graph import Graph, Options, num_kept
 from tg_mlc.ops.patterns import Blocks
 from tg_mlc.ops.runtime import numba_problem
 
-#: How many numbers are kept for queries, values and a graph.
-NumKept = Callable[[Tensor, Tensor, Graph], int]
 _HAS_TRITON = is_installed("triton")
 
 
-def define(
-    name: str, backend: str, kernels: str, device: str | None, num_kept: NumKept
-) -> Callable[[AttentionCall], Output]:
+def define(name: str, backend: str, module: str, device: str | None) -> Callable[[AttentionCall], Output]:
     """Registers the operator ``tg_mlc::{name}`` for a type of device (or all) and a module of kernels, which is
     imported at the first call, and returns what runs it.
     """
+    kernels = f"tg_mlc.ops.kernels.{module}"
     on_gpu = device is None
     places = ("ptr", "index", "col_ptr", "col_index", "col_order", *(("long_queries", "long_keys") if on_gpu else ()))
 
@@ -66,6 +63,8 @@ def define(
         return grads
 
     def kept_size(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any) -> int:
+        if on_gpu:  # one number for every query and head
+            return query.size(0) * query.size(1)
         return num_kept(query, value, Graph(*rest[: len(places)]))
 
     operator = register(name, backend, places, device, forward, backward, kept_size)
@@ -104,15 +103,10 @@ def _refuse_triton(shape: CallShape) -> str | None:
     return refuse_opaque("triton", shape)
 
 
-_KERNELS = "tg_mlc.ops.kernels"
-_run_csr = define("csr_attention", "csr", f"{_KERNELS}.csr_cpu", "cpu", num_kept)
-CSR = Backend("csr", _run_csr, _refuse_csr, prefer=lambda shape: SPARSE)
-_run_triton = define(  # which keeps one number for every query and head
-    "triton_csr_attention", "triton", f"{_KERNELS}.csr_triton", None, lambda query, *_: query.size(0) * query.size(1)
-)
+CSR = Backend("csr", define("csr_attention", "csr", "csr_cpu", "cpu"), _refuse_csr, prefer=lambda shape: SPARSE)
 TRITON = Backend(
     "triton",
-    _run_triton,
+    define("triton_csr_attention", "triton", "csr_triton", None),
     _refuse_triton,
     prefer=lambda shape: None if shape.device != "cuda" or isinstance(shape.pattern, Blocks) else SPARSE,
 )

@@ -82,25 +82,23 @@ def forced() -> tuple[str, ...]:
     return tuple(_FORCED)
 
 
-def choose(shape: CallShape) -> tuple[Backend, str]:
-    """Returns the backend that ``"auto"`` takes, and why, without the pattern's name (whose sizes may be symbolic)."""
+def choose(shape: CallShape, name: str = "auto") -> tuple[Backend, str]:
+    """Returns the backend of that name, which has to take the call, or the one that ``"auto"`` takes, and why, without
+    the pattern's name (whose sizes may be symbolic).
+    """
+    if name != "auto":
+        if reason := get(name).refuse(shape):
+            raise ValueError(f"Backend '{name}' cannot take this call: {reason}")
+        return BACKENDS[name], "is left to the option 'backend'"
     if _FORCED:
         reasons = []
-        for name in _FORCED:
-            refused = BACKENDS[name].refuse(shape)
+        for each in _FORCED:
+            refused = BACKENDS[each].refuse(shape)
             if refused is None:
-                return BACKENDS[name], "is left to the backends that were set"
+                return BACKENDS[each], "is left to the backends that were set"
             reasons.append(refused)
         raise ValueError(f"None of the backends that were set takes this call: {'; '.join(reasons)}")
     for backend in BACKENDS.values():
         if (reason := backend.prefer(shape)) and not backend.refuse(shape):
             return backend, reason
     raise RuntimeError(f"No backend takes {shape.pattern} on {shape.device} in {shape.dtype}")
-
-
-def named(name: str, shape: CallShape) -> Backend:
-    """Returns the backend of that name, which has to take the call."""
-    backend = get(name)
-    if reason := backend.refuse(shape):
-        raise ValueError(f"Backend '{name}' cannot take this call: {reason}")
-    return backend
