@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tg_mlc.inputs import QuantileScaler
+from tg_mlc.inputs import QuantileScaler, Scale
 from tg_mlc.inputs.scalers import LogCounts
 
 
@@ -36,3 +36,8 @@ def test_quantile_scaler() -> None:
 def test_vectors_of_another_size_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"vectors to scale of shape \[N, 3\]"):
         QuantileScaler(3).fit(torch.randn(9, 3))(torch.randn(shape))
+
+
+def test_other_methods_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"'method' to be one of standard, quantile \(got 'centred'\)"):
+        Scale("centred")

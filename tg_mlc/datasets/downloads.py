@@ -116,10 +116,10 @@ def placed_in(raw: Path, local: str) -> list[Path]:
     return [raw.absolute(), *([shared / local] if shared else [])]
 
 
-def find(name: str, folder: Path) -> Path | None:
-    """A file of a folder by its name, with or without the suffix of a compressed one."""
-    paths = (folder / f"{name}{suffix}" for suffix in ("", *SUFFIXES))
-    return next((path for path in paths if path.exists()), None)
+def find(name: str, *folders: Path) -> Path | None:
+    """A file of the first folder that has it by its name, with or without the suffix of a compressed one."""
+    paths = (folder / f"{name}{suffix}" for folder in folders for suffix in ("", *SUFFIXES))
+    return next(filter(Path.exists, paths), None)
 
 
 def _read_local(file: RawFile) -> bytes:

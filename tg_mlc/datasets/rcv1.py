@@ -199,7 +199,7 @@ def read_tokens(raw: Path, options: TextOptions, reverse_split: bool) -> Records
     :obj:`reverse_split`, the test part gives the vocabulary.
     """
     folders = placed_in(raw, "rcv1v2/raw")
-    found = {name: next(filter(None, (find(name, folder) for folder in folders)), None) for name in TOKEN_FILES}
+    found = {name: find(name, *folders) for name in TOKEN_FILES}
     missing = [name for name, path in found.items() if path is None]
     if missing:
         places = " or ".join(f"'{folder}'" for folder in folders) + f", also with {', '.join(SUFFIXES)}"

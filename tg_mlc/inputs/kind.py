@@ -236,14 +236,12 @@ class InputKind(Preprocessor):
         """Samples of raw inputs, without known labels; samples as they are."""
         if isinstance(raw, MultiLabelDataset):
             return raw
-        is_text = isinstance(raw, (str, bytes))  # which has a message of its own
-        if not is_text and (num_rows(raw) is None or (isinstance(raw, Tensor) and raw.is_meta)):
-            expected = "raw inputs in a list, a column, a matrix or a data frame, with one for each sample"
-            raise ValueError(f"Expected {expected} (got {str(raw)[:40]!r} of {type(raw).__name__})")
-        raw = self._column(raw)
         if isinstance(raw, (str, bytes)):
             raise ValueError(f"Expected a list of raw inputs (got the string {raw[:40]!r}); pass one input as [input]")
-        raw = as_list(raw)
+        if num_rows(raw) is None or (isinstance(raw, Tensor) and raw.is_meta):
+            expected = "raw inputs in a list, a column, a matrix or a data frame, with one for each sample"
+            raise ValueError(f"Expected {expected} (got {str(raw)[:40]!r} of {type(raw).__name__})")
+        raw = as_list(self._column(raw))
         raw = raw.tolist() if isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype.kind == "U" else raw
         if num_rows(raw) == 0:
             raise ValueError("Expected at least one raw input (got none); pass a list with one entry per sample")

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
+from tg_mlc._options import check_choice
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.inputs.preprocessor import Preprocessor
@@ -129,12 +130,13 @@ class Scale(Preprocessor):
             :class:`QuantileScaler`, which takes entries that are missing. (default: :obj:`"standard"`)
 
     Raises:
-        ValueError: On use, if an entry is missing that the scaler does not take.
+        ValueError: If there is no such :obj:`method`; on use, if an entry is missing that the scaler does not take.
     """
 
     scaler: StandardScaler | QuantileScaler
 
     def __init__(self, method: Literal["standard", "quantile"] = "standard") -> None:
+        check_choice("method", method, ("standard", "quantile"))
         self.method = method
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
