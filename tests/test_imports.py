@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tg_mlc
+from tests.fresh import run_python
 
 ROOT = Path(tg_mlc.__file__).parent
 
@@ -154,9 +153,8 @@ def test_predictions_import_neither_training_nor_what_other_kinds_need():
     """Nor does ``tg-mlc predict``, which would otherwise take twice as long."""
     folders = ROOT.parent / "tests" / "saving" / "folders"
     groups = [[path.name for path in folders.iterdir() if ("molecules" in path.name) is it] for it in (False, True)]
-    run = [sys.executable, "-W", "ignore", "-c", LOADED, str(folders), *map(",".join, groups)]
-    done = subprocess.run(run, check=True, capture_output=True, text=True, cwd=ROOT.parent)
-    others, molecules = [{*line.split()} for line in done.stdout.splitlines() if line.startswith("imported:")]
+    printed, _ = run_python(LOADED, [str(folders), *map(",".join, groups)])
+    others, molecules = [{*line.split()} for line in printed.splitlines() if line.startswith("imported:")]
     unwanted = {"lightning", "pytorch_lightning", "torchmetrics", "tensorboard", "sklearn", "matplotlib", "networkx"}
     unwanted |= {f"tg_mlc.{room}" for room in ("papers", "sequences", "datasets", "sklearn", "training.fitting")}
     assert "tg_mlc.stacking" in others

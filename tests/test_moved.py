@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from importlib import import_module
 
 import pytest
 
+from tests.fresh import run_python
 from tg_mlc._moved import METHODS, NAMES, new_place
 from tg_mlc.metrics import tune_thresholds
 
@@ -55,4 +54,4 @@ from tg_mlc.recipes import auto
 from tg_mlc.recipes.family import FAMILY
 from tg_mlc.training import MultiLabelModule, read_checkpoint
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)

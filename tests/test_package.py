@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import tg_mlc
+from tests.fresh import run_python
 from tg_mlc._names import _REGISTERED, ROOMS
 
 ROOT = Path(__file__).parents[1]
@@ -51,12 +52,6 @@ for name in {names!r}:
 """
 
 
-def run_python(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
 def rooms() -> list[str]:
     folders = (path.parent for path in (ROOT / "tg_mlc").glob("*/__init__.py"))
     files = (path.with_suffix("") for path in (ROOT / "tg_mlc").glob("*.py"))
@@ -65,18 +60,18 @@ def rooms() -> list[str]:
 
 
 def test_importing_the_package_imports_no_optional_package():
-    loaded = run_python("import sys, tg_mlc; print(*{name.partition('.')[0] for name in sys.modules})").split()
+    loaded = run_python("import sys, tg_mlc; print(*{name.partition('.')[0] for name in sys.modules})")[0].split()
     assert not set(OPTIONAL) & set(loaded)
 
 
 def test_rooms_import_without_optional_packages():
     assert rooms()
-    assert run_python(IMPORT_WITHOUT.format(optional=OPTIONAL, names=rooms())) == ""
+    assert run_python(IMPORT_WITHOUT.format(optional=OPTIONAL, names=rooms()))[0] == ""
 
 
 def test_rooms_import_without_loading_kernels():
     code = f"import sys\nfor name in {rooms()!r}: __import__(name)\nprint(*sys.modules)"
-    assert not [name for name in run_python(code).split() if name.startswith("tg_mlc.ops.kernels.csr_")]
+    assert not [name for name in run_python(code)[0].split() if name.startswith("tg_mlc.ops.kernels.csr_")]
 
 
 def test_names_at_the_top_are_found_and_hidden_by_no_room():
@@ -118,7 +113,7 @@ with warnings.catch_warnings(record=True) as loud:
     torch.jit.script(torch.nn.ReLU())
 print(len(found), len(loud) > 0)
 """
-    assert run_python(code) == "0 True"
+    assert run_python(code)[0] == "0 True\n"
 
 
 def test_saved_models_find_what_rooms_above_register():
@@ -165,7 +160,7 @@ try:
 except ValueError as error:
     print(error)
 """
-    assert "cannot be imported: Numba needs another NumPy" in run_python(code)
+    assert "cannot be imported: Numba needs another NumPy" in run_python(code)[0]
 
 
 def test_core_needs_no_optional_package():

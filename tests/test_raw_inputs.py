@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,6 +13,7 @@ import torch
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import Compose
 
+from tests.fresh import run_python
 from tg_mlc.data import ArrayDataset, MoleculeDataset, MultiLabelDataset, from_arrays, random_split
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import fully_connected
@@ -25,7 +24,6 @@ from tg_mlc.stacking import table_preprocessor
 from tg_mlc.stacking.features import published_features
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit
 
-ROOT = Path(__file__).parents[1]
 NAN = float("nan")
 LABELS = ["a", "b", "c"]
 OPTIONS = {"channels": 8, "num_steps": 1, "heads": 2}
@@ -127,7 +125,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[FitResu
         results[name] = (fit(module, data, folder, max_epochs=2, monitor="val/loss", logger=False), folder)
         torch.save(raw, folder / "raw.pt")
     folders = [str(folder) for _, folder in results.values()]
-    subprocess.run([sys.executable, "-c", IN_ANOTHER_PROCESS, *folders], check=True, cwd=ROOT)
+    run_python(IN_ANOTHER_PROCESS, folders)
     return results
 
 

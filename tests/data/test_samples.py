@@ -3,8 +3,6 @@ from __future__ import annotations
 import logging
 import pickle
 import re
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
@@ -13,6 +11,7 @@ import torch
 import torch_geometric.transforms as T
 from torch_geometric.data import Data
 
+from tests.fresh import run_python
 from tg_mlc.data.samples import Samples, settings_key
 
 
@@ -161,5 +160,4 @@ def test_what_functions_do_is_not_known(setting):
 def test_keys_are_the_same_in_every_run():
     """In whatever order sets are, and wherever values lie."""
     print_all = "from tests.data.test_samples import *; print({k: settings_key(v) for k, v in DIFFERENT.items()})"
-    done = subprocess.run([sys.executable, "-c", print_all], capture_output=True, text=True, check=True, timeout=300)
-    assert done.stdout == f"{ {name: settings_key(setting) for name, setting in DIFFERENT.items()} }\n"
+    assert run_python(print_all)[0] == f"{ {name: settings_key(setting) for name, setting in DIFFERENT.items()} }\n"

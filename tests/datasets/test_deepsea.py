@@ -6,7 +6,6 @@ import io
 import pickle
 import re
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 import scipy.io
 import torch
 
+from tests.fresh import run_python
 from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.datasets import deepsea as files
 from tg_mlc.datasets.deepsea import DeepSEA, read_outputs, select_outputs, unique_names
@@ -316,9 +316,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
             # Chunks that were never written are zeros and take no place.
             x[:, :, :10] = x[:, :, -10:] = block
             file[f"{part}data"] = rng.integers(0, 2, (len(OUTPUTS), size), dtype=np.uint8)
-    done = subprocess.run(
-        [sys.executable, "-c", CONVERT, str(tmp_path)], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
+    printed, _ = run_python(CONVERT, [str(tmp_path)])
     # One-hot letters of 400 MB, letters of 100 MB.
-    assert float(done.stdout) < 200, done.stdout
+    assert float(printed) < 200

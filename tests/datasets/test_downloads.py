@@ -6,7 +6,6 @@ import hashlib
 import io
 import logging
 import lzma
-import multiprocessing
 import tarfile
 import threading
 import zipfile
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.fresh import CONTEXT
 from tg_mlc.datasets import downloads
 from tg_mlc.datasets.downloads import (
     ChecksumError,
@@ -343,8 +343,7 @@ def test_two_processes_may_download_into_one_folder(tmp_path):
     server.barrier = threading.Barrier(2, timeout=60)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     file = FILE._replace(urls=(f"http://127.0.0.1:{server.server_port}/file",))
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=fetch_all, args=([file], tmp_path / "raw")) for _ in range(2)]
+    processes = [CONTEXT.Process(target=fetch_all, args=([file], tmp_path / "raw")) for _ in range(2)]
     for process in processes:
         process.start()
     for process in processes:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tg_mlc
+from tests.fresh import run_python
 from tests.requirements import needs_export
 from tg_mlc.data import from_arrays, with_hierarchy
 from tg_mlc.exporting import folder as module
@@ -31,11 +30,7 @@ def exported(tmp_path_factory):
 def follow(folder):
     """What the code of the README prints, where neither this package nor PyG can be imported."""
     [code] = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
-    result = subprocess.run(
-        [sys.executable, "-c", ALONE + code], cwd=folder, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+    return run_python(ALONE + code, folder=folder)[0]
 
 
 @needs_export

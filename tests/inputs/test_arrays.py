@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
+from tests.fresh import run_python
 from tg_mlc.data import DNADataset, from_csv
 from tg_mlc.inputs.arrays import from_arrays
 
@@ -502,7 +500,7 @@ def test_rows_of_attributes_are_those_of_the_samples_that_are_left():
 
 def test_importing_the_entry_points_imports_no_data_sets():
     code = "import sys, tg_mlc.inputs.arrays, tg_mlc.inputs.csv_files; print('tg_mlc.datasets' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+    assert run_python(code)[0] == "False\n"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import logging
 import pickle
-import subprocess
 import sys
 import tempfile
 
@@ -13,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
+from tests.fresh import run_python
 from tg_mlc.data import stratified_split
 from tg_mlc.datasets.card import DatasetCard
 from tg_mlc.inputs import fasta as fasta_module
@@ -204,12 +204,9 @@ def test_memory_of_a_sequence(tmp_path):
         rows = (b"name%d,%s\n" % (number, cells[number, :-1].tobytes()) for number in reversed(range(size)))
         (tmp_path / f"{size}.fa").write_bytes(b"".join(fasta))
         (tmp_path / f"{size}.csv").write_bytes(b"\n".join([header.encode(), b"".join(rows)]))
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(tmp_path)], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
+    printed, _ = run_python(MEASURE, [str(tmp_path)])
     # Letters and labels are 379 bytes of files; labels in four bytes each would be 716.
-    assert float(done.stdout) < 1_000, done.stdout
+    assert float(printed) < 1_000
 
 
 def test_labels_of_header():

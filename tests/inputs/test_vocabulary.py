@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from unicodedata import normalize
 
 import numpy as np
@@ -9,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.fresh import run_python
 from tg_mlc.inputs.vocabulary import UNKNOWN, build_vocabulary, check_words, encode, tokenize
 
 DOCUMENTS = [["b", "a", "b"], ["c", "a", "b"], []]
@@ -123,5 +122,4 @@ def test_texts_instead_of_lists_of_words():
 
 def test_it_can_be_imported_first():
     # Data sets import it, and it needs one of their types.
-    done = subprocess.run([sys.executable, "-c", "import tg_mlc.inputs.vocabulary"], capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert run_python("import tg_mlc.inputs.vocabulary") == ("", "")

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 from scipy.special import expit
 
+from tests.fresh import run_python
 from tests.metrics.test_decisions import METRICS as DECISIONS
 from tg_mlc.metrics import (
     LabelSets,
@@ -157,4 +156,4 @@ def test_needs_no_extra():
         "y, scores = [[1, 0], [0, 1]], [[.9, .1], [.2, .7]]\n"
         "assert evaluate(y, scores, tune_thresholds(y, scores))['roc_auc_macro'] == 1\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)

@@ -7,7 +7,6 @@ import pickle
 import random
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from fnmatch import fnmatch
@@ -22,6 +21,7 @@ import sklearn
 import torch
 
 import tg_mlc
+from tests.fresh import run_python
 from tests.saving.conftest import LABELS, TEXTS
 from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
@@ -266,8 +266,7 @@ tg_mlc.load(sys.argv[1]).scores(["Red pears!"])  # Numba reads its own cache
 sys.addaudithook(refuse)
 print(tg_mlc.load(sys.argv[1]).scores(["Red pears!"]).shape)
 """
-    done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
-    assert done.stdout == "(1, 2)\n"
+    assert run_python(code, [str(folder)])[0] == "(1, 2)\n"
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import global_mean_pool
 
 import tg_mlc
+from tests.fresh import run_python
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tests.training.networks import Net
 from tg_mlc.data import random_split
@@ -29,7 +28,6 @@ from tg_mlc.models import builder
 from tg_mlc.saving import Predictor
 from tg_mlc.training import MultiLabelDataModule
 
-ROOT = Path(__file__).parents[2]
 NAMES = ["calm", "sad"]
 
 
@@ -357,12 +355,9 @@ def test_the_whole_road(tmp_path, name, monkeypatch):
 
     torch.save([Data(x=each.x) for each in data[:3]], tmp_path / "new.pt")
     code = ROAD.format(folder=str(tmp_path / "model"), file=str(tmp_path / "new.pt"))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True, text=True, cwd=ROOT, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    found = done.stdout.splitlines()
+    printed, errors = run_python(code)
+    assert errors == ""
+    found = printed.splitlines()
     assert found[: len(names)] == names
     expected = result.predict(data[:3]).flatten().tolist()
     assert [float(value) for value in found[len(names) :]] == pytest.approx(expected, abs=1e-4)

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from tests.fresh import run_python
 from tests.ops.random_patterns import ptr, random_edges
 from tg_mlc.ops import Blocks, Pattern, Shared
 from tg_mlc.ops.attention import compressed
@@ -50,5 +48,4 @@ def test_refuses_what_its_kernels_cannot(installed: None, monkeypatch: pytest.Mo
 
 
 def test_importing_the_package_does_not_import_triton() -> None:
-    code = "import sys, tg_mlc; sys.exit('triton' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    run_python("import sys, tg_mlc; sys.exit('triton' in sys.modules)")

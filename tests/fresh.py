@@ -1,0 +1,36 @@
+"""Code in a process of its own, which has imported PyTorch, since that takes longest, but nothing of this package."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["torch"])
+
+
+def run_python(code: str, words: Iterable[str] = (), folder: Path | None = None) -> tuple[str, str]:
+    """What code prints on standard output and as errors; it must end without an error."""
+    with tempfile.TemporaryDirectory() as files:
+        printed = [Path(files) / name for name in ("stdout", "stderr")]
+        process = CONTEXT.Process(target=_execute, args=(code, [*words], folder, printed))
+        process.start()
+        process.join(300)
+        process.kill()
+        process.join()
+        out, err = (path.read_text() if path.exists() else "" for path in printed)
+    assert process.exitcode == 0, err
+    return out, err
+
+
+def _execute(code: str, words: list[str], folder: Path | None, printed: list[Path]) -> None:
+    for number, path in enumerate(printed, 1):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
+    if folder:
+        os.chdir(folder)
+    sys.argv = ["-c", *words]
+    exec(code, {"__name__": "__main__"})
