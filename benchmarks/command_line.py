@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from jsonargparse import auto_cli
 
@@ -64,6 +65,12 @@ def retain_heap() -> None:
 def heap_is_retained() -> bool:
     """Whether the program was started with a heap that is kept."""
     return all(os.environ.get(name) == value for name, value in RETAINED_HEAP.items())
+
+
+def heaps() -> dict[str, Any]:
+    """The heaps of measurements, as results store them."""
+    kept: Any = RETAINED_HEAP if heap_is_retained() else "default"
+    return {"heap": kept, "heap_of_memory_measurements": "default"}
 
 
 def default_heap() -> dict[str, str]:

@@ -110,6 +110,11 @@ def read(name: str) -> Result:
     return read_file(path)
 
 
+def read_all(prefix: str) -> dict[str, Result]:
+    """All tracked results that begin with a prefix, by the rest of their names."""
+    return {name.removeprefix(prefix): read(name) for name in names(prefix)}
+
+
 def read_file(path: Path) -> Result:
     """The content of any file of results."""
     content: Result = json.loads(path.read_text())
@@ -205,7 +210,9 @@ def collect(
         runs += done
         print("\n".join(map(show, done)), flush=True)
         _write(folder / f"{name}.part", {**content, "runs": runs})
-    return write_results(name, {**content, "runs": runs}, replace=replace)
+    path = write_results(name, {**content, "runs": runs}, replace=replace)
+    print(f"Wrote {path}", flush=True)
+    return path
 
 
 def _released(environment: Result) -> Result:

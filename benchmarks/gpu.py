@@ -32,15 +32,15 @@ class Part:
 
     minutes: float
     module: str
-    options: tuple[str, ...] = ()
-    quick: tuple[str, ...] = ("--quick",)
+    options: str = ""
+    quick: str = "--quick"
     takes_seconds: bool = False  #: whether it can be told when to begin nothing more
 
     def command(self, device: str, root: Path, minutes: float, *, quick: bool, replace: bool) -> list[str]:
         """The command line."""
         if self.module == "pytest":
-            return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(self.quick if quick else TESTS)]
-        options = [option.format(root=root) for option in (self.quick if quick else self.options)]
+            return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *([self.quick] if quick else TESTS)]
+        options = [option.format(root=root) for option in (self.quick if quick else self.options).split()]
         options += ["--replace"] if replace else []
         options += ["--seconds", str(45 * minutes)] if self.takes_seconds else []
         return [sys.executable, "-m", self.module, "--device", device, *options]
@@ -48,41 +48,28 @@ class Part:
 
 #: What a cut-short run should have comes first.
 PARTS: dict[str, Part] = {
-    "correctness": Part(4, "pytest", quick=(TESTS[0],)),
-    "attention": Part(6, "benchmarks.speed.attention", ("--repeats", "7"), takes_seconds=True),
+    "correctness": Part(4, "pytest", quick=TESTS[0]),
+    "attention": Part(6, "benchmarks.speed.attention", "--repeats 7", takes_seconds=True),
     "attention-bf16": Part(
         5,
         "benchmarks.speed.attention",
-        ("--repeats", "7", "--dtype", "bfloat16", "--regimes", "R3,R4,R5,HUB,DENSITY"),
-        ("--quick", "--dtype", "bfloat16", "--regimes", "R3"),
+        "--repeats 7 --dtype bfloat16 --regimes R3,R4,R5,HUB,DENSITY",
+        "--quick --dtype bfloat16 --regimes R3",
         takes_seconds=True,
     ),
-    "models": Part(4, "benchmarks.speed.models", ("--repeats", "5"), takes_seconds=True),
+    "models": Part(4, "benchmarks.speed.models", "--repeats 5", takes_seconds=True),
     "models-bf16": Part(
         4,
         "benchmarks.speed.models",
-        ("--repeats", "5", "--precision", "bf16"),
-        ("--quick", "--precision", "bf16", "--graphs", "prior"),
+        "--repeats 5 --precision bf16",
+        "--quick --precision bf16 --graphs prior",
         takes_seconds=True,
     ),
     "papers": Part(
         15,
         "benchmarks.speed.family",
-        ("--models", "lamp,seq2seq", "--rounds", "5", "--root", "{root}"),
-        (
-            "--models",
-            "lamp",
-            "--datasets",
-            "sider",
-            "--rounds",
-            "1",
-            "--batches",
-            "1",
-            "--epochs",
-            "0",
-            "--root",
-            "{root}",
-        ),
+        "--models lamp,seq2seq --rounds 5 --root {root}",
+        "--models lamp --datasets sider --rounds 1 --batches 1 --epochs 0 --root {root}",
     ),
 }
 

@@ -75,7 +75,7 @@ def main(
     torch.set_num_threads(1)
     load_once = lru_cache(1)(lambda name: part_of(load(name, root)))
     calls = {key: delayed(measure)(load_once, *key, seconds) for key in product(datasets.split(","), range(seeds))}
-    print(f"Wrote {collect(NAME, {'seconds': seconds}, calls, _identity, _in_short, replace=replace)}")
+    collect(NAME, {"seconds": seconds}, calls, _identity, _in_short, replace=replace)
 
 
 def _identity(run: Run) -> tuple[str, int]:

@@ -82,7 +82,7 @@ def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Itera
     if task.name in TABLES:
         if task.recipe.classifiers:
             for each in classifier_scores(task.dataset).classifiers.values():
-                yield each.title, partial(_classifier, task, split, each.classifier)
+                yield each.title, partial(_given, task, split, each.classifier)
         yield "logistic regression, tuned", lambda: _linear(inputs_of(task.dataset), task, split, "logistic")
     if task.name in DNA:
         yield from _both_linear("words of DNA", lambda: _words_of_dna(task, split), task, split)
@@ -141,9 +141,11 @@ def forest(seed: int = 0) -> ForestBaseline:
 def _fitted(baseline: Baseline, task: Task, split: Split) -> Scores:
     """A classifier with its default settings."""
     x = _plain_inputs(task, split)
-    train, val, test = (part.numpy() for part in split.parts)
-    baseline.fit(x[train], task.dataset.y[split.train])
-    return baseline.predict_proba(x[val]), baseline.predict_proba(x[test])
+    return _scores(baseline.fit(x[split.train.numpy()], task.dataset.y[split.train]), x, split)
+
+
+def _scores(fitted: Any, x: Any, split: Split) -> Scores:
+    return fitted.predict_proba(x[split.val.numpy()]), fitted.predict_proba(x[split.test.numpy()])
 
 
 def _plain_inputs(task: Task, split: Split) -> Any:
@@ -158,10 +160,9 @@ def _frequency(task: Task, split: Split) -> Scores:
     return frequency.predict_proba(split.val), frequency.predict_proba(split.test)
 
 
-def _classifier(task: Task, split: Split, classifier: Any) -> Scores:
-    # The very classifiers whose scores the label message passing rows are given.
-    x = inputs_of(task.dataset)
-    return classifier.predict_proba(x[split.val.numpy()]), classifier.predict_proba(x[split.test.numpy()])
+def _given(task: Task, split: Split, classifier: Any) -> Scores:
+    """Those of the very classifier whose scores the label message passing rows are given."""
+    return _scores(classifier, inputs_of(task.dataset), split)
 
 
 def _both_linear(what: str, inputs: Callable[[], Any], task: Task, split: Split) -> Iterator[Made]:
@@ -170,8 +171,7 @@ def _both_linear(what: str, inputs: Callable[[], Any], task: Task, split: Split)
 
 
 def _linear(x: Any, task: Task, split: Split, loss: Loss) -> Scores:
-    scores = tuned_linear(x, task.dataset.y, split, loss).predict_proba(x)
-    return scores[split.val], scores[split.test]
+    return _scores(tuned_linear(x, task.dataset.y, split, loss), x, split)
 
 
 def tuned_linear(x: Any, y: torch.Tensor, split: Split, loss: Loss = "hinge", n_jobs: int = 1) -> LinearBaseline:
@@ -228,18 +228,12 @@ def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
 
 
 def _forest(task: Task, split: Split, seed: int, tuned: bool) -> Scores:
-    train, val, test = (part.numpy() for part in split.parts)
-    x, y = substructures(task), task.dataset.y.numpy()
-    if tuned:
-        options = {
-            "grid": FOREST_GRIDS.get(task.name, DEFAULT_GRID),
-            "metric": macro_roc_auc,
-            **forest(seed).get_params(),
-        }
-        fitted = ForestBaseline.tuned(x[train], y[train], x[val], y[val], **options)
-    else:
-        fitted = forest(seed).fit(x[train], y[train])
-    return fitted.predict_proba(x[val]), fitted.predict_proba(x[test])
+    train, val = split.train.numpy(), split.val.numpy()
+    x, y, fitted = substructures(task), task.dataset.y.numpy(), forest(seed)
+    if not tuned:
+        return _scores(fitted.fit(x[train], y[train]), x, split)
+    options = {"grid": FOREST_GRIDS.get(task.name, DEFAULT_GRID), "metric": macro_roc_auc, **fitted.get_params()}
+    return _scores(ForestBaseline.tuned(x[train], y[train], x[val], y[val], **options), x, split)
 
 
 def _trained(

@@ -16,8 +16,9 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,8 +84,7 @@ def main(seeds: int = 10, first_seed: int = 0, root: Path = Path("data"), replac
         "seeds": list(range(first_seed, first_seed + seeds)),
     }
     calls = {(s, share): delayed(run_share)(s, share, root) for s in content["seeds"] for share in SHARES}
-    path = collect(NAME, content, calls, lambda run: (run["seed"], run["share"]), _in_short, replace=replace)
-    print(f"Wrote {path}")
+    collect(NAME, content, calls, itemgetter("seed", "share"), _in_short, replace=replace)
 
 
 def _in_short(run: Run) -> str:
@@ -277,49 +277,41 @@ def _shared(trial: Trial, rows: tuple[str, ...]) -> SharedLogits:
     return skip
 
 
-def _combined(*rows: str) -> Callable[[Trial], Tensor]:
-    return lambda trial: _shared(trial, rows)(trial.stacked(rows)[trial.test]).detach()
+def _combined(trial: Trial, *rows: str) -> Tensor:
+    return _shared(trial, rows)(trial.stacked(rows)[trial.test]).detach()
 
 
-def _messages(*rows: str, known: bool = False) -> Callable[[Trial], Tensor]:
-    def fit(trial: Trial) -> Tensor:
-        net = Messages(trial, len(rows), known=known)
-        if not rows:
-            net.head.start_from_frequencies(trial.graph.y[trial.train])
-            return trained(trial, net, torch.empty(trial.graph.y.size(0), 0), *FROM_EMBEDDINGS)
-        nn.init.zeros_(net.head.own_weight)  # so that it begins as the base scores
-        net.skip.load_state_dict(_shared(trial, rows).state_dict())
-        return trained(trial, net, trial.stacked(rows), *FROM_SCORES)
-
-    return fit
-
-
-def _convolutions(kind: type[nn.Module], **options: Any) -> Callable[[Trial], Tensor]:
-    def fit(trial: Trial) -> Tensor:
-        net = Convolutions(trial, kind(SIZES[NETMF], **options))
+def _messages(trial: Trial, *rows: str, known: bool = False) -> Tensor:
+    net = Messages(trial, len(rows), known=known)
+    if not rows:
+        net.head.start_from_frequencies(trial.graph.y[trial.train])
         return trained(trial, net, torch.empty(trial.graph.y.size(0), 0), *FROM_EMBEDDINGS)
+    nn.init.zeros_(net.head.own_weight)  # so that it begins as the base scores
+    net.skip.load_state_dict(_shared(trial, rows).state_dict())
+    return trained(trial, net, trial.stacked(rows), *FROM_SCORES)
 
-    return fit
+
+def _convolutions(trial: Trial, kind: type[nn.Module], **options: Any) -> Tensor:
+    net = Convolutions(trial, kind(SIZES[NETMF], **options))
+    return trained(trial, net, torch.empty(trial.graph.y.size(0), 0), *FROM_EMBEDDINGS)
 
 
-def _alone(row: str) -> Callable[[Trial], Tensor]:
-    return lambda trial: trial.scores[row][trial.test]
+def _alone(trial: Trial, row: str) -> Tensor:
+    return trial.scores[row][trial.test]
 
 
 #: From a split to the logits of its test nodes.
 ROWS: dict[str, Callable[[Trial], Tensor]] = {
-    PROPAGATION: _combined(PROPAGATION),
-    NODE2VEC: _alone(NODE2VEC),
-    NETMF: _alone(NETMF),
-    WIDE: _alone(WIDE),
-    SAGE: _convolutions(SAGEConv, out_channels=128),
-    GAT: _convolutions(GATConv, out_channels=32, heads=4, residual=True),
-    ALONE: _messages(),
-    WITH_KNOWN: _messages(known=True),
-    BASE: _combined(NETMF, WIDE),
-    ON_BASE: _messages(NETMF, WIDE),
-    WITH_GIVEN: _combined(NETMF, WIDE, PROPAGATION),
-    ON_GIVEN: _messages(NETMF, WIDE, PROPAGATION, known=True),
+    PROPAGATION: lambda trial: _combined(trial, PROPAGATION),
+    **{row: partial(_alone, row=row) for row in (NODE2VEC, NETMF, WIDE)},
+    SAGE: partial(_convolutions, kind=SAGEConv, out_channels=128),
+    GAT: partial(_convolutions, kind=GATConv, out_channels=32, heads=4, residual=True),
+    ALONE: _messages,
+    WITH_KNOWN: partial(_messages, known=True),
+    BASE: lambda trial: _combined(trial, NETMF, WIDE),
+    ON_BASE: lambda trial: _messages(trial, NETMF, WIDE),
+    WITH_GIVEN: lambda trial: _combined(trial, NETMF, WIDE, PROPAGATION),
+    ON_GIVEN: lambda trial: _messages(trial, NETMF, WIDE, PROPAGATION, known=True),
 }
 
 

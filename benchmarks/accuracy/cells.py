@@ -84,19 +84,12 @@ def recipe_of(dataset: str, row: Row, channels: int | None = None, epochs: int |
     recipe = RECIPES[dataset].as_member(FAMILY[row.model]) if row.model in FAMILY else published
     # A model whose channels are None has no states.
     sized = channels is not None and recipe.model.get("channels", channels) is not None
-    model = {**({"channels": channels} if sized else {}), **_changed_options(recipe, row.change or "")}
-    return replace(
-        recipe,
-        model={**recipe.model, **model},
-        fit=recipe.fit if epochs is None else {**recipe.fit, "max_epochs": epochs},
-    )
-
-
-def _changed_options(recipe: Recipe, change: str) -> dict[str, Any]:
-    """Options of the model that a row changes."""
+    model, change = {**recipe.model, **({"channels": channels} if sized else {})}, row.change or ""
     if change.startswith(LABEL_DROPOUT):
-        return {"label_kwargs": {"attention_dropout": float(change.removeprefix(LABEL_DROPOUT))}}
-    return {_steps_option(recipe): int(change.removeprefix(STEPS))} if change else {}
+        model["label_kwargs"] = {"attention_dropout": float(change.removeprefix(LABEL_DROPOUT))}
+    elif change:
+        model[_steps_option(recipe)] = int(change.removeprefix(STEPS))
+    return replace(recipe, model=model, fit=recipe.fit if epochs is None else {**recipe.fit, "max_epochs": epochs})
 
 
 def without_own_steps(dataset: str, row: Row) -> Row:
@@ -129,15 +122,11 @@ def settings_of(cell: Cell, task: Task, split: Split, data: Mapping[str, Any]) -
 def _of_network(row: Row, task: Task, split: Split) -> dict[str, Any]:
     recipe, model = task.recipe, untrained(row, task, split)
     objective = recipe.objective_class(**recipe.objective)
+    options = _defaults(input_encoder) | _defaults(recipe.build) | {"node_messages": row.node_messages}
     return {
-        "model": {
-            **_defaults(input_encoder),
-            **_defaults(recipe.build),
-            "node_messages": row.node_messages,
-            **recipe.model,
-        },
+        "model": {**options, **recipe.model},
         "parts": parts_of(model),
-        "parameters": num_parameters(model),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "module": {**_defaults(MultiLabelModule), **recipe.module},
         "objective": {"class": type(objective).__name__, **vars(objective)},
         "fit": {**{key: value for key, value in _defaults(fit).items() if key not in ELSEWHERE}, **recipe.fit},
@@ -172,11 +161,6 @@ def parts_of(model: nn.Module) -> dict[str, str]:
         for kind, options in found.items()
         if options
     }
-
-
-def num_parameters(model: nn.Module) -> int:
-    """The number of weights."""
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _is_plain(value: Any) -> bool:
@@ -220,18 +204,16 @@ def run_cell(
         learned[cell] = Learned(learned_by(task, result, data), end - start)
     run = task.run(cell.row, split, cell.seed, end - start, on_val, on_test)
     run.density, run.validation = (label_graph.density if cell.row.graph else None), result.best_value
-    model, preprocessor = result.module.model, task.dataset.preprocessor
-    return {
-        "run": run.to_dict(),
-        "epochs": result.num_epochs,
-        "seconds_per_epoch": {"train": float(np.median(timer.seconds)), "test": end - testing},
-        "fingerprints": {
-            "inputs": fingerprint(None if preprocessor is None else to_state(preprocessor)),
-            "label graph": fingerprint((label_graph.edge_index, label_graph.edge_weight)),
-            "weights": fingerprint(model.state_dict()),
-            "validation scores": fingerprint(on_val),
-        },
+    preprocessor = task.dataset.preprocessor
+    told = {
+        "inputs": None if preprocessor is None else to_state(preprocessor),
+        "label graph": (label_graph.edge_index, label_graph.edge_weight),
+        "weights": result.module.model.state_dict(),
+        "validation scores": on_val,
     }
+    seconds = {"train": float(np.median(timer.seconds)), "test": end - testing}
+    found = {"run": run.to_dict(), "epochs": result.num_epochs, "seconds_per_epoch": seconds}
+    return {**found, "fingerprints": {name: fingerprint(value) for name, value in told.items()}}
 
 
 class EpochTimer(Callback):

@@ -110,8 +110,7 @@ def main(
         for seed in chosen
         for task in tasks.split(",")
     }
-    path = collect(NAME, content, calls, itemgetter("task", "seed"), _in_short, jobs=jobs, replace=replace)
-    print(f"Wrote {path}")
+    collect(NAME, content, calls, itemgetter("task", "seed"), _in_short, jobs=jobs, replace=replace)
 
 
 def _one(measure: Callable[..., Run], task: str, root: Path, seed: int, epochs: int, num_test: int) -> list[Run]:
@@ -161,7 +160,11 @@ def sizes(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
             truth = _all_matches(mol, patterns[name := test.label_names[label]])
             if not truth.all():
                 found.setdefault(name, []).append(_auroc(truth, size))
-    return {"areas": {SIZE: {label: float(np.mean(each)) for label, each in found.items()}}}
+    return {"areas": {SIZE: _means(found)}}
+
+
+def _means(found: Mapping[str, list[float]]) -> dict[str, float]:
+    return {label: float(np.mean(each)) for label, each in found.items()}
 
 
 def _groups_of_nci() -> dict[str, list[Any]]:
@@ -278,39 +281,31 @@ def _atoms(
                 areas.setdefault(method, {}).setdefault(label, []).append(_auroc(found, scores))
             shares.setdefault(label, []).append(found.any(axis=0).mean())
     return {
-        "areas": {
-            name: {label: float(np.mean(each)) for label, each in found.items()} for name, found in areas.items()
-        },
-        "shares": {label: float(np.mean(each)) for label, each in shares.items()},
-        "roc_auc": float(roc_auc_score(y[:, list(map(names.index, labels))], explanation_matrix(explanation))),
+        "areas": {name: _means(found) for name, found in areas.items()},
+        "shares": _means(shares),
+        "roc_auc": float(
+            roc_auc_score(
+                y[:, list(map(names.index, labels))], np.stack([sample.probability for sample in explanation])
+            )
+        ),
         "chosen": explanation.method,
     }
-
-
-def explanation_matrix(explanation: Any) -> np.ndarray:
-    """The probabilities :math:`(N, L)` of an explanation."""
-    return np.stack([sample.probability for sample in explanation])
 
 
 def planted(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
     """The average precision of what finds the edges of a planted label graph."""
     samples = Planted(NUM_PLANTED, share=0.25, seed=seed)
     split = samples.official_split()
-    network = trained(
-        node_lamp(samples[split.train], fully_connected(samples.label_names), num_steps=2),
-        samples[split.train],
-        seed,
-        epochs,
-    )
+    train = samples[split.train]
+    network = trained(node_lamp(train, fully_connected(samples.label_names), num_steps=2), train, seed, epochs)
     explanation = tg_mlc.explain(network, samples[split.test[:num_test]], method="attention")
     off = ~np.eye(samples.num_labels, dtype=bool)
     truth = np.zeros_like(off)
     truth[tuple(samples.true_graph.edge_index.numpy())] = True
-    correlation = np.abs(np.corrcoef(samples.y[split.train].numpy().T))
     found = {
         "effects": np.mean([np.abs(sample.label_effects) for sample in explanation], axis=0),
         "attention": np.mean([sample.label_attention.mean(axis=(0, 1)) for sample in explanation], axis=0),
-        "co-occurrence": correlation,
+        "co-occurrence": np.abs(np.corrcoef(train.y.numpy().T)),
         RANDOM: np.random.default_rng(seed).random(off.shape),
     }
     values = {way: float(average_precision_score(truth[off], each[off])) for way, each in found.items()}
@@ -343,11 +338,8 @@ def faithful(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Ru
     scores = [{**one.scores, SHUFFLED: two.scores[method]} for one, two in zip(explanation, others, strict=True)]
     subject = Subject(network, test, names)
     areas = measured.faithfulness(subject, subject.samples, scores, frequent)
-    alike = [
-        spearmanr(each[method][:, place], each[SHUFFLED][:, place]).statistic
-        for each in scores
-        for place in range(len(labels))
-    ]
+    columns = (pair for each in scores for pair in zip(each[method].T, each[SHUFFLED].T, strict=True))
+    alike = [spearmanr(*pair).statistic for pair in columns]
     gains = {name: each.gain for name, each in areas.items()}
     return {"gains": gains, "chosen": method, "alike": float(np.nanmean(alike))}
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.accuracy.runs import Samples
 from benchmarks.command_line import run
 from tg_mlc import explain
 from tg_mlc.explanations import Explanation
@@ -44,10 +45,9 @@ def main(root: Path = Path("data"), folder: Path = FOLDER, max_epochs: int | Non
 def explained(dataset: str, model: str, graph: str, root: Path, max_epochs: int | None, least: int = 4) -> Explanation:
     """The explanation of one test sample, by attention, which is what the figures show."""
     recipe = TABLES[dataset].as_member(FAMILY[model])
-    raw = recipe.load_dataset(root)
-    split = recipe.split(raw, recipe.splits[0], 0)
-    samples = recipe.prepare(raw, split, root / dataset)
-    options = {} if max_epochs is None else {"max_epochs": max_epochs}
+    store = Samples(root)
+    task, split = store.trial(dataset, recipe, 0)
+    samples, options = task.dataset, {} if max_epochs is None else {"max_epochs": max_epochs}
     label_graph = recipe.label_graph(graph, samples, split)
     with tempfile.TemporaryDirectory() as runs:
         result, data = recipe.train(samples, split, label_graph, runs, **options)
@@ -56,7 +56,7 @@ def explained(dataset: str, model: str, graph: str, root: Path, max_epochs: int 
     predicted, true = result.predictor.decide(scores, "f1_samples"), y == 1
     f1 = 2 * (predicted & true).sum(axis=1) / (predicted.sum(axis=1) + true.sum(axis=1))
     chosen = split.test[[int(np.argmax(np.where(true.sum(axis=1) >= least, f1, -1)))]]
-    return explain(result.predictor, raw[chosen], method="attention", metric="f1_samples")
+    return explain(result.predictor, store.raw(dataset, recipe)[chosen], method="attention", metric="f1_samples")
 
 
 if __name__ == "__main__":

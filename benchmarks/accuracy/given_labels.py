@@ -116,8 +116,7 @@ def main(
         for seed, row in product(content["seeds"], ROWS)
         if lamp or row not in (PLAIN, WITH_MASKS)
     }
-    path = collect(name, content, calls, itemgetter("model", "seed"), _in_short, jobs=jobs, replace=replace)
-    print(f"Wrote {path}")
+    collect(name, content, calls, itemgetter("model", "seed"), _in_short, jobs=jobs, replace=replace)
 
 
 def _in_short(run: Run) -> str:

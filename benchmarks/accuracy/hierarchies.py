@@ -18,6 +18,7 @@ import time
 from collections.abc import Mapping
 from functools import cache, partial
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -107,10 +108,7 @@ def main(
             for seed, part in product(range(seeds), chosen)
             if part in of_stories
         }
-    path = collect(
-        NAME, content, calls, lambda run: (run["dataset"], run["part"], run["seed"]), _in_short, replace=replace
-    )
-    print(f"Wrote {path}")
+    collect(NAME, content, calls, itemgetter("dataset", "part", "seed"), _in_short, replace=replace)
 
 
 def _in_short(run: Run) -> str:
@@ -173,9 +171,8 @@ class _Rows:
         taken = time.perf_counter() - self.start if seconds is None else seconds
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         value = micro_average_precision(self.y, scores)
-        self.runs.append(
-            {**self.shared, "model": model, "average_precision": value, "seconds": taken, "gigabytes": memory}
-        )
+        found = {"model": model, "average_precision": value, "seconds": taken, "gigabytes": memory}
+        self.runs.append({**self.shared, **found})
         self.start = time.perf_counter()
 
 
@@ -296,11 +293,11 @@ def topics(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
 
 def _ridge(x: Any, y: np.ndarray) -> KernelRidgeBaseline:
     """The setting with the best held-out scores of training samples, fitted to all of them."""
-    found: dict[tuple[float, float], float] = {}
-    for setting in _KERNELS:
-        held_out = KernelRidgeBaseline(*setting).held_out_scores(x, y, refit=False)
-        found[setting] = micro_average_precision(y, held_out)
-    return KernelRidgeBaseline(*max(found, key=lambda each: found[each])).fit(x, y)
+
+    def value(setting: tuple[float, float]) -> float:
+        return micro_average_precision(y, KernelRidgeBaseline(*setting).held_out_scores(x, y, refit=False))
+
+    return KernelRidgeBaseline(*max(_KERNELS, key=value)).fit(x, y)
 
 
 def graph_of(kind: str, hierarchy: LabelGraph) -> LabelGraph:

@@ -70,7 +70,15 @@ def co_occurrence_scores(y_train: Tensor, weight: Literal["count", "conditional"
     """The rival: how often, or how tightly, two labels occur together in the training samples that know both; the
     conditional probability is that of a row given a column.
     """
-    return _correlation(y_train) if weight == "correlation" else _weights(co_occurrence(y_train, weight=weight))
+    if weight != "correlation":
+        return _weights(co_occurrence(y_train, weight=weight))
+    # As tg_mlc.graphs.co_occurrence weighs its edges, and for the pairs without one too: those never occur together, so
+    # that they are correlated negatively, not at zero.
+    positive, known = (y_train == 1).double(), (~y_train.isnan()).double()
+    both, n, of_row = positive.t() @ positive, known.t() @ known, positive.t() @ known
+    of_column = of_row.t()
+    spread = of_row * (n - of_row) * of_column * (n - of_column)
+    return ((n * both - of_row * of_column) / spread.sqrt()).nan_to_num().float()
 
 
 def _weights(graph: LabelGraph) -> Tensor:
@@ -78,15 +86,3 @@ def _weights(graph: LabelGraph) -> Tensor:
     weights = torch.zeros(graph.num_labels, graph.num_labels)
     weights[graph.edge_index[1], graph.edge_index[0]] = graph.edge_weight
     return weights
-
-
-def _correlation(y: Tensor) -> Tensor:
-    """As tg_mlc.graphs.co_occurrence weighs its edges, and for the pairs without one too: those never occur together,
-    so that they are correlated negatively, not at zero.
-    """
-    positive, known = (y == 1).double(), (~y.isnan()).double()
-    both, n = positive.t() @ positive, known.t() @ known
-    of_row = positive.t() @ known
-    of_column = of_row.t()
-    spread = of_row * (n - of_row) * of_column * (n - of_column)
-    return ((n * both - of_row * of_column) / spread.sqrt()).nan_to_num().float()

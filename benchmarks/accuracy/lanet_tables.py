@@ -14,25 +14,26 @@ are there become a file of results and are printed, with a paired bootstrap over
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterable
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import files
+from benchmarks.accuracy.label_graphs import mean_label_attention
 from benchmarks.accuracy.lanet_bootstrap import compare
 from benchmarks.accuracy.lanet_models import BASELINES, CELLS, ORDER, TABLES, Cell, described, title_of
 from benchmarks.command_line import chosen as checked
 from benchmarks.command_line import run
-from benchmarks.files import check_kept, check_replacement, describe_environment, name_of, read_file, write_results
+from benchmarks.files import check_kept, check_replacement, name_of, read_file, write_results
 from benchmarks.report import lanet as report
 from tg_mlc.data import EventSequences, Split
 from tg_mlc.datasets import load_events
-from tg_mlc.graphs import learned
 from tg_mlc.metrics import evaluate, hit_rate_at_k, ndcg_at_k, recall_at_k, tune_thresholds
 from tg_mlc.metrics.ranking import roc_auc_per_label
 from tg_mlc.sequences import EventPreprocessor, NextSetDataset, time_split
@@ -96,16 +97,20 @@ def main(
     if unknown := sorted(set(others) - set(ORDER)):
         raise ValueError(f"Expected 'against' to be some of {'; '.join(ORDER)} (got {unknown})")
     name, all_seeds = name_of("lanet", data, label or ""), [int(seed) for seed in seeds.split(",")]
-    kept = {(run["model"], run["seed"]) for run in runs(_kept(place, split, options))}
+
+    def kept() -> list[Path]:
+        return [path for path in sorted(place.glob("*.json")) if is_kept(path, split, options)]
+
     made = {(cell.title, seed) for cell in chosen for seed in all_seeds} | {(title, 0) for title in BASELINES}
-    check_kept(name, lambda run: (run["model"], run["seed"]), made | kept, replace=replace)
+    made |= {(run["model"], run["seed"]) for run in runs(kept())}
+    check_kept(name, itemgetter("model", "seed"), made, replace=replace)
     for title in BASELINES:
         make_baseline(title, events, split, place)
     for seed in all_seeds:
         for cell in chosen:
             make(cell, seed, events, split, place, options)
     settings = {"data": data, "label": label, "min_events": min_events, "limits": options, "draws": draws}
-    paths = _kept(place, split, options)
+    paths = kept()
     dataset = EventPreprocessor().fit_transform(events, split)
     counts = {"entities": len(dataset.ptr) - 1, "events": len(dataset), "labels": dataset.num_labels}
     counts |= dict(zip(("train", "val", "test"), split.sizes, strict=True))
@@ -115,14 +120,9 @@ def main(
         others = others or [title for title in there if title in report.AGAINST]
         content["differences"] = compare(paths, events, split, others, draws)
     print("\n".join(["", *report.cells(content)]))
-    points = report.figure_3_numbers(content)
-    if points:
+    if points := report.figure_3_numbers(content):
         report.draw_figure_3(points).savefig(place / "figure_3.svg")
     print(f"\nWrote {write_results(name, content, replace=replace)}")
-
-
-def _kept(place: Path, split: Split, options: Found) -> list[Path]:
-    return [path for path in sorted(place.glob("*.json")) if is_kept(path, split, options)]
 
 
 def is_kept(path: Path, split: Split, options: Found) -> bool:
@@ -130,12 +130,10 @@ def is_kept(path: Path, split: Split, options: Found) -> bool:
     if not path.exists():
         return False
     found = read_file(path)
-    settings = described(found["cell"])
+    made, settings = (found["split"], found["settings"]), described(found["cell"])
     # Predictors without a network take no options.
-    same = found.get("options", options) == options and found["settings"] == settings
-    return (
-        settings is not None and found["split"] == split.hash and same and set(report.COLUMNS) <= set(found["metrics"])
-    )
+    same = made == (split.hash, settings) and found.get("options", options) == options
+    return settings is not None and same and set(report.COLUMNS) <= set(found["metrics"])
 
 
 def make(cell: Cell, seed: int, events: EventSequences, split: Split, place: Path, options: Found) -> None:
@@ -177,9 +175,9 @@ def _write(path: Path, found: Found, dataset: NextSetDataset, split: Split, scor
     path.parent.mkdir(parents=True, exist_ok=True)
     for key, name in {"test": path.stem, "val": f"{path.stem}.val"}.items():
         np.save(path.parent / f"{name}.npy", scores[key].astype(np.float32))
-    content = {**found, "split": split.hash, "settings": described(found["cell"]), "metrics": values}
-    content |= {"thresholds": thresholds, "environment": describe_environment()}
-    path.write_text(json.dumps(content, indent=1, allow_nan=False))
+    content = {**found, "split": split.hash, "settings": described(found["cell"])}
+    content |= {"metrics": values, "thresholds": thresholds}
+    write_results(str(path.relative_to(files.RUNS).with_suffix("")), content)
     shown = (f"{key} {report.number(values[key])}" for key in report.COLUMNS)
     print(f"{path.name}: {', '.join(shown)}", flush=True)
 
@@ -212,9 +210,7 @@ def draw(result: FitResult, loader: MultiLabelDataModule, split: Split, path: Pa
     model = result.module.model
     if not hasattr(model, "labels"):
         return
-    graph = learned(model, [batch for batch, _ in zip(loader.test_dataloader(), range(DRAWN_BATCHES), strict=False)])
-    weights = np.zeros((graph.num_labels, graph.num_labels))
-    weights[graph.edge_index[1].numpy(), graph.edge_index[0].numpy()] = graph.edge_weight.numpy()
+    weights = mean_label_attention(model, islice(loader.test_dataloader(), DRAWN_BATCHES)).numpy()
     dataset: Any = loader.dataset
     frequency = np.asarray(dataset.y[split.train.numpy()].sum(axis=0)).ravel()
     drawn = np.argsort(-frequency, kind="stable")[:DRAWN_LABELS]
@@ -223,8 +219,7 @@ def draw(result: FitResult, loader: MultiLabelDataModule, split: Split, path: Pa
 
 def runs(paths: Iterable[Path]) -> list[Found]:
     """The runs of all cells, in the order of the tables."""
-    contents = map(read_file, paths)
-    found = [{"model": title_of(content["cell"]), **content} for content in contents]
+    found = [{"model": title_of(content["cell"]), **content} for content in map(read_file, paths)]
     return sorted(found, key=lambda run: ORDER.index(run["model"]))
 
 

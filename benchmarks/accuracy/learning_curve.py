@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
@@ -79,7 +79,7 @@ def main(
     chosen = range(first_seed, first_seed + seeds)
     models, name = contenders(samples, channels), f"learning_curve-{dataset}"
     made = set(product(models, chosen, range(1, epochs + 1)))
-    check_kept(name, lambda run: (run["model"], run["seed"], run["epoch"]), made, replace=replace)
+    check_kept(name, itemgetter("model", "seed", "epoch"), made, replace=replace)
     content = {
         "dataset": {**describe_dataset(dataset, samples), "kind": kind_of(samples)},
         "split": split.hash,
@@ -90,8 +90,7 @@ def main(
         (model, seed): delayed(curve)(model, samples, split, counted, seed, epochs, channels, lr)
         for seed, model in product(chosen, models)
     }
-    path = collect(name, content, calls, itemgetter("model", "seed"), _in_short, jobs=jobs, replace=replace)
-    print(f"Wrote {path}")
+    collect(name, content, calls, itemgetter("model", "seed"), _in_short, jobs=jobs, replace=replace)
 
 
 def _in_short(run: Run) -> str:
@@ -116,9 +115,8 @@ def contenders(samples: MultiLabelDataset, channels: int) -> dict[str, Callable[
         }
 
     def lamp(**options: Any) -> nn.Module:
-        return LaMP(
-            BagEncoder(samples.num_inputs, channels), fully_connected(num_labels), num_feature_layers=0, **options
-        )
+        encoder = BagEncoder(samples.num_inputs, channels)
+        return LaMP(encoder, fully_connected(num_labels), num_feature_layers=0, **options)
 
     return {
         DEFAULT: lamp,
@@ -152,10 +150,8 @@ class Released(nn.Module):
         self.layout = ReleasedLayout(num_inputs + 1, num_labels, channels, heads=4, discard_feature_attention=True)
 
     def forward(self, batch: Batch) -> Tensor:
-        logits: Tensor = self.layout(
-            pad_sequence(list((batch.x + 1).split(batch.ptr.diff().tolist())), batch_first=True)
-        )
-        return logits
+        words = (batch.x + 1).split(batch.ptr.diff().tolist())
+        return self.layout(pad_sequence(list(words), batch_first=True))
 
 
 def curve(
@@ -187,30 +183,24 @@ def curve(
             optimizer.step()
             seconds += time.process_time() - start
             losses.append(loss.item())
-        found = {"seconds": seconds, "loss": float(np.mean(losses)), **dict(_scores(model, samples, split, counted))}
-        runs.append({"model": name, "seed": seed, "epoch": epoch, **found})
+        run = {"model": name, "seed": seed, "epoch": epoch, "seconds": seconds, "loss": float(np.mean(losses))}
+        runs.append(run | _scores(model, samples, split, counted))
     return runs
 
 
-def _scores(
-    model: nn.Module, samples: MultiLabelDataset, split: Split, counted: Tensor
-) -> Iterator[tuple[str, dict[str, float | None]]]:
-    """Metrics by part, with the thresholds that are best on the validation part."""
-    on_val = _predict(model, samples[split.val])[:, counted]
-    y_val = samples[split.val].y[:, counted]
-    tuners = tune_thresholds(y_val, on_val)
-    for part, y, scores in (
-        ("validation", y_val, on_val),
-        ("test", samples[split.test].y[:, counted], _predict(model, samples[split.test])[:, counted]),
-    ):
-        values = evaluate(y, scores, tuners).to_dict()["values"]
-        yield part, {metric: values[metric] for metric in METRICS}
-
-
 @torch.no_grad()
-def _predict(model: nn.Module, part: MultiLabelDataset) -> Tensor:
+def _scores(model: nn.Module, samples: MultiLabelDataset, split: Split, counted: Tensor) -> Run:
+    """Metrics by part, with the thresholds that are best on the validation part."""
     model.eval()
-    return torch.cat([model(batch).sigmoid() for batch in DataLoader(part, batch_size=64)])
+    parts = {"validation": samples[split.val], "test": samples[split.test]}
+    y = {name: part.y[:, counted] for name, part in parts.items()}
+    scores = {
+        name: torch.cat([model(batch).sigmoid() for batch in DataLoader(part, batch_size=64)])[:, counted]
+        for name, part in parts.items()
+    }
+    tuners = tune_thresholds(y["validation"], scores["validation"])
+    values = {name: evaluate(y[name], scores[name], tuners).to_dict()["values"] for name in parts}
+    return {name: {metric: found[metric] for metric in METRICS} for name, found in values.items()}
 
 
 if __name__ == "__main__":

@@ -40,15 +40,14 @@ from benchmarks.accuracy.cells import (
     without_own_steps,
 )
 from benchmarks.accuracy.papers import GRAPHS, TABLES, WORDNET, title
-from benchmarks.accuracy.runs import Row, Task, in_short
+from benchmarks.accuracy.runs import Row, Samples, in_short
 from benchmarks.command_line import chosen, run
-from benchmarks.files import check_replacement, describe_dataset, read_file, write_results
+from benchmarks.files import check_replacement, read_file, write_results
 from benchmarks.report.papers import lines
 from tg_mlc._optional import require
-from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.graphs.wordnet import find_folder
-from tg_mlc.papers.recipes import RECIPES, Recipe
+from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
 from tg_mlc.papers.recipes.graphs import MOLECULES
 
@@ -108,7 +107,7 @@ def main(
     changes += [f"{LABEL_DROPOUT}{float(share):g}" for share in label_dropout.split(",") if share]
     rows = _rows(chosen("--table", table, list(TABLES)), models, node_messages, kinds, changes)
     rows = [row for row in rows if any(_suits(name, row) for name in names) and _can_be_made(row)]
-    grid = Grid(Samples(root), channels, epochs, accelerator, tracked=replace, again=again)
+    grid = Grid(Samples(root), accelerator, tracked=replace, again=again, channels=channels, epochs=epochs)
     states = []
     for seed, name in product(range(first_seed, first_seed + seeds), names):
         cells = [Cell(name, without_own_steps(name, row), seed) for row in rows if _suits(name, row)]
@@ -134,52 +133,20 @@ def main(
 OTHER = "kept, made with other settings (--again makes it anew)"
 
 
-class Samples:
-    """Data sets and their parts, read and preprocessed once."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self._raw: dict[str, tuple[MultiLabelDataset, dict[str, Any]]] = {}
-        self._prepared: dict[Any, MultiLabelDataset] = {}
-
-    def describe(self, name: str) -> dict[str, Any]:
-        """The sizes and the hash of a data set."""
-        return self._load(name)[1]
-
-    def trial(self, name: str, recipe: Recipe, seed: int) -> tuple[Task, Split]:
-        """The samples as a recipe takes them, and the parts of a seed."""
-        raw, _ = self._load(name)
-        split = recipe.split(raw, recipe.splits[0], seed)
-        key = (name, split, recipe.data.preprocess, recipe.classifiers)
-        if key not in self._prepared:
-            self._prepared[key] = recipe.prepare(raw, split, self.root / name)
-        return Task(name, self._prepared[key], recipe), split
-
-    def _load(self, name: str) -> tuple[MultiLabelDataset, dict[str, Any]]:
-        if name not in self._raw:
-            dataset = RECIPES[name].load_dataset(self.root)
-            self._raw[name] = dataset, describe_dataset(name, dataset)
-        return self._raw[name]
-
-
 class Grid:
     """Makes cells one by one."""
 
     def __init__(
         self,
         samples: Samples,
-        channels: int | None = None,
-        epochs: int | None = None,
-        accelerator: Accelerator = "cpu",
+        accelerator: str = "cpu",
         *,
         tracked: bool = False,
         again: bool = False,
+        **smaller: int | None,
     ) -> None:
-        self.samples = samples
-        self.smaller = {"channels": channels, "epochs": epochs}
+        self.samples, self.smaller, self.tracked, self.again = samples, smaller, tracked, again
         self.options: dict[str, Any] = {"accelerator": accelerator}
-        self.tracked = tracked
-        self.again = again
         there = stored(tracked=tracked)
         cells = map(Cell, there["dataset"], there["row"], there["seed"])
         self.seconds = dict(zip(cells, there["seconds"], strict=True))
@@ -189,11 +156,11 @@ class Grid:
         """Makes a cell unless it is there or time is up, and says which."""
         try:
             state = self._make(cell, end)
-        except DatasetUnavailableError as error:
-            print(error, file=sys.stderr)
-            state = "failed"
-        except Exception:  # the others are worth having
-            traceback.print_exc()
+        except Exception as error:  # the others are worth having
+            if isinstance(error, DatasetUnavailableError):
+                print(error, file=sys.stderr)
+            else:
+                traceback.print_exc()
             state = "failed"
         if state not in ("there", "made"):
             print(f"{cell.name}: {state}", flush=True)
@@ -226,13 +193,9 @@ class Grid:
 
 def estimate(cell: Cell, seconds: dict[Cell, float]) -> float:
     """The longest that the same cell took with another seed; else another one of its data set and model; else zero."""
-    of_model = {
-        other: value
-        for other, value in seconds.items()
-        if (other.dataset, other.row.model) == (cell.dataset, cell.row.model)
-    }
-    same = [value for other, value in of_model.items() if other.row == cell.row]
-    return max(same or of_model.values(), default=0.0)
+    here = {other: value for other, value in seconds.items() if other.dataset == cell.dataset}
+    same = [value for other, value in here.items() if other.row == cell.row]
+    return max(same or (value for other, value in here.items() if other.row.model == cell.row.model), default=0.0)
 
 
 def _rows(

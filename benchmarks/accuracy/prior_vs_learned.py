@@ -19,21 +19,22 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from dataclasses import replace as replace_fields
+from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, cast, get_args
 
 import torch
 from joblib import delayed
 
 from benchmarks.accuracy.baselines import baselines, classifier_scores, run_baseline, scores_of
 from benchmarks.accuracy.label_graphs import co_occurrence_scores, label_graph_of, mean_label_attention, recovery
-from benchmarks.accuracy.runs import LAMP, LEARNED, Row, Settings, Task, in_short, recorded
+from benchmarks.accuracy.runs import LAMP, LEARNED, Row, Samples, Settings, Task, in_short, recorded, row_and_seed
 from benchmarks.command_line import chosen, run
-from benchmarks.files import check_replacement, collect, describe_dataset, name_of
+from benchmarks.files import check_replacement, collect, name_of, read_file
 from benchmarks.report.comparisons import Comparison, full
 from tg_mlc._files import sha256
 from tg_mlc.data import MultiLabelDataset, Split
@@ -164,16 +165,18 @@ def main(
     if "best" not in with_settings:  # nothing but their own rows needs the classifiers
         kept = tuple(kind for kind in recipe.classifiers if PUBLISHED[kind].title not in left_out)
         recipe = replace_fields(recipe, classifiers=kept)
-    raw, trials = _trials(recipe, dataset, root, split, all_seeds)
-    _try_out(trials[first_seed], rows)
+    samples = Samples(root)
+    trials = {seed: samples.trial(dataset, recipe, seed, split) for seed in all_seeds}
+    first, _ = trials[first_seed]
+    _try_out(*trials[first_seed], rows)
     changes: dict[str, Change] = {}
     if ablation:
-        titles = [each.title for each in classifier_scores(trials[first_seed].task.dataset).classifiers.values()]
+        titles = [each.title for each in classifier_scores(first.dataset).classifiers.values()]
         changes = changes_of(recipe, titles, wanted[0])
         rows += [replace_fields(rows[0], graph=each.graph or wanted[0], change=name) for name, each in changes.items()]
     priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))
     content: dict[str, Any] = {
-        "dataset": {**describe_dataset(dataset, raw), "counted_labels": int(trials[first_seed].task.counted.sum())},
+        "dataset": {**samples.describe(dataset), "counted_labels": int(first.counted.sum())},
         "split": split,
         "redrawn": recipe.redraw is not None,
         "seeds": list(all_seeds),
@@ -186,31 +189,22 @@ def main(
         name = f"ablation-{dataset}"
         content["changes"] = {name: asdict(change) for name, change in changes.items()}
     # Where all seeds share their samples, so do the rows without labels as nodes.
-    alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
+    alike = len({(id(task.dataset), parts.hash) for task, parts in trials.values()}) == 1
     calls = {
         (Row(model), seed): delayed(run_baseline)(*trials[seed], seed, model, options)
         for seed in (all_seeds[:1] if alike else all_seeds)
         for model in baselines(*trials[seed], seed, options)
-    } | {
-        (row, seed): delayed(run_variant)(*trial, seed, row, options, priors)
-        for row in rows
-        for seed, trial in trials.items()
+        if model not in left_out
     }
+    pairs = product([row for row in rows if row.model not in left_out], trials.items())
+    calls |= {(row, seed): delayed(run_variant)(*trial, seed, row, options, priors) for row, (seed, trial) in pairs}
 
-    def is_compared(run: Mapping[str, Any]) -> bool:
-        return not run["recovery"] or all(f"{LEARNED}, {prior}" in run["recovery"] for prior in priors)
+    def keeps(run: Mapping[str, Any]) -> bool:
+        known = run["recovery"]
+        return not known or Row.of(run) not in rows or all(f"{LEARNED}, {prior}" in known for prior in priors)
 
-    path = collect(
-        name,
-        content,
-        {key: call for key, call in calls.items() if key[0].model not in left_out},
-        lambda run: (Row.of(run), run["seed"]),
-        in_short,
-        keeps=lambda run: Row.of(run) not in rows or is_compared(run),
-        jobs=jobs,
-        replace=replace,
-    )
-    print("\n".join(["", *full(Comparison.read(name, path)), "", f"Wrote {path}"]))
+    path = collect(name, content, calls, row_and_seed, in_short, keeps=keeps, jobs=jobs, replace=replace)
+    print("\n".join(["", *full(Comparison.of(name, [read_file(path)]))]))
 
 
 def own_graphs(text: str, known: Collection[str]) -> dict[str, Path]:
@@ -227,33 +221,23 @@ def own_graphs(text: str, known: Collection[str]) -> dict[str, Path]:
 def with_graphs(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
     """The recipe with label graphs from files beside its own."""
 
-    def reader(path: Path) -> Callable[[MultiLabelDataset, Split], LabelGraph]:
-        def read(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
-            graph = LabelGraph.load(path)
-            if graph.num_labels != dataset.num_labels:
-                raise SystemExit(
-                    f"Expected '{path}' to have the {dataset.num_labels} labels of the data set (got "
-                    f"{graph.num_labels}); build it anew"
-                )
-            if list(graph.label_names or dataset.label_names) != list(dataset.label_names):
-                raise SystemExit(f"Expected '{path}' to have the labels of the data set, in its order; build it anew")
-            return graph
+    def read(dataset: MultiLabelDataset, split: Split, path: Path) -> LabelGraph:
+        graph = LabelGraph.load(path)
+        if graph.num_labels != dataset.num_labels:
+            raise SystemExit(
+                f"Expected '{path}' to have the {dataset.num_labels} labels of the data set (got "
+                f"{graph.num_labels}); build it anew"
+            )
+        if list(graph.label_names or dataset.label_names) != list(dataset.label_names):
+            raise SystemExit(f"Expected '{path}' to have the labels of the data set, in its order; build it anew")
+        return graph
 
-        return read
-
-    return replace_fields(recipe, graphs={**recipe.graphs, **{name: reader(path) for name, path in files.items()}})
+    own = {name: partial(read, path=path) for name, path in files.items()}
+    return replace_fields(recipe, graphs={**recipe.graphs, **own})
 
 
-class Trial(NamedTuple):
-    """The samples and the parts of one seed."""
-
-    task: Task
-    split: Split
-
-
-def _try_out(trial: Trial, rows: Sequence[Row]) -> None:
+def _try_out(task: Task, split: Split, rows: Sequence[Row]) -> None:
     """Builds every graph and a model of every kind: what cannot be built is better known now than after hours."""
-    task, split = trial
     for graph in {row.graph for row in rows} - {"learned"}:
         task.recipe.label_graph(graph, task.dataset, split)
     for row in {replace_fields(row, graph=None) for row in rows}:
@@ -261,40 +245,14 @@ def _try_out(trial: Trial, rows: Sequence[Row]) -> None:
         # How embeddings start matters to no one here, and takes long.
         options = {**recipe.model, **({"latent": False} if "latent" in recipe.model else {})}
         try:
-            recipe.build(
-                task.dataset[split.train],
-                edgeless(task.dataset.label_names),
-                node_messages=row.node_messages,
-                **options,
-            )
+            labels, part = edgeless(task.dataset.label_names), task.dataset[split.train]
+            recipe.build(part, labels, node_messages=row.node_messages, **options)
         except (TypeError, ValueError) as error:
             raise SystemExit(f"Expected --atoms and --node_messages that models of {task.name} take: {error}") from None
 
 
-def _trials(
-    recipe: Recipe, name: str, root: Path, split: str, seeds: Sequence[int]
-) -> tuple[MultiLabelDataset, dict[int, Trial]]:
-    """The data set, and the samples and parts of every seed."""
-    raw = recipe.load_dataset(root)
-    trials: dict[int, Trial] = {}
-    prepared: dict[str, Task] = {}
-    for seed in seeds:
-        dataset = raw if recipe.redraw is None else recipe.redraw(seed)
-        parts = recipe.split(dataset, split, seed)
-        key = parts.hash if recipe.redraw is None else str(seed)
-        if key not in prepared:
-            prepared[key] = Task(name, recipe.prepare(dataset, parts, root / name), recipe)
-        trials[seed] = Trial(prepared[key], parts)
-    return raw, trials
-
-
 def run_variant(
-    task: Task,
-    split: Split,
-    seed: int,
-    row: Row,
-    options: dict[str, Any],
-    priors: Sequence[str] = ALWAYS_COMPARED,
+    task: Task, split: Split, seed: int, row: Row, options: dict[str, Any], priors: Sequence[str] = ALWAYS_COMPARED
 ) -> list[dict[str, Any]]:
     """One row of label message passing."""
     torch.set_num_threads(1)

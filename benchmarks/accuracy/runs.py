@@ -6,6 +6,8 @@ import hashlib
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +15,7 @@ import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 
+from benchmarks.files import describe_dataset
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, evaluate, tune_thresholds
@@ -119,6 +122,11 @@ def frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     )
 
 
+def row_and_seed(run: Mapping[str, Any]) -> tuple[Row, int]:
+    """What tells stored runs apart."""
+    return Row.of(run), run["seed"]
+
+
 def in_short(run: Mapping[str, Any]) -> str:
     """A stored run in one line: some metrics and the time."""
     names = ("subset_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
@@ -153,18 +161,10 @@ class Task:
         self, split: Split, seed: int, label_graph: LabelGraph, node_messages: bool, options: dict[str, Any]
     ) -> tuple[FitResult, MultiLabelDataModule]:
         """Trains, on the CPU unless an option says otherwise, and keeps no files."""
-        options = {"accelerator": "cpu", "logger": False, **options}
+        given = {"node_messages": node_messages, "seed": seed, "config": {"dataset": self.name}}
+        options = {"accelerator": "cpu", "logger": False, **options, **given}
         with tempfile.TemporaryDirectory() as folder:
-            return self.recipe.train(
-                self.dataset,
-                split,
-                label_graph,
-                folder,
-                node_messages=node_messages,
-                seed=seed,
-                config={"dataset": self.name},
-                **options,
-            )
+            return self.recipe.train(self.dataset, split, label_graph, folder, **options)
 
     def run(self, row: Row, split: Split, seed: int, seconds: float, on_val: ArrayLike, on_test: ArrayLike) -> Run:
         """All metrics on the test set; thresholds, one per metric or one per label, come from the validation set."""
@@ -180,7 +180,7 @@ class Task:
             found: Metrics = evaluate(y, scores, tuners, names).to_dict()["values"]
             return found
 
-        by_frequency = values(y_test, test, following)
+        per_label, by_frequency = tune_thresholds(y_val, val, "per_label"), values(y_test, test, following)
         by_set_on_val: Metrics = dict.fromkeys(DECISION_METRICS)
         by_label_set: Metrics = dict.fromkeys(DECISION_METRICS)
         # Sets are undefined where no training sample is known entirely.
@@ -192,22 +192,43 @@ class Task:
             name: by_label_set[name] if _exceeds(by_set_on_val[name], tuner.best_value) else by_frequency[name]
             for name, tuner in following.items()
         }
-        return Run(
-            row,
-            seed,
-            split.hash,
-            seconds,
-            evaluation.to_dict()["values"],
-            evaluation.undefined,
-            hashlib.sha256(split.test.numpy().tobytes()).hexdigest(),
-            values(y_test, test, tune_thresholds(y_val, val, "per_label")),
-            by_frequency,
-            by_label_set,
-            preferred,
-            {name: float(np.asarray(tuner.thresholds).item()) for name, tuner in tuners.items()},
-            on_validation=values(y_val, val, tuners),
-        )
+        run = Run(row, seed, split.hash, seconds, evaluation.to_dict()["values"], evaluation.undefined)
+        run.test = hashlib.sha256(split.test.numpy().tobytes()).hexdigest()
+        run.per_label, run.by_frequency = values(y_test, test, per_label), by_frequency
+        run.by_label_set, run.preferred, run.on_validation = by_label_set, preferred, values(y_val, val, tuners)
+        run.thresholds = {name: float(np.asarray(tuner.thresholds).item()) for name, tuner in tuners.items()}
+        return run
 
 
 def _exceeds(value: float | None, other: float | None) -> bool:
     return value is not None and (other is None or value > other)
+
+
+class Samples:
+    """Data sets and their parts, read and preprocessed once."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._raw: dict[str, MultiLabelDataset] = {}
+        self._prepared: dict[Any, MultiLabelDataset] = {}
+        self.describe = cache(self._describe)
+
+    def raw(self, name: str, recipe: Recipe) -> MultiLabelDataset:
+        """A data set as its file has it."""
+        if name not in self._raw:
+            self._raw[name] = recipe.load_dataset(self.root)
+        return self._raw[name]
+
+    def _describe(self, name: str) -> dict[str, Any]:
+        """The sizes and the hash of a data set."""
+        return describe_dataset(name, self.raw(name, RECIPES[name]))
+
+    def trial(self, name: str, recipe: Recipe, seed: int, method: str | None = None) -> tuple[Task, Split]:
+        """The samples as a recipe takes them, and the parts of a seed."""
+        raw = self.raw(name, recipe) if recipe.redraw is None else recipe.redraw(seed)
+        split = recipe.split(raw, method or recipe.splits[0], seed)
+        drawn = split if recipe.redraw is None else seed
+        key = (name, drawn, recipe.data.preprocess, recipe.classifiers)
+        if key not in self._prepared:
+            self._prepared[key] = recipe.prepare(raw, split, self.root / name)
+        return Task(name, self._prepared[key], recipe), split

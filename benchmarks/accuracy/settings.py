@@ -13,14 +13,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace as changed
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 
 import torch
 from joblib import delayed
 
-from benchmarks.accuracy.runs import Task, recorded
+from benchmarks.accuracy.runs import Samples, Task, recorded
 from benchmarks.command_line import run
-from benchmarks.files import Run, check_replacement, collect, describe_dataset
+from benchmarks.files import Run, check_replacement, collect
 from tg_mlc.data import Split
 from tg_mlc.papers.recipes import Recipe
 from tg_mlc.papers.recipes.tables import TABLES
@@ -58,11 +59,10 @@ def main(
     recipe = TABLES[dataset].as_published()
     if channels is not None:
         recipe = changed(recipe, model={**recipe.model, "channels": channels})
-    raw = recipe.load_dataset(root)
-    split = recipe.split(raw, recipe.splits[0], first_seed)
-    task = Task(dataset, recipe.prepare(raw, split, root / dataset), recipe)
+    samples = Samples(root)
+    task, split = samples.trial(dataset, recipe, first_seed)
     content = {
-        "dataset": describe_dataset(dataset, raw),
+        "dataset": samples.describe(dataset),
         "split": split.hash,
         "monitor": recipe.fit["monitor"],
         "recipe": recorded(recipe),
@@ -71,15 +71,7 @@ def main(
         (setting, value, seed): delayed(trial)(task, split, seed, setting, value)
         for seed, (setting, value) in product(range(first_seed, first_seed + seeds), values_of(recipe))
     }
-    path = collect(
-        f"settings-{dataset}",
-        content,
-        calls,
-        lambda run: (run["setting"], run["value"], run["seed"]),
-        str,
-        replace=replace,
-    )
-    print(f"Wrote {path}")
+    collect(f"settings-{dataset}", content, calls, itemgetter("setting", "value", "seed"), str, replace=replace)
 
 
 def values_of(recipe: Recipe) -> Iterator[tuple[str | None, float | None]]:

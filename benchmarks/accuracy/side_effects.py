@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from itertools import product, starmap
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,10 +110,7 @@ def main(
     calls |= {(GIVEN, fold, 0): delayed(with_given)(root, fold) for fold in range(given_folds)}
     calls |= pairs
     calls |= {(DEFAULT, fold, 0): delayed(default)(root, fold, seconds) for fold in range(default_folds)}
-    path = collect(
-        NAME, content, calls, lambda run: (run["part"], run["fold"], run["seed"]), _in_short, replace=replace
-    )
-    print(f"Wrote {path}")
+    collect(NAME, content, calls, itemgetter("part", "fold", "seed"), _in_short, replace=replace)
 
 
 def _in_short(run: Run) -> str:

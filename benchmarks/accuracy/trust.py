@@ -71,8 +71,7 @@ def main(
         (name, seed): delayed(run_dataset)(name, seed, root, content["settings"]["seconds"][name])
         for seed, name in product(content["seeds"], names)
     }
-    path = collect(NAME, content, calls, itemgetter("dataset", "seed"), _in_short, replace=replace)
-    print(f"Wrote {path}")
+    collect(NAME, content, calls, itemgetter("dataset", "seed"), _in_short, replace=replace)
 
 
 def _in_short(run: Run) -> str:

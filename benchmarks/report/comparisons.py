@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -13,7 +12,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.accuracy.papers import BEST, figures
 from benchmarks.accuracy.runs import BASELINES, FREQUENCY, LAMP, LEARNED, Row, frame, recorded
-from benchmarks.files import Result, names, read, read_file
+from benchmarks.files import Result, names, read
 from benchmarks.report.statistics import Spread, paired_tests, spread
 from benchmarks.report.writing import METRICS, bold, cell, listed, machine, p_in_words, table, titles
 from tg_mlc.papers.recipes import RECIPES
@@ -48,11 +47,6 @@ class Comparison(NamedTuple):
         """The tracked comparison of a name."""
         stems = [stem for stem in (name, PREFIX + name, f"{PREFIX}{name}-published") if stem in names(stem)]
         return cls.of(name, [read(stem) for stem in stems or [name]])
-
-    @classmethod
-    def read(cls, name: str, path: Path) -> Comparison:
-        """The comparison that a file holds."""
-        return cls.of(name, [read_file(path)])
 
     @classmethod
     def of(cls, name: str, results: list[Result]) -> Comparison:
@@ -152,7 +146,10 @@ def full(comparison: Comparison) -> list[str]:
     if ranked:
         out += ["", "## Label graphs, as attention and statistics rank their edges", "", *listed(ranked)]
     out += ["", "## Thresholds by seed", ""]
-    out += listed(f"{row.title}: {_thresholds(runs)}" for row, runs in rows.items())
+    for row, runs in rows.items():
+        of_row = runs.filter(like="thresholds.").dropna(axis=1)
+        found = (f"{METRICS[name.partition('.')[2]]} {'/'.join(map('{:g}'.format, of_row[name]))}" for name in of_row)
+        out.append(f"- {row.title}: {', '.join(found)}")
     undefined = sorted({*chain.from_iterable(comparison.runs["undefined"])})
     left_out = f"With one class only in the test set of some seed, left out of its ROC-AUC: {', '.join(undefined)}"
     notes = [*([left_out] if undefined else []), *chain(*map(changed_settings, comparison.results))]
@@ -162,16 +159,13 @@ def full(comparison: Comparison) -> list[str]:
 
 def _line(row: Row, runs: pd.DataFrame, best: Mapping[str, str]) -> list[str]:
     cells = (cell(value, best.get(name)) for name, value in spreads(runs).items())
-    return [*_identity(row, runs), *cells, f"{runs['seconds'].mean():.0f}"]
+    graph = "" if row.graph is None else f"{row.graph} ({runs['density'].astype(float).mean():.2f})"
+    name = ", ".join([row.model, *row.remarks])
+    return [name, MESSAGES[row.node_messages], graph, *cells, f"{runs['seconds'].mean():.0f}"]
 
 
 def _line_of_paper(name: str, values: Mapping[str, float], best: Mapping[str, str]) -> list[str]:
     return [name, "", "", *(cell({"mean": values.get(column)}, best.get(column)) for column in COLUMNS), ""]
-
-
-def _identity(row: Row, runs: pd.DataFrame) -> tuple[str, str, str]:
-    graph = "" if row.graph is None else f"{row.graph} ({runs['density'].astype(float).mean():.2f})"
-    return ", ".join([row.model, *row.remarks]), MESSAGES[row.node_messages], graph
 
 
 def _best(rows: Sequence[Mapping[str, float | None]]) -> dict[str, str]:
@@ -182,12 +176,6 @@ def _best(rows: Sequence[Mapping[str, float | None]]) -> dict[str, str]:
         if written and written.count(max(written)) <= len(rows) / 2:
             best[name] = max(written)
     return best
-
-
-def _thresholds(runs: pd.DataFrame) -> str:
-    columns = [name for name in runs if str(name).startswith("thresholds.") and runs[name].notna().all()]
-    found = {METRICS[name.partition(".")[2]]: "/".join(f"{value:g}" for value in runs[name]) for name in columns}
-    return ", ".join(f"{title} {values}" for title, values in found.items())
 
 
 def in_words(values: Mapping[str, float | None]) -> str:
@@ -293,10 +281,8 @@ def planted_table(numbers: dict[str, Any]) -> list[str]:
     found = {row: [numbers[share]["metrics"][row.title][metric] for metric, share in columns] for row in PLANTED}
     trained = [cells for row, cells in found.items() if row.model not in ORACLES]
     best = bold(zip(*trained, strict=True))
-    lines = [
-        [row.title, *(map(cell, cells, best) if row.model not in ORACLES else map(cell, cells))]
-        for row, cells in found.items()
-    ]
+    unmarked = [None] * len(columns)
+    lines = [[row.title, *map(cell, cells, unmarked if row.model in ORACLES else best)] for row, cells in found.items()]
     return table(["model", *(f"{METRICS[metric]}, {share}%" for metric, share in columns)], lines)
 
 

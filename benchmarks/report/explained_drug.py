@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from textwrap import shorten
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle
 
 from benchmarks.files import Result
 from tg_mlc._optional import require
@@ -40,7 +40,7 @@ def _molecule(axes: Axes, smiles: str, scores: dict[str, float]) -> None:
     largest = max(abs(score) for score in by_atom.values())
     for atom, score in by_atom.items():
         size, color = _RADIUS * (abs(score) / largest) ** 0.5, RAISES if score > 0 else LOWERS
-        axes.add_patch(_disc(place[atom], size, color))
+        axes.add_patch(Circle(place[atom], size, facecolor=color, edgecolor="none", alpha=0.45, zorder=0))
     for bond in molecule.GetBonds():
         start, end = place[bond.GetBeginAtomIdx()], place[bond.GetEndAtomIdx()]
         across = np.array([start[1] - end[1], end[0] - start[0]]) / np.linalg.norm(end - start)
@@ -57,11 +57,6 @@ def _molecule(axes: Axes, smiles: str, scores: dict[str, float]) -> None:
     axes.set(aspect="equal", xticks=[], yticks=[])
     axes.set_xlabel("atoms raise the logit (orange) or lower it (blue)", fontsize="small")
     axes.spines[:].set_visible(False)
-
-
-def _disc(center: Any, radius: float, color: str) -> Any:
-    patches = require("matplotlib.patches", extra="plot")
-    return patches.Circle(center, radius, facecolor=color, edgecolor="none", alpha=0.45, zorder=0)
 
 
 def _labels(axes: Axes, result: Result) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.accuracy.explanations import LOGIC, NUM_LOGIC, RANDOM, SHUFFLED, SIZE
 from benchmarks.files import Result
 from benchmarks.report.statistics import spread
-from benchmarks.report.writing import bold, cell, listed, machine, table
+from benchmarks.report.writing import cell, listed, machine, ranked, table
 
 INTRO = """\
 # Explanations
@@ -156,18 +156,17 @@ def _atoms(found: dict[str, list[dict[str, Any]]]) -> list[str]:
         ]
         for method in methods
     }
-    best = bold(zip(*values.values(), strict=True))
-    lines = table(["method", *columns], ([method, *map(cell, each, best)] for method, each in values.items()))
+    lines = ranked(["method", *columns], values)
     if logic:
         rows = ([method, *("" if each is None else f"{each:.2f}" for each in row)] for method, row in PUBLISHED.items())
         lines += ["", *table(["published", *LOGIC], rows)]
     notes = []
     for place, name in enumerate(columns):
-        method = max(values.keys() - {SIZE, RANDOM}, key=lambda each: values[each][place]["mean"] or 0.0)
+        means = {method: each[place]["mean"] or 0.0 for method, each in values.items() if method not in (SIZE, RANDOM)}
+        best = max(means, key=lambda method: means[method])
         if (goal := GOALS.get(name)) is not None:
-            reached = values[method][place]["mean"]
-            how = "reached" if reached >= goal else "missed"
-            notes.append(f"{name}: the goal of {goal} is {how} by {method}, the best method, with {reached:.3f}")
+            how = "reached" if means[best] >= goal else "missed"
+            notes.append(f"{name}: the goal of {goal} is {how} by {best}, the best method, with {means[best]:.3f}")
     for task, runs in found.items():
         share = np.mean([value for run in runs for value in run["shares"].values()])
         notes.append(
@@ -182,11 +181,10 @@ def _atoms(found: dict[str, list[dict[str, Any]]]) -> list[str]:
 
 def _planted(runs: Sequence[dict[str, Any]]) -> list[str]:
     ways = _methods(run["average_precision"] for run in runs)
-    values = {way: spread(run["average_precision"][way] for run in runs) for way in ways}
-    best = bold([values.values()])
+    values = {way: [spread(run["average_precision"][way] for run in runs)] for way in ways}
     share = np.mean([run["share"] for run in runs])
-    rows = ([way, cell(value, best[0])] for way, value in values.items())
-    return [*table(["what ranks the pairs", "average precision"], rows), "", f"- {share:.0%} of all pairs are edges"]
+    heads = ["what ranks the pairs", "average precision"]
+    return [*ranked(heads, values), "", f"- {share:.0%} of all pairs are edges"]
 
 
 def _faithful(found: dict[str, list[dict[str, Any]]]) -> list[str]:
@@ -203,23 +201,13 @@ def _faithful(found: dict[str, list[dict[str, Any]]]) -> list[str]:
 
     names = [task.removesuffix("-faithful") for task in found]
     rows = ([method, *(shown(method, runs) for runs in found.values())] for method in methods)
-    ahead = {
-        rival: [run["task"] for runs in found.values() for run in runs if rival in run["gains"]]
-        for rival in (RANDOM, SHUFFLED, "attention")
-    }
-    notes = []
-    for rival, tasks in ahead.items():
-        better = sum(
-            run["gains"][run["chosen"]] > run["gains"][rival]
-            for runs in found.values()
-            for run in runs
-            if rival in run["gains"]
-        )
-        if tasks:
-            notes.append(f"the chosen method is ahead of {rival} in {better} of {len(tasks)} runs")
-    alike = [
-        f"{name} {np.mean([run['alike'] for run in runs]):.2f}"
-        for name, runs in zip(names, found.values(), strict=True)
-    ]
+    notes, every = [], [run for runs in found.values() for run in runs]
+    for rival in (RANDOM, SHUFFLED, "attention"):
+        gains = [(run["gains"][run["chosen"]], run["gains"][rival]) for run in every if rival in run["gains"]]
+        if gains:
+            ahead = sum(chosen > other for chosen, other in gains)
+            notes.append(f"the chosen method is ahead of {rival} in {ahead} of {len(gains)} runs")
+    means = (np.mean([run["alike"] for run in runs]) for runs in found.values())
+    alike = [f"{name} {mean:.2f}" for name, mean in zip(names, means, strict=True)]
     notes.append(f"rank correlation of scores before and after weights were shuffled: {', '.join(alike)}")
     return [*table(["method", *names], rows), "", *listed(notes)]

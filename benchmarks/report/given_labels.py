@@ -8,41 +8,29 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchmarks.accuracy.given_labels import (
-    CLOSED,
-    DEFAULT,
-    LOGISTIC,
-    NEIGHBOURS,
-    OWN_SCORE,
-    PLAIN,
-    STACKED,
-    TAKE_GIVEN,
-    WITH_MASKS,
-    WITHOUT_LAMP,
-)
+from benchmarks.accuracy import given_labels as measured
 from benchmarks.accuracy.runs import FREQUENCY, WITH_MESSAGES
-from benchmarks.files import Result, names, read
+from benchmarks.files import Result
 from benchmarks.report.statistics import ALPHA, corrected_p_value, spread
 from benchmarks.report.writing import METRICS, cell, draw_lines, machine, p_in_words, table, titles
 from tg_mlc.datasets.registry import published
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
 
-PREFIX = "given_labels-"
 METRIC, TITLE = "roc_auc_macro", METRICS["roc_auc_macro"]
 TITLES = titles(METRIC, "average_precision_macro")
 #: The shares that the table shows.
 SHOWN = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 HALF = 0.5
 COLORS = {
-    WITH_MASKS: "tab:blue",
-    PLAIN: "tab:green",
-    LOGISTIC: "tab:purple",
-    OWN_SCORE: "tab:pink",
-    STACKED: "tab:olive",
-    NEIGHBOURS: "tab:brown",
-    CLOSED: "tab:orange",
-    DEFAULT: "tab:red",
+    measured.WITH_MASKS: "tab:blue",
+    measured.PLAIN: "tab:green",
+    measured.LOGISTIC: "tab:purple",
+    measured.OWN_SCORE: "tab:pink",
+    measured.STACKED: "tab:olive",
+    measured.NEIGHBOURS: "tab:brown",
+    measured.CLOSED: "tab:orange",
+    measured.DEFAULT: "tab:red",
     FREQUENCY: "tab:gray",
 }
 INTRO = """\
@@ -64,14 +52,9 @@ same labels. p is that of a paired t-test over the seeds, not corrected for the 
 To repeat a measurement, run `python -m benchmarks.accuracy.given_labels --dataset sider`."""
 
 
-def results() -> dict[str, Result]:
-    """The tracked results by the name of their data set."""
-    return {name.removeprefix(PREFIX): read(name) for name in names(PREFIX)}
-
-
 def divided(found: dict[str, Result]) -> tuple[dict[str, Result], dict[str, Result]]:
     """Those of the short page, and those with LaMP of data sets that were measured again without it."""
-    again = {name: result for name, result in found.items() if name + WITHOUT_LAMP in found}
+    again = {name: result for name, result in found.items() if name + measured.WITHOUT_LAMP in found}
     return {name: result for name, result in found.items() if name not in again}, again
 
 
@@ -79,22 +62,20 @@ def page(found: dict[str, Result], pictures: str = "") -> str:
     """A page of some of them; pictures are in a folder that stands before their names."""
     sections = []
     for name, result in found.items():
-        dataset = name.removesuffix(WITHOUT_LAMP)
+        dataset = name.removesuffix(measured.WITHOUT_LAMP)
         title = f"## `{dataset}`: {published(dataset).title}{'' if name == dataset else ', without LaMP'}"
         sections.append("\n".join([title, "", f"![{name}]({pictures}given-labels-{name}.svg)", "", *section(result)]))
     # Which models were trained for fewer epochs than their recipe says.
-    recipes = {name: _recipe_epochs(name) for name in found if not name.endswith(WITHOUT_LAMP)}
+    recipes = {
+        name: RECIPES[name].as_member(FAMILY["lamp-given"]) for name in found if measured.WITHOUT_LAMP not in name
+    }
     fewer = [
-        f"{name} {_epochs(result)} of {recipes[name]}"
-        for name, result in found.items()
-        if _epochs(result) < recipes.get(name, 0)
+        f"{name} {_epochs(found[name])} of {recipe.fit['max_epochs']}"
+        for name, recipe in recipes.items()
+        if _epochs(found[name]) < recipe.fit["max_epochs"]
     ]
     shortened = f"\n\nTo save time, LaMP was trained here for fewer epochs than its recipe says: {', '.join(fewer)}."
     return "\n\n".join([INTRO.format(epochs=shortened if fewer else ""), *sections]) + "\n"
-
-
-def _recipe_epochs(name: str) -> int:
-    return int(RECIPES[name].as_member(FAMILY["lamp-given"]).fit["max_epochs"])
 
 
 def _epochs(result: Result) -> int:
@@ -114,20 +95,16 @@ class Scores:
 
     def of(self, row: str, share: float, given: bool = True, metric: str = METRIC) -> np.ndarray:
         """Those of all seeds; with nothing given where a row takes nothing, or the share is 0."""
-        key = (row, share, given and row in TAKE_GIVEN and share > 0)
+        key = (row, share, given and row in measured.TAKE_GIVEN and share > 0)
         return self._groups.get_group(key)[metric].to_numpy(dtype=float)
 
     def tested(self, difference: np.ndarray) -> str:
         """The mean difference, and p where there is one."""
         if len(difference) < 2:
             return f"{difference.mean():+.3f}"
-        p = self.p(difference)
+        p = corrected_p_value(difference, **self._test)
         chance = ", which may be chance" if p is not None and p >= ALPHA else ""
         return f"{difference.mean():+.3f}, {p_in_words(p)}{chance}"
-
-    def p(self, difference: np.ndarray) -> float | None:
-        """That of the paired test over the seeds."""
-        return corrected_p_value(difference, **self._test)
 
 
 def section(result: Result) -> list[str]:
@@ -135,23 +112,21 @@ def section(result: Result) -> list[str]:
     scores = Scores(result)
     lines = [[row, *(cell(spread(scores.of(row, share))) for share in SHOWN)] for row in scores.rows]
     halves = []
-    for row in (row for row in scores.rows if row in TAKE_GIVEN):
+    for row in (row for row in scores.rows if row in measured.TAKE_GIVEN):
         gains = []
         for metric, title in TITLES.items():
             given, alone = (scores.of(row, HALF, given, metric) for given in (True, False))
-            change = f"from {cell(spread(alone))} to {cell(spread(given))} ({scores.tested(given - alone)})"
-            gains.append(f"{title} {change}")
+            tested = scores.tested(given - alone)
+            gains.append(f"{title} from {cell(spread(alone))} to {cell(spread(given))} ({tested})")
         halves.append(f"- {row}: half of the labels given takes, of the other half, {', and '.join(gains)}")
     data, seeds = result["dataset"], result["seeds"]
     trained = ""
-    for run in (run for run in result["runs"] if run["model"] == WITH_MASKS):
+    for run in (run for run in result["runs"] if run["model"] == measured.WITH_MASKS):
         model = f"LaMP {WITH_MESSAGES}" if run["settings"]["node_messages"] else "LaMP"
         trained = f", {model} trained for {_epochs(result)} epochs"
-    data_of = (
-        f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}"
-    )
     source = (
-        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation){trained}; {data_of}; "
+        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation){trained}; "
+        f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}; "
         f"{machine(result, 'one thread each')}"
     )
     shares = (f"{share:.0%} given" for share in SHOWN)
@@ -160,7 +135,7 @@ def section(result: Result) -> list[str]:
 
 def _conclusion(scores: Scores) -> str:
     """The gain of the default, or of LaMP, from half of the labels, beside its rivals."""
-    ours = DEFAULT if DEFAULT in scores.rows else WITH_MASKS
+    ours = measured.DEFAULT if measured.DEFAULT in scores.rows else measured.WITH_MASKS
     given = scores.of(ours, HALF)
 
     def placed(difference: np.ndarray) -> str:
@@ -169,10 +144,14 @@ def _conclusion(scores: Scores) -> str:
         return f"{where} ({scores.tested(difference)})"
 
     gain = given - scores.of(ours, HALF, given=False)
-    rivals = [row for row in scores.rows if row in {*TAKE_GIVEN, PLAIN} and row not in (ours, CLOSED)]
+    rivals = [
+        row
+        for row in scores.rows
+        if row in {*measured.TAKE_GIVEN, measured.PLAIN} and row not in (ours, measured.CLOSED)
+    ]
     beside = "; ".join(f"{row}: {placed(given - scores.of(row, HALF))}" for row in rivals)
     return (
-        f"With half of the labels given, {TITLE} of {'the default' if ours == DEFAULT else ours} changes by "
+        f"With half of the labels given, {TITLE} of {'the default' if ours == measured.DEFAULT else ours} changes by "
         f"{scores.tested(gain)}. It is then, beside its rivals: {beside}."
     )
 
@@ -186,7 +165,7 @@ def numbers(result: Result) -> dict[str, Any]:
         "alone": {
             row: [scores.of(row, share, given=False).tolist() for share in scores.shares]
             for row in scores.rows
-            if row in TAKE_GIVEN
+            if row in measured.TAKE_GIVEN
         },
     }
 

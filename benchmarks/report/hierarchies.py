@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from benchmarks.accuracy.hierarchies import DEFAULT, NAME, PUBLISHED, TOPICS
 from benchmarks.files import Result
 from benchmarks.report.statistics import spread
-from benchmarks.report.writing import bold, cell, listed, machine, table
+from benchmarks.report.writing import cell, line, listed, machine, ranked, table
 
 INTRO = """\
 # Hierarchies of labels
@@ -55,37 +55,44 @@ PREFIX, NO_MESSAGES = "messages: ", "none, mean of classifiers"
 def page(result: Result, growth: Result | None = None) -> str:
     """The page."""
     runs = pd.DataFrame(result["runs"])
-    topics = runs["dataset"] == TOPICS
-    along = runs["model"].str.startswith(PREFIX) & ~topics
-    genes, of_topics = runs[~along & ~topics], runs[topics]
+    is_along, is_topic = runs["model"].str.startswith(PREFIX), runs["dataset"] == TOPICS
+    along = runs[is_along].assign(model=runs["model"].str.removeprefix(PREFIX))
+    genes, of_topics = runs[~is_along & ~is_topic], runs[is_topic]
     is_on = genes.groupby("model")["dataset"].transform("nunique")
     on_few = 2 * is_on < genes["dataset"].nunique()  # told below the table, which is wide and long enough
+    others = (
+        f"On {name} alone: {'; '.join(f'{row} {value:.3f}' for row, value in _means(each).items())}."
+        for name, each in genes[on_few].groupby("dataset", sort=False)
+    )
     sections = [
         INTRO.format(seconds=result["seconds"]),
         "\n".join(_rows(genes[~on_few], published=True)),
-        "\n".join(listed([*_sentences(genes), *_others(genes[on_few])])),
+        "\n".join(listed([*_sentences(genes), *others])),
     ]
-    if along.any():
-        shortened = runs[along].assign(model=runs[along]["model"].str.removeprefix(PREFIX))
-        sections += [MESSAGES, "\n".join(_rows(shortened, published=False)), "\n".join(listed(_gains(shortened)))]
-    if topics.any():
+    if (is_along & ~is_topic).any():
+        shown = along[along["dataset"] != TOPICS]
+        sections += [MESSAGES, "\n".join(_rows(shown, published=False)), "\n".join(listed(_gains(shown)))]
+    if is_topic.any():
         parts = of_topics["model"].str.startswith("part: ") | of_topics["model"].str.endswith(", coherent")
         by_model = of_topics[~parts].groupby("model", sort=False)["average_precision"]
         rows = [[model, cell(spread(each))] for model, each in by_model]
         sections += [TOPICS_INTRO, "\n".join(table(("model", "micro average precision"), rows))]
-        if (messages := of_topics["model"].str.startswith(PREFIX)).any():
-            shortened = of_topics[messages].assign(model=of_topics[messages]["model"].str.removeprefix(PREFIX))
-            sections.append("\n".join(listed(_gains(shortened))))
+        if (is_along & is_topic).any():
+            sections.append("\n".join(listed(_gains(along[along["dataset"] == TOPICS]))))
     if growth is not None:
         rows = [[_shown(row.get(key)) for key in COLUMNS] for row in growth["growth"]]
         where = f"Written by `python -m benchmarks.speed.hierarchies`. {machine(growth, 'one thread')}."
         sections += [GROWTH_INTRO, "\n".join(table(tuple(COLUMNS.values()), rows)), where]
-    seeds = ", ".join(f"{name} {len(set(each['seed']))}" for name, each in runs.groupby("dataset", sort=False))
+    seeds = ", ".join(f"{name} {each.nunique()}" for name, each in runs.groupby("dataset", sort=False)["seed"])
     source = (
         f"Seeds: {seeds}; cells without a figure were not run. To repeat it, run "
         f"`python -m benchmarks.accuracy.{NAME}`. {machine(result, 'one thread')}."
     )
     return "\n\n".join([*sections, source]) + "\n"
+
+
+def _means(runs: pd.DataFrame) -> pd.Series:
+    return runs.groupby("model", sort=False)["average_precision"].mean()
 
 
 def _rows(runs: pd.DataFrame, *, published: bool) -> list[str]:
@@ -95,17 +102,15 @@ def _rows(runs: pd.DataFrame, *, published: bool) -> list[str]:
         model: [spread(each.loc[each["dataset"] == name, "average_precision"]) for name in names]
         for model, each in runs.groupby("model", sort=False)
     }
-    best = bold(zip(*values.values(), strict=True))
-    rows = [[model, *map(cell, found, best)] for model, found in values.items()]
-    rows += [["C-HMCNN(h), published", *(f"{PUBLISHED[name]:.3f}" for name in names)]] if published else []
-    return table(("model", *names), rows)
+    theirs = line(["C-HMCNN(h), published", *(f"{PUBLISHED[name]:.3f}" for name in names)])
+    return [*ranked(("model", *names), values), *([theirs] if published else [])]
 
 
 def _sentences(runs: pd.DataFrame) -> list[str]:
     """What the default reaches on each data set."""
     found = []
     for name, each in runs.groupby("dataset", sort=False):
-        means = each.groupby("model")["average_precision"].mean()
+        means = _means(each)
         if DEFAULT not in means:
             continue
         parts = means[[model for model in means.index if model.startswith("part: ")]]
@@ -115,20 +120,11 @@ def _sentences(runs: pd.DataFrame) -> list[str]:
     return found
 
 
-def _others(runs: pd.DataFrame) -> list[str]:
-    """The rows that few data sets have."""
-    found = []
-    for name, each in runs.groupby("dataset", sort=False):
-        means = each.groupby("model", sort=False)["average_precision"].mean()
-        found.append(f"On {name} alone: " + "; ".join(f"{row} {value:.3f}" for row, value in means.items()) + ".")
-    return found
-
-
 def _gains(runs: pd.DataFrame) -> list[str]:
     """What LaMP adds to the classifiers, and the best label graph to LaMP, on each data set."""
     found = []
     for name, each in runs.groupby("dataset", sort=False):
-        means, seeds = each.groupby("model")["average_precision"].mean(), each["seed"].nunique()
+        means, seeds = _means(each), each["seed"].nunique()
         none, edgeless = means[NO_MESSAGES], means["edgeless"]
         graphs = means.drop([NO_MESSAGES, "edgeless"])
         own = graphs[graphs.index.isin(OWN)]

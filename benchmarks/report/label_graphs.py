@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 from benchmarks.accuracy.runs import LAMP
 from benchmarks.report import messages
 from benchmarks.report.comparisons import Comparison, compared
-from benchmarks.report.statistics import PairedTest, compare_rows
+from benchmarks.report.statistics import compare_rows
 from benchmarks.report.writing import table, titles
 
 #: The graphs with their colours; a prior that is not of co-occurrence is a prior, too.
@@ -21,58 +22,47 @@ ALONE, BEST = "LaMP alone, as published", "LaMP with the best settings"
 COLUMNS = titles("f1_samples", "roc_auc_macro")
 DRAWN = "f1_samples"
 LEAST_SEEDS = 3
+FIELDS = ["setting", "data", "graph", "metric", "seeds", "mean", "low", "high"]
+TICKS = (-0.04, -0.02, 0, 0.02, 0.04)
 
 
 def gains(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """The difference of each label graph from the edgeless one, with its 95 % interval, by setting and data set."""
-    found = [_gain(ALONE, each.dataset, each.test) for each in messages.comparisons(messages.shown(cells))]
+    of_papers = messages.comparisons(messages.shown(cells)).itertuples()
+    tests: list[tuple[str, str, Any]] = [(ALONE, test.dataset, test) for test in of_papers]
     for name in (name for name in compared() if not name.startswith("planted")):
-        comparison = Comparison.load(name)
+        comparison, dataset = Comparison.load(name), name.removesuffix("-official").removesuffix("-random")
         for row in comparison.rows:
-            against = replace(row, graph="edgeless")
-            if row.model == LAMP and row.settings == "best" and row.graph != "edgeless" and not row.change:
-                tests = compare_rows(comparison.runs, row, against, tuple(COLUMNS))
-                found += [_gain(BEST, name.removesuffix("-official").removesuffix("-random"), test) for test in tests]
-    return [gain for gain in found if gain]
-
-
-def _gain(setting: str, dataset: str, test: PairedTest) -> dict[str, Any]:
-    """One difference, or nothing if it is of another kind."""
-    graph = "prior" if test.row.graph in PRIORS else test.row.graph
-    comparable = replace(test.row, graph=test.against.graph) == test.against and test.against.graph == "edgeless"
-    if not comparable or test.metric not in COLUMNS or test.num_seeds < LEAST_SEEDS or test.row.change:
-        return {}
-    messages_too = ", with node messages" if test.row.node_messages else ""
-    return {
-        "setting": setting,
-        "data": dataset
-        + messages_too
-        + (f", {test.row.graph}" if graph == "prior" and test.row.graph != graph else ""),
-        "graph": graph,
-        "metric": test.metric,
-        "seeds": test.num_seeds,
-        "mean": test.mean_difference,
-        "low": test.low,
-        "high": test.high,
-    }
+            if row.model == LAMP and row.settings == "best" and row.graph != "edgeless":
+                against = replace(row, graph="edgeless")
+                tests += [(BEST, dataset, test) for test in compare_rows(comparison.runs, row, against, tuple(COLUMNS))]
+    found = []
+    for setting, dataset, test in tests:
+        row = test.row
+        comparable = replace(row, graph="edgeless") == test.against and not row.change
+        if comparable and test.metric in COLUMNS and test.num_seeds >= LEAST_SEEDS:
+            graph, data = "prior" if row.graph in PRIORS else row.graph, dataset
+            data += ", with node messages" if row.node_messages else ""
+            data += f", {row.graph}" if row.graph != graph else ""
+            gain = {"setting": setting, "data": data, "graph": graph, "metric": test.metric, "seeds": test.num_seeds}
+            found.append({**gain, "mean": test.mean_difference, "low": test.low, "high": test.high})
+    return found
 
 
 def section(found: list[dict[str, Any]], picture: str) -> list[str]:
     """The picture, and how often a graph is surely above or below the edgeless one."""
+    groups = dict(iter(pd.DataFrame(found, columns=FIELDS).groupby(["setting", "graph", "metric"])))
     rows = []
-    for setting in (ALONE, BEST):
-        for graph in GRAPHS:
-            counts = []
-            for metric in COLUMNS:
-                here = [
-                    each
-                    for each in found
-                    if (each["setting"], each["graph"], each["metric"]) == (setting, graph, metric)
-                ]
-                above, below = sum(each["low"] > 0 for each in here), sum(each["high"] < 0 for each in here)
-                middle = pd.Series([each["mean"] for each in here], dtype=float).median()
-                counts.append(f"{above} above, {below} below, of {len(here)}; median {middle:+.3f}" if here else "")
-            rows.append([setting, graph, *counts])
+    for setting, graph in product((ALONE, BEST), GRAPHS):
+        counts = []
+        for here in (groups.get((setting, graph, metric)) for metric in COLUMNS):
+            counts.append(
+                ""
+                if here is None
+                else f"{(here['low'] > 0).sum()} above, {(here['high'] < 0).sum()} below, of {len(here)}; "
+                f"median {here['mean'].median():+.3f}"
+            )
+        rows.append([setting, graph, *counts])
     return [
         f"![Gains of label graphs over the edgeless one]({picture})",
         "",
@@ -85,24 +75,18 @@ def section(found: list[dict[str, Any]], picture: str) -> list[str]:
 
 def draw(found: list[dict[str, Any]]) -> Figure:
     """Differences in samples F1 by data set, one panel for each setting."""
-    shown = [each for each in found if each["metric"] == DRAWN]
+    gains = pd.DataFrame(found)
     figure = Figure(figsize=(10, 6.5), layout="constrained")
     for axes, setting in zip(figure.subplots(1, 2), (ALONE, BEST), strict=True):
-        here = [each for each in shown if each["setting"] == setting]
-        places = {name: place for place, name in enumerate(dict.fromkeys(each["data"] for each in here))}
+        here = gains[(gains["metric"] == DRAWN) & (gains["setting"] == setting)]
+        places = {name: place for place, name in enumerate(here["data"].unique())}
         axes.axvline(0, color="black", linewidth=0.8)
         for shift, (graph, colour) in enumerate(GRAPHS.items()):
-            of_graph = [each for each in here if each["graph"] == graph]
-            y = [places[each["data"]] + 0.22 * (shift - 1) for each in of_graph]
-            means = [each["mean"] for each in of_graph]
-            reach = [each["high"] - each["mean"] for each in of_graph]
-            axes.errorbar(means, y, xerr=reach, fmt="o", markersize=4, color=colour, capsize=2, label=graph)
-        axes.set(
-            title=setting,
-            xlabel="samples F1 above edgeless",
-            xlim=(-0.045, 0.045),
-            xticks=(-0.04, -0.02, 0, 0.02, 0.04),
-        )
+            points = here[here["graph"] == graph]
+            y, reach = points["data"].map(places) + 0.22 * (shift - 1), points["high"] - points["mean"]
+            style = {"fmt": "o", "markersize": 4, "color": colour, "capsize": 2, "label": graph}
+            axes.errorbar(points["mean"], y, xerr=reach, **style)
+        axes.set(title=setting, xlabel="samples F1 above edgeless", xlim=(-0.045, 0.045), xticks=TICKS)
         axes.set(yticks=range(len(places)), yticklabels=list(places), ylim=(len(places) - 0.5, -0.5))
         axes.grid(axis="y", alpha=0.2)
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)

@@ -4,31 +4,26 @@ predictors without a network, and pictures.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
-from benchmarks.accuracy.lanet_models import FIGURE_3, SHORT, SHORT_TABLE, TABLE_3, TABLE_4, TABLE_5
+from benchmarks.accuracy.lanet_models import CELLS, SHORT, SHORT_TABLE, TABLE_3, TABLE_4, TABLE_5
 from benchmarks.accuracy.papers import reported
-from benchmarks.files import Result, Run, names, read
-from benchmarks.report.writing import METRICS, table, titles
+from benchmarks.accuracy.runs import frame
+from benchmarks.files import Result
+from benchmarks.report.statistics import spread
+from benchmarks.report.writing import METRICS, bold, cell, listed, table, titles
 
 #: Figures of the LANET paper.
 FIGURES = Path(__file__).parents[1] / "accuracy" / "lanet_papers.csv"
 COLUMNS = (
-    *(
-        "roc_auc_micro",
-        "roc_auc_macro",
-        "roc_auc_macro10",
-        "f1_micro",
-        "f1_macro",
-        "f1_micro per label",
-        "f1_macro per label",
-    ),
-    *("f1_micro by frequency", "f1_macro by frequency", "R@10", "NDCG@10", "HR@10"),
+    *("roc_auc_micro", "roc_auc_macro", "roc_auc_macro10", "f1_micro", "f1_macro", "f1_micro per label"),
+    *("f1_macro per label", "f1_micro by frequency", "f1_macro by frequency", "R@10", "NDCG@10", "HR@10"),
 )
 #: Those of the paper, whose F1 has a threshold for each label.
 PAPER_COLUMNS = {
@@ -74,7 +69,6 @@ GROUPS = (
 )
 
 
-PREFIX = "lanet-"
 NAMED = {
     **titles("roc_auc_micro", "roc_auc_macro", "f1_micro", "f1_macro"),
     "R@10": "recall at 10",
@@ -142,17 +136,12 @@ To repeat a measurement, run `python -m benchmarks.accuracy.lanet_tables --data 
 `--tables short` for the short rows."""
 
 
-def results() -> dict[str, Result]:
-    """The tracked results by the name of their data set."""
-    return {name.removeprefix(PREFIX): read(name) for name in names(PREFIX)}
-
-
 def page(found: dict[str, Result]) -> str:
     """The page of all of them."""
     lines = [INTRO]
     for name, result in found.items():
         lines += ["", f"## {TITLES.get(name, name)}", *(line for each in REMARKS.get(name, ()) for line in ("", each))]
-        lines += ["", *_findings(result), "", *everything(result), "", *_sources(result), *grouped(result)]
+        lines += ["", *listed(_findings(result)), "", *everything(result), "", *_sources(result), *grouped(result)]
         if figure_3_numbers(result):
             lines += ["", "### Figure 3: events and sizes", "", f"![Micro ROC-AUC of LANET]({picture(name)})"]
         told = {title: of for title, of in result["differences"].items() if title in (TIFU, MEMORY, *EQUALS)}
@@ -170,56 +159,45 @@ def cells(result: Result) -> list[str]:
     return [*everything(result), *grouped(result), *differences(result["differences"])]
 
 
-def _runs(result: Result) -> dict[str, list[Run]]:
+def _runs(result: Result) -> dict[str, pd.DataFrame]:
     """The runs of every row."""
-    found: dict[str, list[Run]] = {}
-    for run in result["runs"]:
-        found.setdefault(run["model"], []).append(run)
-    return found
+    return dict(iter(frame(result["runs"]).groupby("model", sort=False)))
 
 
 def everything(result: Result) -> list[str]:
     """Mean and standard deviation over seeds of every cell in every column, the best in bold."""
-    # The row's title, with what fitted it where that is not always the same.
-    rows = {
-        f"{title} ({runs[0]['fitted_by']})" if runs[0].get("fitted_by") else title: runs
-        for title, runs in _runs(result).items()
-    }
-    return _table(list(map(column_title, COLUMNS)), rows, list(COLUMNS))
+    rows = {}
+    for title, runs in _runs(result).items():  # with what fitted a row where that is not always the same
+        fitted_by = runs.iloc[0].get("fitted_by")
+        rows[f"{title} ({fitted_by})" if isinstance(fitted_by, str) else title] = runs
+    return _table(list(map(column_title, COLUMNS)), rows, COLUMNS)
 
 
 def grouped(result: Result) -> list[str]:
     """The tables in the layout of the paper that have two rows or more, with its figures."""
     runs, lines = _runs(result), []
+    heads = ["Micro-AUC", "Macro-AUC", "Micro-F1", "Macro-F1"]
     for group in GROUPS:
         rows = {name: runs[title] for name, title in group.rows.items() if title in runs}
         if len(rows) > 1:
-            key = group.number, result["settings"]["data"]
-            paper = {
-                name: [reported(FIGURES).get((*key, name, metric)) for metric in PAPER_COLUMNS.values()]
-                for name in rows
-            }
-            heads = ["Micro-AUC", "Macro-AUC", "Micro-F1", "Macro-F1"]
-            lines += ["", f"### {group.title}", "", *_table(heads, rows, list(PAPER_COLUMNS), paper)]
+            paper = group.number, result["settings"]["data"]
+            lines += ["", f"### {group.title}", "", *_table(heads, rows, tuple(PAPER_COLUMNS), paper)]
     return lines
 
 
 def _table(
-    heads: list[str], rows: dict[str, list[Run]], columns: list[str], paper: dict[str, list[float | None]] | None = None
+    heads: list[str], rows: dict[str, pd.DataFrame], columns: Sequence[str], paper: tuple[str, str] | None = None
 ) -> list[str]:
     """A row for each name: the number of seeds, then means, the best of a column in bold, with the paper's figure."""
-    found = {name: [_values(runs, column) for column in columns] for name, runs in rows.items()}
-    means = {name: [number(float(np.mean(v)) if v else None) for v in row] for name, row in found.items()}
-    best = [max((mean for mean in column if mean != "-"), default="") for column in zip(*means.values(), strict=True)]
+    values = {name: [spread(runs.get(f"metrics.{column}")) for column in columns] for name, runs in rows.items()}
+    best = bold(zip(*values.values(), strict=True), digits=4)
     lines = []
-    for name, row in found.items():
-        line = [name, str(len(rows[name]))]
-        for place, (mean, values) in enumerate(zip(means[name], row, strict=True)):
-            text = f"**{mean}**" if mean == best[place] else mean
-            text += f" ± {_sd(values):.4f}" if len(values) > 1 else ""
-            figure = paper[name][place] if paper else None
-            line.append(text if figure is None else f"{text} (paper {figure:g})")
-        lines.append(line)
+    for name, row in values.items():
+        cells = [cell(value, first, digits=4) or "-" for value, first in zip(row, best, strict=True)]
+        if paper:
+            theirs = [reported(FIGURES).get((*paper, name, PAPER_COLUMNS[column])) for column in columns]
+            cells = [c if f is None else f"{c} (paper {f:g})" for c, f in zip(cells, theirs, strict=True)]
+        lines.append([name, str(len(rows[name])), *cells])
     return table(["", "seeds", *heads], lines)
 
 
@@ -236,16 +214,13 @@ def differences(found: dict[str, Any]) -> list[str]:
 
 def figure_3_numbers(result: Result) -> dict[str, dict[str, list[float]]]:
     """Mean and standard deviation of micro ROC-AUC by the size of windows and of views, each if it varies."""
-    runs = _runs(result)
-    panels: dict[str, dict[str, list[float]]] = {}
-    published = next(cell for cell in TABLE_3 if cell.title == PUBLISHED)
-    for panel, of in {"window_size": "figure 3a", "dimension": "figure 3b"}.items():
-        points = [cell for cell in (*FIGURE_3, published) if cell.table in (of, published.table) and cell.title in runs]
-        place = {cell.title: cell.window_size if panel == "window_size" else cell.channels for cell in points}
-        points.sort(key=lambda cell: place[cell.title])
+    runs, panels = _runs(result), {}
+    for panel, key, figure in (("window_size", "window_size", "figure 3a"), ("dimension", "channels", "figure 3b")):
+        cells = [each for each in CELLS.values() if each.table == figure or each.title == PUBLISHED]
+        points = {getattr(each, key): runs[each.title] for each in cells if each.title in runs}
         if len(points) > 1:
-            found = {str(place[cell.title]): _values(runs[cell.title], "roc_auc_micro") for cell in points}
-            panels[panel] = {x: [float(np.mean(values)), _sd(values)] for x, values in found.items()}
+            found = {str(place): spread(points[place]["metrics.roc_auc_micro"]) for place in sorted(points)}
+            panels[panel] = {place: [each["mean"], each["sd"] or 0.0] for place, each in found.items()}
     return panels
 
 
@@ -293,88 +268,60 @@ def interval(values: list[float] | None) -> str:
     return f"{difference:+.4f} ({low:+.4f} to {high:+.4f})"
 
 
-def _sd(values: list[float]) -> float:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-
-
-def _values(runs: list[Run], column: str) -> list[float]:
-    values = [run["metrics"].get(column) for run in runs]
-    return [] if None in values else values
-
-
-def _findings(result: Result) -> list[str]:
+def _findings(result: Result) -> Iterator[str]:
     """Which rows are above which, in words."""
-    return [
-        f"- {finding}"
-        for finding in (
-            *_against_frequency(result),
-            *_lead(result, MEMORY, "all other rows"),
-            *(
-                line
-                for title, equals in EQUALS.items()
-                for line in _lead(result, title, "equals in information", equals)
-            ),
-            *_attention(result),
-        )
-    ]
+    yield from _against_frequency(result)
+    yield from _lead(result, MEMORY, "all other rows")
+    for title, equals in EQUALS.items():
+        yield from _lead(result, title, "equals in information", equals)
+    yield from _attention(result)
 
 
-def _against_frequency(result: Result) -> list[str]:
+def _against_frequency(result: Result) -> Iterator[str]:
     """Whether anything is better than the same scores for everyone."""
     found = result["differences"].get(FREQUENCY, {})
-    lines = []
     for metric in ("roc_auc_micro", "NDCG@10"):
         known = {title: of[metric] for title, of in found.items() if of.get(metric)}
         better = [title for title, (_, low, _) in known.items() if low > 0]
         if known and not better:
-            lines.append(f"**No row is surely above label frequency in {NAMED[metric]}.**")
+            yield f"**No row is surely above label frequency in {NAMED[metric]}.**"
         elif known and len(better) < len(known):
-            lines.append(f"Surely above label frequency in {NAMED[metric]}: {'; '.join(better)}; no other row is.")
+            yield f"Surely above label frequency in {NAMED[metric]}: {'; '.join(better)}; no other row is."
         elif known:
-            lines.append(f"All {len(known)} other rows are surely above label frequency in {NAMED[metric]}.")
-    return lines
+            yield f"All {len(known)} other rows are surely above label frequency in {NAMED[metric]}."
 
 
-def _lead(result: Result, title: str, among: str, others: Collection[str] | None = None) -> list[str]:
+def _lead(result: Result, title: str, among: str, others: Collection[str] | None = None) -> Iterator[str]:
     """Which rows one is surely above in each metric, which surely below, and from which it is not told apart."""
-    found = result["differences"].get(title, {})
-    rows = {other: of for other, of in found.items() if others is None or other in others}
-    return [
-        f"**{title}** beside {among} ({len(rows)}), in {NAMED[metric]}: {_verdicts(rows, metric)}."
-        for metric in NAMED
-        if any(of.get(metric) for of in rows.values())
-    ]
+    rows = {
+        other: of for other, of in result["differences"].get(title, {}).items() if others is None or other in others
+    }
+    for metric, name in NAMED.items():
+        known = {other: of[metric] for other, of in rows.items() if of.get(metric)}
+        # The lead over each, by whether the row is surely below, surely above, or neither.
+        told: dict[str, list[str]] = {"below": [], "above": [], "unclear": []}
+        for other, (difference, low, high) in known.items():
+            where = "below" if high < 0 else "above" if low > 0 else "unclear"
+            told[where].append(f"{other} ({interval([-difference, -high, -low])})")
+        beaten = len(told["below"])
+        words = ["surely above all of them" if beaten == len(rows) else f"surely above {beaten}"]
+        words += [f"**surely below** {'; '.join(told['above'])}"] if told["above"] else []
+        words += [f"not told apart from {'; '.join(told['unclear'])}"] if told["unclear"] else []
+        if known:
+            yield f"**{title}** beside {among} ({len(rows)}), in {name}: {'; '.join(words)}."
 
 
-def _verdicts(rows: dict[str, dict[str, Any]], metric: str) -> str:
-    known = {other: of[metric] for other, of in rows.items() if of.get(metric)}
-    beaten = [other for other, (_, _, high) in known.items() if high < 0]
-    above = [other for other, (_, low, _) in known.items() if low > 0]
-    unclear = [other for other in known if other not in (*beaten, *above)]
-    words = ["surely above all of them" if len(beaten) == len(rows) else f"surely above {len(beaten)}"]
-    words += [f"**surely below** {_turned(known, above)}"] if above else []
-    words += [f"not told apart from {_turned(known, unclear)}"] if unclear else []
-    return "; ".join(words)
-
-
-def _turned(known: dict[str, list[float]], titles: list[str]) -> str:
-    """The rows with the lead over each."""
-    return "; ".join(f"{title} ({interval([-known[title][place] for place in (0, 2, 1)])})" for title in titles)
-
-
-def _attention(result: Result) -> list[str]:
+def _attention(result: Result) -> Iterator[str]:
     """How much of the score of LANET with memory its memory has without attention."""
     gain, runs = result["differences"].get(ALONE, {}).get(MEMORY, {}), _runs(result)
-    lines = []
     for metric, title in NAMED.items():
         if gain.get(metric):
-            lowest, alone, both = (float(np.mean(_values(runs[row], metric))) for row in (FREQUENCY, ALONE, MEMORY))
+            lowest, alone, both = (runs[row][f"metrics.{metric}"].mean() for row in (FREQUENCY, ALONE, MEMORY))
             share = f", {(alone - lowest) / (both - lowest):.0%} of that lead" if both > lowest else ""
-            lines.append(
+            yield (
                 f"What attention adds to the memory, in {title}: {interval(gain[metric])}. Label frequency has "
                 f"{number(lowest)}, LANET with memory {number(both)}, memory alone {number(alone)}{share}."
             )
-    return lines
 
 
 def _sources(result: Result) -> list[str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -44,24 +43,6 @@ SPLITS = {
 }
 
 
-class Compared(NamedTuple):
-    """A test of a data set."""
-
-    dataset: str
-    test: PairedTest
-    p: float | None  #: after Holm's correction; none if it is exploratory
-
-    @property
-    def sign(self) -> int:
-        """1 if significantly above, -1 if significantly below, else 0."""
-        return int(np.sign(self.test.mean_difference)) if self.p is not None and self.p < ALPHA else 0
-
-    @property
-    def below_alpha(self) -> bool:
-        """Whether p is low before any correction."""
-        return self.test.p is not None and self.test.p < ALPHA
-
-
 def section(cells: pd.DataFrame) -> list[str]:
     """The verdict over all data sets, the metrics and differences on each, and where these are from."""
     groups = shown(cells)
@@ -82,92 +63,75 @@ def shown(cells: pd.DataFrame) -> Groups:
     return {key: group for key, group in shared.items() if len(group)}
 
 
-def comparisons(groups: Groups) -> list[Compared]:
-    """All rows with attention among labels against the row that each should beat, in all metrics."""
-    tests: list[tuple[str, PairedTest]] = []
+def comparisons(groups: Groups) -> pd.DataFrame:
+    """A line for each metric and row with attention among labels, tested against the row that it should beat;
+    ``corrected`` is p after Holm's correction, NaN if exploratory, and ``sign`` that of a significant difference.
+    """
+    tests = []
     for (dataset, row), group in groups.items():
         if row.graph not in (None, EDGELESS.graph):
-            opponent = _opponent(row)
+            # The other row differs in one thing: the label graph, or how a model is trained along the same graph.
+            opponent = replace(
+                EDGELESS, change=row.change, graph=row.graph if row.model == GIVEN.model else EDGELESS.graph
+            )
+            if (row.change or "").startswith(LABEL_DROPOUT):
+                opponent = replace(row, change=None)
             against = opponent if (dataset, opponent) in groups else EDGELESS
             runs = pd.concat([group, groups[dataset, against]])
-            tests += [(dataset, test) for test in compare_rows(runs, row, against, tuple(COLUMNS))]
-    primary = [each for each in tests if _is_primary(each[1])]
-    corrected = holm([1.0 if test.p is None else test.p for _, test in primary])
-    of_primary = dict(zip(primary, corrected, strict=True))
-    return [Compared(*each, of_primary.get(each)) for each in tests]
+            tests += [(dataset, *test) for test in compare_rows(runs, row, against, tuple(COLUMNS))]
+    found = pd.DataFrame(tests, columns=["dataset", *PairedTest._fields]).astype({"p": float})
+    # Of the headline: a row that differs from the edgeless one in its label graph alone.
+    alone = [replace(row, graph=EDGELESS.graph) == EDGELESS and row.graph in GRAPHS for row in found["row"]]
+    primary = (found["metric"] == PRIMARY) & (found["num_seeds"] >= NUM_SEEDS) & np.array(alone, dtype=bool)
+    found.loc[primary, "corrected"] = holm(found.loc[primary, "p"].fillna(1.0).tolist())
+    sign = np.sign(found["mean_difference"]) * (found["corrected"] < ALPHA)
+    return found.assign(above=found["mean_difference"] > 0, below_alpha=found["p"] < ALPHA, sign=sign.astype(int))
 
 
-def _opponent(row: Row) -> Row:
-    """The row that differs in one thing: in the label graph, or in how a model is trained along the same graph."""
-    if (row.change or "").startswith(LABEL_DROPOUT):
-        return replace(row, change=None)
-    return replace(EDGELESS, change=row.change, graph=row.graph if row.model == GIVEN.model else EDGELESS.graph)
-
-
-def _is_primary(test: PairedTest) -> bool:
-    """Whether a row differs from the edgeless one in its label graph alone, and the metric is that of the headline."""
-    graph_alone = replace(test.row, graph=EDGELESS.graph) == EDGELESS and test.row.graph in GRAPHS
-    return test.metric == PRIMARY and graph_alone and test.num_seeds >= NUM_SEEDS
-
-
-def _overall(compared: Sequence[Compared]) -> list[str]:
-    if not compared:
+def _overall(compared: pd.DataFrame) -> list[str]:
+    if not len(compared):
         return ["Not run with two seeds or more.", ""]
-    counted = [each for each in compared if each.test.num_seeds >= NUM_SEEDS]
-    by_row: dict[tuple[Row, Row], list[Compared]] = {}
-    for each in counted:
-        by_row.setdefault((each.test.row, each.test.against), []).append(each)
-    primary = {pair: [each for each in found if each.p is not None] for pair, found in by_row.items()}
+    counted = compared[compared["num_seeds"] >= NUM_SEEDS]
+    verdicts, lines = [], []
+    for (row, against), found in counted.groupby(["row", "against"], sort=False):
+        primary = found.dropna(subset="corrected")
+        verdicts += [f"- {title(row)} {_verdict(primary)}"] if len(primary) else []
+        cells = []
+        for metric in COLUMNS:
+            here = found[found["metric"] == metric]
+            low = here.loc[here["below_alpha"], "above"]
+            cells.append(f"{here['above'].sum()} of {len(here)} ({low.sum()}, {(~low).sum()})")
+        lines.append([f"{title(row)}, from {title(against)}", *cells])
     heads = ("above (above with p < 0.05, below with p < 0.05, uncorrected)", *COLUMNS.values())
-    rows = ([_versus(found[0].test), *(_count(found, metric) for metric in COLUMNS)] for found in by_row.values())
-    return [
-        f"**{_conclusion(counted)}** {_explored(counted)}".strip(),
-        "",
-        *(f"- {title(row)} {_verdict(found)}" for (row, _), found in primary.items() if found),
-        "",
-        *table(heads, rows),
-        "",
-    ]
+    return [f"**{_conclusion(counted)}** {_explored(counted)}".strip(), "", *verdicts, "", *table(heads, lines), ""]
 
 
-def _versus(test: PairedTest) -> str:
-    return f"{title(test.row)}, from {title(test.against)}"
-
-
-def _conclusion(compared: Sequence[Compared]) -> str:
+def _conclusion(compared: pd.DataFrame) -> str:
     """The verdict of the primary comparisons."""
-    primary = [each for each in compared if each.p is not None]
-    if not primary:
+    primary = compared.dropna(subset="corrected")
+    if not len(primary):
         return f"No label graph was compared with `edgeless` over {NUM_SEEDS} seeds or more."
     return f"In {COLUMNS[PRIMARY]}, attention among labels {_verdict(primary)}."
 
 
-def _verdict(compared: Sequence[Compared]) -> str:
-    signs = [each.sign for each in compared]
-    above = sum(each.test.mean_difference > 0 for each in compared)
+def _verdict(compared: pd.DataFrame) -> str:
+    up, down = ((compared["sign"] == sign).sum() for sign in (1, -1))
     return (
-        f"{VERDICTS[1 in signs, -1 in signs]}: above `edgeless` in {above} of {len(compared)} comparisons, in "
-        f"{signs.count(1)} significantly; significantly below in {signs.count(-1)}"
+        f"{VERDICTS[bool(up), bool(down)]}: above `edgeless` in {compared['above'].sum()} of {len(compared)} "
+        f"comparisons, in {up} significantly; significantly below in {down}"
     )
 
 
-def _explored(compared: Sequence[Compared]) -> str:
+def _explored(compared: pd.DataFrame) -> str:
     """How many of the exploratory comparisons have a low p, and how many would by chance."""
-    others = [each for each in compared if each.p is None and each.test.num_seeds >= NUM_SEEDS]
-    low = [each.test.mean_difference > 0 for each in others if each.below_alpha]
+    others = compared[compared["corrected"].isna() & (compared["num_seeds"] >= NUM_SEEDS)]
+    low = others.loc[others["below_alpha"], "above"]
     return (
-        f"Exploratory comparisons with p < {ALPHA:g}, uncorrected: {len(low)} of {len(others)} ({sum(low)} above, "
-        f"{len(low) - sum(low)} below); by chance alone there would be about {ALPHA * len(others):.1f}."
-        if others
+        f"Exploratory comparisons with p < {ALPHA:g}, uncorrected: {len(low)} of {len(others)} ({low.sum()} above, "
+        f"{(~low).sum()} below); by chance alone there would be about {ALPHA * len(others):.1f}."
+        if len(others)
         else ""
     )
-
-
-def _count(compared: Sequence[Compared], metric: str) -> str:
-    here = [each for each in compared if each.test.metric == metric]
-    above = [each.test.mean_difference > 0 for each in here]
-    low = [each.test.mean_difference > 0 for each in here if each.below_alpha]
-    return f"{sum(above)} of {len(here)} ({sum(low)}, {len(low) - sum(low)})"
 
 
 def _seeds(groups: Groups) -> Iterable[str]:
@@ -184,27 +148,28 @@ def _seeds(groups: Groups) -> Iterable[str]:
         yield f"- In no headline and no count above, with fewer than {NUM_SEEDS} seeds: {', '.join(few)}"
 
 
-def _of_dataset(name: str, groups: Groups, compared: Sequence[Compared]) -> list[str]:
+def _of_dataset(name: str, groups: Groups, compared: pd.DataFrame) -> list[str]:
     rows = {row: group for (dataset, row), group in groups.items() if dataset == name}
-    found = [each for each in compared if each.dataset == name]
-    steps = rows[EDGELESS]["content"].iloc[0]["settings"]["model"]["num_steps"]
-    heads = (f"model, T={steps} and {_num_seeds(len(rows[EDGELESS]))} if not said", *COLUMNS.values())
+    whole, found = rows[EDGELESS], compared[compared["dataset"] == name]
+    steps = whole["content"].iloc[0]["settings"]["model"]["num_steps"]
     lines = []
     for row, group in rows.items():
         values = spreads(group)
-        lines.append(
-            [title(row) + _fewer(len(group), len(rows[EDGELESS])), *(cell(values[metric]) for metric in COLUMNS)]
-        )
-    out = [f"## `{name}`: {published(name).title}", "", *table(heads, lines)]
-    if found:
+        lines.append([title(row) + _fewer(len(group), len(whole)), *(cell(values[metric]) for metric in COLUMNS)])
+    heads = (f"model, T={steps} and {_num_seeds(len(whole))} if not said", *COLUMNS.values())
+    out = [f"## `{name}`: {published(name).title}", "", *table(heads, lines), ""]
+    if len(found):
         lines = []
-        for row, test in {each.test.row: each.test for each in found}.items():
-            by_metric = {each.test.metric: each for each in found if each.test.row == row}
-            cells = (_difference(by_metric.get(metric)) for metric in COLUMNS)
-            lines.append([_versus(test) + _fewer(test.num_seeds, SEEDS), *cells])
-        out += ["", *table(("difference and p", *COLUMNS.values()), lines)]
-        out += ["", " ".join(filter(None, (_conclusion(found), _explored(found), SPLITS[found[0].test.name])))]
-    return [*out, ""]
+        for (row, against), tests in found.groupby(["row", "against"], sort=False):
+            cells = dict.fromkeys(COLUMNS, "")
+            for test in tests.itertuples():
+                text = f"{test.mean_difference:+.4f}, {p_in_words(None if np.isnan(test.p) else test.p)}"
+                cells[test.metric] = f"**{text}**" if test.sign else text
+            versus = f"{title(row)}, from {title(against)}"
+            lines.append([versus + _fewer(tests["num_seeds"].iloc[0], SEEDS), *cells.values()])
+        said = _conclusion(found), _explored(found), SPLITS[found["name"].iloc[0]]
+        out += [*table(("difference and p", *COLUMNS.values()), lines), "", " ".join(filter(None, said)), ""]
+    return out
 
 
 def _fewer(count: int, than: int) -> str:
@@ -213,13 +178,6 @@ def _fewer(count: int, than: int) -> str:
 
 def _num_seeds(count: int) -> str:
     return "1 seed" if count == 1 else f"{count} seeds"
-
-
-def _difference(compared: Compared | None) -> str:
-    if compared is None:
-        return ""
-    found = f"{compared.test.mean_difference:+.4f}, {p_in_words(compared.test.p)}"
-    return f"**{found}**" if compared.sign else found
 
 
 def title(row: Row) -> str:

@@ -22,15 +22,8 @@ AVERAGE = "average"
 #: Settings of the papers, and how they are written.
 PAPERS: dict[str, dict[str, Any]] = {
     "lamp2019": {"channels": 512, "heads": 4, "num_steps": 2, "dropout": 0.1, "lr": 2e-4, "batch_size": 32},
-    "mped2019": {
-        "channels": 512,
-        "heads": 4,
-        "encoder_steps": 3,
-        "decoder_steps": 3,
-        "dropout": 0.2,
-        "lr": 2e-4,
-        "batch_size": 32,
-    },
+    "mped2019": {"channels": 512, "heads": 4, "encoder_steps": 3, "decoder_steps": 3}
+    | {"dropout": 0.2, "lr": 2e-4, "batch_size": 32},
 }
 WRITTEN = {
     "channels": "d={}",
@@ -77,9 +70,8 @@ def lines(name: str, cells: pd.DataFrame, datasets: Sequence[str] = ()) -> list[
             columns = [(dataset, metric) for metric in metrics]
             body += ["", f"**{dataset}**", "", *_body(of, letters, columns, used)]
     used = {key: each for key, each in used.items() if key[0] in shown}
-    left_out = _by_dataset(
-        "left out because they share no seed with other rows", (k for k in found if k not in used), shown
-    )
+    alone = (key for key in found if key not in used and key[0] in shown)
+    left_out = (f"left out because they share no seed with other rows: {each}" for each in _by_dataset(alone))
     notes = [*([of.note] if of.note else []), *left_out, *_notes(of.paper, used)]
     return [*body, "", *listed(notes)]
 
@@ -152,7 +144,10 @@ def _body(of: Table, heads: Sequence[str], columns: Sequence[tuple[str, str]], g
     ours: dict[Row, list[Spread]] = {
         row: [values.get((dataset, row), {}).get(metric, {}) for dataset, metric in columns] for row in rows
     }
-    theirs = {row: [{"mean": _of_paper(of.paper, names, *column)} for column in columns] for row, names in rows.items()}
+    theirs: dict[Row, list[Spread]] = {}
+    for row, names in rows.items():
+        figures = ([reported().get((of.paper, dataset, name, metric)) for name in names] for dataset, metric in columns)
+        theirs[row] = [{"mean": next((figure for figure in each if figure is not None), None)} for each in figures]
     complete = {row: [len(groups.get((dataset, row), ())) >= NUM_SEEDS for dataset, _ in columns] for row in rows}
     ranked = ([each if whole else {} for each, whole in zip(ours[row], complete[row], strict=True)] for row in rows)
     best, best_of_papers = bold(zip(*ranked, strict=True)), bold(zip(*theirs.values(), strict=True))
@@ -161,18 +156,11 @@ def _body(of: Table, heads: Sequence[str], columns: Sequence[tuple[str, str]], g
         cells = []
         # Mean ± standard deviation (the paper's figure), each left out where there is none.
         for place, (value, paper) in enumerate(zip(ours[row], theirs[row], strict=True)):
-            text, figure = (
-                cell(value, best[place] if complete[row][place] else None),
-                cell(paper, best_of_papers[place]),
-            )
+            text = cell(value, best[place] if complete[row][place] else None)
+            figure = cell(paper, best_of_papers[place])
             cells.append(" ".join(filter(None, (text, f"({figure})" if figure else ""))))
         out.append([title(row), *cells])
     return table(("model", *heads), out)
-
-
-def _of_paper(paper: str, names: Sequence[str], dataset: str, metric: str) -> float | None:
-    found = (reported().get((paper, dataset, name, metric)) for name in names)
-    return next((value for value in found if value is not None), None)
 
 
 def _notes(paper: str, groups: Groups) -> list[str]:
@@ -181,33 +169,25 @@ def _notes(paper: str, groups: Groups) -> list[str]:
     differing: dict[str, list[Key]] = {}
     for key, group in networks.items():
         differing.setdefault(differences(paper, group["content"].iloc[0]), []).append(key)
-    found = []
-    for note, keys in differing.items():
-        places: dict[str, list[str]] = {}
-        for dataset, row in keys:
-            places.setdefault(dataset, []).append(title(row))
-        found.append(f"{note}: " + "; ".join(f"{dataset} ({', '.join(rows)})" for dataset, rows in places.items()))
+    found = [f"{note}: {'; '.join(_by_dataset(keys))}" for note, keys in differing.items()]
     means = {key: spreads(group)["roc_auc_macro"]["mean"] for key, group in networks.items()}
     by_chance = (key for key, mean in means.items() if mean is not None and abs(mean - 0.5) < CHANCE)
-    found += _by_dataset(f"macro ROC-AUC within {CHANCE} of chance, 0.5", by_chance)
+    found += [f"macro ROC-AUC within {CHANCE} of chance, 0.5: {each}" for each in _by_dataset(by_chance)]
     # Rows of so few seeds that none of their means is bold.
     few = {key: f": {len(group)}" for key, group in groups.items() if len(group) < NUM_SEEDS}
-    found += _by_dataset("fewer seeds", few, remarks=few)
+    found += [f"fewer seeds: {each}" for each in _by_dataset(few, few)]
     data = sorted({dataset for dataset, _ in groups} & DIFFERENT.keys())
     found += [f"{dataset}: {DIFFERENT[dataset]} than in the papers" for dataset in data]
     return [*found, *sources(groups)]
 
 
-def _by_dataset(
-    what: str, keys: Iterable[Key], datasets: Sequence[str] | None = None, remarks: Mapping[Key, str] | None = None
-) -> Iterator[str]:
-    """One note for each data set, which names the rows."""
+def _by_dataset(keys: Iterable[Key], remarks: Mapping[Key, str] | None = None) -> Iterator[str]:
+    """Each data set with its rows."""
     rows: dict[str, list[str]] = {}
     for key in keys:
-        if datasets is None or key[0] in datasets:
-            rows.setdefault(key[0], []).append(title(key[1]) + (remarks or {}).get(key, ""))
+        rows.setdefault(key[0], []).append(title(key[1]) + (remarks or {}).get(key, ""))
     for dataset, names in rows.items():
-        yield f"{what}: {dataset} ({', '.join(names)})"
+        yield f"{dataset} ({', '.join(names)})"
 
 
 def differences(paper: str, content: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from itertools import combinations
 from typing import Any
 
@@ -23,25 +23,21 @@ FEW_DATASETS = 10
 def numbers(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """The data sets and models of each comparison, and the ranks by metric; nothing while there are too few."""
     values = {}
-    for (dataset, row), group in comparable(
-        {k: group for k, group in grouped(cells).items() if not k[1].change}
-    ).items():
+    unchanged = {key: group for key, group in grouped(cells).items() if not key[1].change}
+    for (dataset, row), group in comparable(unchanged).items():
         found = spreads(group)
         means = {metric: mean for metric in METRICS if (mean := found[metric]["mean"]) is not None}
         if len(group) >= NUM_SEEDS and len(means) == len(METRICS):
             values[dataset, title(row)] = means
-    return [_ranked(values, datasets, models) for datasets, models in rectangles(values)]
-
-
-def _ranked(
-    values: Mapping[tuple[str, str], dict[str, float]], datasets: list[str], models: list[str]
-) -> dict[str, Any]:
-    by_metric = {}
-    for metric in METRICS:
-        found = Ranks.of({model: [values[dataset, model][metric] for dataset in datasets] for model in models})
-        limits = {"critical difference": found.critical_difference(), "cliques": found.cliques()}
-        by_metric[metric] = {"ranks": found.mean, "F": found.statistic, "p": found.p, **limits}
-    return {"datasets": datasets, "metrics": by_metric}
+    out = []
+    for datasets, models in rectangles(values):
+        metrics = {}
+        for metric in METRICS:
+            ranks = Ranks.of({model: [values[dataset, model][metric] for dataset in datasets] for model in models})
+            limits = {"critical difference": ranks.critical_difference(), "cliques": ranks.cliques()}
+            metrics[metric] = {"ranks": ranks.mean, "F": ranks.statistic, "p": ranks.p, **limits}
+        out.append({"datasets": datasets, "metrics": metrics})
+    return out
 
 
 def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:

@@ -19,8 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from benchmarks.accuracy.auto import NAME as DEFAULT
 from benchmarks.accuracy.blogcatalog import NAME as NODES
 from benchmarks.accuracy.cells import stored
@@ -30,7 +28,7 @@ from benchmarks.accuracy.papers import TABLES
 from benchmarks.accuracy.side_effects import NAME as SIDE_EFFECTS
 from benchmarks.accuracy.trust import NAME as TRUST
 from benchmarks.command_line import run
-from benchmarks.files import names, read
+from benchmarks.files import names, read, read_all
 from benchmarks.report import (
     blogcatalog,
     comparisons,
@@ -56,7 +54,8 @@ from benchmarks.speed.hierarchies import NAME as GROWTH
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-FULL = DOCS / "results" / "full"
+RESULTS = DOCS / "results"
+FULL = RESULTS / "full"
 MARK = re.compile(
     r"(<!-- results: (?P<name>[\w-]+)(?P<part> growth)? -->\n).*?(?P<end><!-- end of results -->)", re.DOTALL
 )
@@ -121,48 +120,41 @@ def pages() -> list[Path]:
 def texts() -> dict[Path, str]:
     """All pages with tables, as they should be."""
     intro = "Everything that was measured; [how to read it](../../results.md). Written by `benchmarks.report.render`."
-    own = {
-        FULL / f"{name}.md": "\n".join(
-            [f"# {name}: all rows", "", intro, "", *comparisons.full(Comparison.load(name)), ""]
-        )
-        for name in (*compared(), *ABLATIONS)
-    }
+    own = {}
+    for name in (*compared(), *ABLATIONS):
+        rows = comparisons.full(Comparison.load(name))
+        own[FULL / f"{name}.md"] = "\n".join([f"# {name}: all rows", "", intro, "", *rows, ""])
     for name in SPEEDS:
         own[FULL / f"{name}.md"] = "\n".join([f"# {name}: all rows", "", *table(name), ""])
-    if given := given_labels.results():
+    if given := read_all("given_labels-"):
         short, again = given_labels.divided(given)
         link = f"\nLaMP on {', '.join(again)}: [another page](full/given-labels.md).\n" if again else ""
-        own[DOCS / "results" / "given-labels.md"] = given_labels.page(short) + link
+        own[RESULTS / "given-labels.md"] = given_labels.page(short) + link
         if again:
             own[FULL / "given-labels.md"] = given_labels.page(again, "../")
-    if DEFAULT in names(DEFAULT):
-        own[FULL / "default.md"] = default.page(read(DEFAULT))
-    if EXPLANATIONS in names(EXPLANATIONS):
-        times, folder = read(TIME) if TIME in names(TIME) else None, DOCS / "results"
-        own[folder / "explanations.md"] = explanations.page(read(EXPLANATIONS), times, folder)
-    if SIDE_EFFECTS in names(SIDE_EFFECTS):
-        own[DOCS / "results" / "side_effects.md"] = side_effects.page(read(SIDE_EFFECTS))
-    if TRUST in names(TRUST):
-        own[DOCS / "results" / "trust.md"] = trust.page(read(TRUST))
-    if HIERARCHIES in names(HIERARCHIES):
-        own[DOCS / "results" / "hierarchies.md"] = hierarchies.page(read(HIERARCHIES), read(GROWTH))
-    own[FULL / "next-set.md"] = lanet.page(lanet.results())
+    times = read(TIME) if TIME in names(TIME) else None
+    made: dict[str, tuple[Path, Callable[[Any], str]]] = {
+        DEFAULT: (FULL / "default.md", default.page),
+        EXPLANATIONS: (RESULTS / "explanations.md", lambda found: explanations.page(found, times, RESULTS)),
+        SIDE_EFFECTS: (RESULTS / "side_effects.md", side_effects.page),
+        TRUST: (RESULTS / "trust.md", trust.page),
+        HIERARCHIES: (RESULTS / "hierarchies.md", lambda found: hierarchies.page(found, read(GROWTH))),
+    }
+    own |= {path: make(read(name)) for name, (path, make) in made.items() if name in names(name)}
+    own[FULL / "next-set.md"] = lanet.page(read_all("lanet-"))
     return {**{page: render(page.read_text()) for page in pages()}, **own}
 
 
-def drawings() -> list[Picture]:
+def drawings() -> Iterator[Picture]:
     """All pictures, as they should be."""
-    return list(_drawings(DOCS / "results", stored(tracked=True)))
-
-
-def _drawings(folder: Path, cells: pd.DataFrame) -> Iterator[Picture]:
+    folder, cells = RESULTS, stored(tracked=True)
     for name in CURVES:
         yield Picture(folder / f"{name}.svg", read(name), learning_curves.draw)
     for name in (*compared(), *ABLATIONS):
         if not name.startswith("planted"):
             yield Picture(folder / f"{name}.svg", comparisons.numbers(Comparison.load(name)), comparisons.draw)
     yield Picture(folder / "planted.svg", comparisons.planted_numbers(), comparisons.draw_planted)
-    for name, result in given_labels.results().items():
+    for name, result in read_all("given_labels-").items():
         yield Picture(folder / f"given-labels-{name}.svg", given_labels.numbers(result), given_labels.draw)
     yield Picture(folder / "explained-drug.svg", read("explained_drug"), explained_drug.draw)
     yield Picture(DOCS / "speed.svg", speed.numbers(read("attention-cpu")), speed.draw)
@@ -174,7 +166,7 @@ def _drawings(folder: Path, cells: pd.DataFrame) -> Iterator[Picture]:
     if of_steps := papers.steps(cells):
         yield Picture(folder / "papers-steps.svg", of_steps, papers.draw_steps)
     yield Picture(folder / "hierarchies-growth.svg", read(GROWTH)["growth"], hierarchies.draw)
-    for name, result in lanet.results().items():
+    for name, result in read_all("lanet-").items():
         if points := lanet.figure_3_numbers(result):
             yield Picture(FULL / lanet.picture(name), points, lanet.draw_figure_3)
 

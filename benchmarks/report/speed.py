@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks.accuracy.papers import reported, title
 from benchmarks.accuracy.runs import Row
-from benchmarks.files import Result, names, read
+from benchmarks.files import Result, names, read, read_all
 from benchmarks.report.writing import listed, machine, table
 
 #: Channels of a model that go without saying.
@@ -38,17 +39,7 @@ ROUNDS = {
 
 def attention(result: Result) -> list[str]:
     """One line for each regime and candidate, and what they were measured on."""
-    heads = (
-        "regime",
-        "candidate",
-        "fwd ms",
-        "fwd + bwd ms",
-        "quartiles",
-        "CPU ms",
-        "times faster",
-        "of limit",
-        "peak MB",
-    )
+    heads = "regime | candidate | fwd ms | fwd + bwd ms | quartiles | CPU ms | times faster | of limit | peak MB"
     lines, left_out = [], []
     for regime, row in result["regimes"].items():
         for name, found in row["candidates"].items():
@@ -65,7 +56,7 @@ def attention(result: Result) -> list[str]:
     auto = (f"{row['auto'].partition(':')[0]} on {regime}" for regime, row in result["regimes"].items())
     notes = [f"`auto` takes: {', '.join(auto)}."]
     notes += [f"Left out: {'; '.join(left_out)}."] if left_out else []
-    return [*table(heads, lines), "", *listed([*notes, _machine(result)])]
+    return [*table(heads.split(" | "), lines), "", *listed([*notes, _machine(result)])]
 
 
 def growth(result: Result) -> list[str]:
@@ -175,33 +166,23 @@ def exported(result: Result) -> list[str]:
 
 def served() -> list[str]:
     """One line for each model behind a server: what the server answers, beside the model alone."""
-    results = [read(name) for name in names("serving-")]
+    results = list(read_all("serving-").values())
     if not results:
         return ["Not measured."]
     lines = []
     for result in results:
         found, about = result["serving"], result["model"]
-        alone, served_ = (median(found[key]) for key in ("alone_per_second", "served_per_second"))
-        memory = [f"{1e-6 * found['resident_bytes'][place]:.0f}" for place in (1, -1)]
+        alone, served_, cost, served_cost = (
+            median(found[f"{who}_{what}"]) for what in ("per_second", "processor_ms") for who in ("alone", "served")
+        )
+        memory = " to ".join(f"{1e-6 * found['resident_bytes'][place]:.0f}" for place in (1, -1))
         malformed = ", ".join(f"{count:,} times {status}" for status, count in sorted(found["malformed"].items()))
         line = [f"{about['kind']}, {about['labels']} labels", f"{alone:,.0f}", f"{served_:,.0f}"]
-        cost = [median(found[key]) for key in ("alone_processor_ms", "served_processor_ms")]
-        line += [f"{cost[0]:.2f}", f"{cost[1]:.2f}", f"{cost[0] / cost[1]:.0%}", f"{found['milliseconds']['p50']:.0f}"]
-        lines.append(
-            [*line, f"{found['milliseconds']['p99']:.0f}", malformed, " to ".join(memory), f"{found['requests']:,}"]
-        )
+        line += [f"{cost:.2f}", f"{served_cost:.2f}", f"{cost / served_cost:.0%}"]
+        line += [f"{found['milliseconds'][q]:.0f}" for q in ("p50", "p99")]
+        lines.append([*line, malformed, memory, f"{found['requests']:,}"])
     heads = (
-        "model",
-        "alone, inputs/s",
-        "server, requests/s",
-        "alone, CPU ms",
-        "server, CPU ms",
-        "share",
-        "median ms",
-        "99 % ms",
-        "malformed",
-        "MB",
-        "requests",
+        "model | alone, inputs/s | server, requests/s | alone, CPU ms | server, CPU ms | share | median ms | 99 % ms"
     )
     settings = results[0]["settings"]
     notes = [
@@ -212,13 +193,13 @@ def served() -> list[str]:
         f"server over so many requests.",
         machine(results[0]),
     ]
-    return [*table(heads, lines), "", *listed(notes)]
+    return [*table([*heads.split(" | "), "malformed", "MB", "requests"], lines), "", *listed(notes)]
 
 
 def scored() -> list[str]:
     """One line for each way and number of rows: time, and the peak of resident memory."""
     lines, notes = [], []
-    for result in map(read, names("scoring-")):
+    for result in read_all("scoring-").values():
         for row in result["scored"]:
             peaks = ", ".join(f"{kind} {1e-6 * size:,.0f}" for kind, size in row["peak_bytes"].items())
             times = [f"{row['seconds']:,.0f}", f"{row['rows'] / row['seconds']:,.0f}"]
@@ -243,33 +224,29 @@ def registers(result: Result) -> list[str]:
     """One line for each kernel, type and number of channels: registers and warps by architecture, without and with
     dropout.
     """
-    variants, lines = result["variants"], []
-    archs = sorted({row["arch"] for row in variants})
-    keys = ("walk", "kernel", "type", "channels")
-    for key in dict.fromkeys(tuple(row[name] for name in keys) for row in variants):
+    variants, lines = pd.DataFrame(result["variants"]), []
+    keys, archs = ["walk", "kernel", "type", "channels"], sorted(variants["arch"].unique())
+    for key, rows in variants.groupby(keys, sort=False):
         cells = []
         for arch in archs:
-            same = [row for row in variants if (*(row[name] for name in keys), row["arch"]) == (*key, arch)]
-            cells.append(" / ".join(f"{row['registers']}: {row['warps']}" for row in same) or "-")
+            same = rows[rows["arch"] == arch]
+            cells.append(" / ".join(f"{row.registers}: {row.warps}" for row in same.itertuples()) or "-")
         lines.append([*map(str, key), *cells])
-    spills = [row for row in variants if row["spilled"]]
+    spills = variants[variants["spilled"] > 0].to_dict("records")
     told = ", ".join("{kernel} {type} {channels} on sm_{arch}: {spilled} bytes".format(**row) for row in spills)
     notes = [
         f"{len(variants)} variants, spills: {told or 'none'}.",
         f"triton {result['environment']['versions']['triton']}",
     ]
-    return [
-        *table(("rows", "kernel", "type", "channels", *(f"sm_{arch}" for arch in archs)), lines),
-        "",
-        *listed(notes),
-    ]
+    heads = ("rows", *keys[1:], *(f"sm_{arch}" for arch in archs))
+    return [*table(heads, lines), "", *listed(notes)]
 
 
 def family(results: Sequence[Result] | None = None) -> list[str]:
     """Minutes per epoch of models of the family, beside those of Table 4 of LaMP and Table 2 of MPED; all tracked ones
     unless given.
     """
-    results = [read(name) for name in names("family-")] if results is None else results
+    results = list(read_all("family-").values()) if results is None else results
     if not results:
         return ["Not measured."]
     lines, notes = [], []

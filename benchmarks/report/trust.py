@@ -35,40 +35,28 @@ def page(result: Result) -> str:
     runs = pd.DataFrame(result["runs"])
     sets, calibrated = runs[runs["sets"].notna()], runs[runs["model"].notna()]
     heads = ("data set", "label sets", "labels", "least, most", "within", "samples", "size", "labels that apply")
-    intro = INTRO.format(resplits=result["settings"]["resplits"], tolerance=TOLERANCE, plain=PLAIN)
-    lines = [_of_sets(name, rule, each) for (name, rule), each in sets.groupby(["dataset", "sets"], sort=False)]
+    lines = [_of_sets(*key, each) for key, each in sets.groupby(["dataset", "sets"], sort=False)]
     errors = (f"{title}{when}" for title in ERRORS.values() for when in ("", ", calibrated"))
-    rows = [
-        _of_errors(name, model, each) for (name, model), each in calibrated.groupby(["dataset", "model"], sort=False)
-    ]
+    rows = [_of_errors(*key, each) for key, each in calibrated.groupby(["dataset", "model"], sort=False)]
     hashes = "; ".join(f"{name} {each['sha256'][:12]}" for name, each in result["datasets"].items())
-    source = (
-        f"Seeds {result['seeds']}, of halves, divisions and fits (mean ± standard "
-        f"deviation). To repeat it, run `python -m benchmarks.accuracy.{NAME}`. Data sha256: {hashes}. "
-        f"{machine(result, 'one thread')}."
-    )
-    tables = [
+    sections = [
+        INTRO.format(resplits=result["settings"]["resplits"], tolerance=TOLERANCE, plain=PLAIN),
         "\n".join(table(heads, lines)),
         CALIBRATION,
         "\n".join(table(("data set", "model", "changed", *errors), rows)),
+        f"Seeds {result['seeds']}, of halves, divisions and fits (mean ± standard deviation). To repeat it, run "
+        f"`python -m benchmarks.accuracy.{NAME}`. Data sha256: {hashes}. {machine(result, 'one thread')}.",
     ]
-    return "\n\n".join([intro, *tables, source]) + "\n"
+    return "\n\n".join(sections) + "\n"
 
 
 def _of_sets(name: str, rule: str, runs: pd.DataFrame) -> list[str]:
     counted = runs[runs["per"] == "label"][["labels within", "labels"]].to_numpy()
     within = [f"{int(number)} of {int(of)}" for number, of in counted]
     reach = f"{runs['least label'].min():.3f}" + ("" if rule == PLAIN else f", {runs['most label'].max():.3f}")
-    return [
-        name,
-        rule,
-        cell(spread(runs["of labels"])),
-        reach,
-        "; ".join(within),
-        cell(spread(runs["of samples"])),
-        f"{runs['size'].mean():.1f}",
-        f"{runs['true size'].mean():.1f}",
-    ]
+    of_labels, of_samples = (cell(spread(runs[f"of {what}"])) for what in ("labels", "samples"))
+    sizes = (f"{runs[size].mean():.1f}" for size in ("size", "true size"))
+    return [name, rule, of_labels, reach, "; ".join(within), of_samples, *sizes]
 
 
 def _of_errors(name: str, model: str, runs: pd.DataFrame) -> list[str]:

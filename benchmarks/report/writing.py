@@ -55,19 +55,25 @@ def listed(lines: Iterable[str]) -> list[str]:
     return [f"- {each}" for each in lines]
 
 
-def cell(value: Mapping[str, float | None], best: str | None = None) -> str:
+def cell(value: Mapping[str, float | None], best: str | None = None, digits: int = 3) -> str:
     """Mean ± standard deviation, the best mean in bold; empty if a seed leaves it undefined."""
     mean, sd = value.get("mean"), value.get("sd")
     if mean is None:
         return ""
-    text = f"{mean:.3f}"
-    return (f"**{text}**" if text == best else text) + ("" if sd is None else f" ± {sd:.3f}")
+    text = f"{mean:.{digits}f}"
+    return (f"**{text}**" if text == best else text) + ("" if sd is None else f" ± {sd:.{digits}f}")
 
 
-def bold(columns: Iterable[Iterable[Mapping[str, float | None]]]) -> list[str]:
+def bold(columns: Iterable[Iterable[Mapping[str, float | None]]], digits: int = 3) -> list[str]:
     """The highest mean of each column, as :func:`cell` writes it."""
     means = ([value["mean"] for value in column if value.get("mean") is not None] for column in columns)
-    return [max((f"{mean:.3f}" for mean in column), default="") for column in means]
+    return [max((f"{mean:.{digits}f}" for mean in column), default="") for column in means]
+
+
+def ranked(heads: Iterable[str], values: Mapping[str, Sequence[Mapping[str, float | None]]]) -> list[str]:
+    """A table of some rows, the best of each column in bold."""
+    best = bold(zip(*values.values(), strict=True))
+    return table(list(heads), ([row, *map(cell, found, best)] for row, found in values.items()))
 
 
 def p_in_words(p: float | None) -> str:

@@ -25,23 +25,12 @@ import numpy as np
 import torch
 from scipy.stats import linregress
 
-from benchmarks.command_line import RETAINED_HEAP, chosen, heap_is_retained, retain_heap, run
+from benchmarks.command_line import chosen, heaps, retain_heap, run
 from benchmarks.files import check_replacement, name_of, read_file, write_results
 from benchmarks.report import speed as tables
-from benchmarks.speed.implementations import (
-    FLEX,
-    OURS,
-    Attend,
-    agrees,
-    call,
-    candidates,
-    errors,
-    ours,
-    passes,
-    reference,
-)
-from benchmarks.speed.measure import Job, Limits, interleave, measure_limits
-from benchmarks.speed.memory import peaks_of
+from benchmarks.speed import implementations as ways
+from benchmarks.speed.implementations import FLEX, OURS, Attend, call, passes
+from benchmarks.speed.measure import Job, Limits, interleave, measure_limits, peaks_of
 from benchmarks.speed.regimes import GROUPS, SEED, Inputs, Regime, complete, draw, ragged, sparse
 from benchmarks.speed.regimes import regimes as regimes_of
 from tg_mlc.ops import Pattern
@@ -86,17 +75,16 @@ def main(
     settings = Settings(1 if quick else repeats, device, dtype, threads, quick)
     limits = measure_limits(device, settings.torch_dtype, quick=quick)
     rows: dict[str, Row] = {}
-    content: dict[str, Any] = {"settings": settings.to_dict(), "regimes": rows}
+    content: dict[str, Any] = {"settings": {**asdict(settings), "seed": SEED, **heaps()}, "regimes": rows}
     for regime in (regime for name in names if name != SCALING for regime in regimes_of(name, quick=quick)):
         if time.monotonic() > end:
             content.setdefault("left_out", []).append(regime.name)
             continue
         rows[regime.name] = compare(regime, settings, limits)
-        print(
-            regime.name, {name: found["state"] for name, found in rows[regime.name]["candidates"].items()}, flush=True
-        )
+        states = {name: found["state"] for name, found in rows[regime.name]["candidates"].items()}
+        print(regime.name, states, flush=True)
     if SCALING in names and time.monotonic() < end:
-        content["scaling"] = exponents(settings.repeats, device, settings.torch_dtype, quick=quick)
+        content["scaling"] = {name: growth(*sweep, settings) for name, sweep in SWEEPS.items()}
     limits = limits.or_better(measure_limits(device, settings.torch_dtype, quick=quick))
     content["limits"] = asdict(limits)
     for row in rows.values():
@@ -135,11 +123,6 @@ class Settings:
         dtype: torch.dtype = getattr(torch, self.dtype)
         return dtype
 
-    def to_dict(self) -> dict[str, Any]:
-        """The settings as results store them."""
-        heap = RETAINED_HEAP if heap_is_retained() else "default"
-        return {**asdict(self), "seed": SEED, "heap": heap, "heap_of_memory_measurements": "default"}
-
 
 def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
     """The errors, times and memory of every candidate."""
@@ -167,15 +150,9 @@ def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
     gc.collect()
     for name, found in row["candidates"].items():
         if found["state"] == "agrees" and not settings.quick and name != FLEX:  # which would compile anew
-            found["peak_bytes"] = peaks_of(
-                "benchmarks.speed.implementations:memory_jobs",
-                settings.device,
-                regime=regime.name,
-                candidate=name,
-                quick=settings.quick,
-                dtype=settings.dtype,
-                threads=settings.threads,
-            )
+            told = {key: getattr(settings, key) for key in ("device", "quick", "dtype", "threads")}
+            target = "benchmarks.speed.implementations:memory_jobs"
+            found["peak_bytes"] = peaks_of(target, regime=regime.name, candidate=name, **told)
     return row
 
 
@@ -195,8 +172,8 @@ def _check(
         total = torch.cuda.get_device_properties(0).total_memory
     else:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    memory, expected, attends = MEMORY_SHARE * total, reference(inputs, pattern), {}
-    for candidate in candidates():
+    memory, expected, attends = MEMORY_SHARE * total, ways.reference(inputs, pattern), {}
+    for candidate in ways.candidates():
         reason = candidate.refuse(inputs, pattern, memory)
         if candidate.per_edge and not regime.per_edge:
             reason = reason or "not compared here: makes tensors with a row for every edge"
@@ -207,17 +184,13 @@ def _check(
             continue
         try:
             attend = candidate.prepare(pattern)
-            error = errors(attend, inputs, expected)
+            error = ways.errors(attend, inputs, expected)
         except (RuntimeError, TypeError, ValueError, ImportError, MemoryError) as problem:
             rows[candidate.name] = {"state": "failed", "why": f"{type(problem).__name__}: {problem}"[:300]}
             continue
-        agreed = agrees(error, settings.torch_dtype)
-        rows[candidate.name] = {
-            "state": "agrees" if agreed else "disagrees",
-            "why": None,
-            # JSON has no infinity:
-            "errors": {name: value if value < float("inf") else None for name, value in error.items()},
-        }
+        agreed = ways.agrees(error, settings.torch_dtype)
+        finite = {name: value if value < float("inf") else None for name, value in error.items()}  # as JSON needs it
+        rows[candidate.name] = {"state": "agrees" if agreed else "disagrees", "why": None, "errors": finite}
         if agreed:
             attends[candidate.name] = attend
     return attends
@@ -246,30 +219,19 @@ SWEEPS: dict[str, Sweep] = {
 }
 
 
-def exponents(repeats: int, device: str, dtype: torch.dtype, *, quick: bool = False) -> dict[str, Any]:
-    """The exponent of every sweep, forward and backward with the backend that is chosen by itself."""
-    return {name: _sweep(*sweep, repeats, device, dtype, quick) for name, sweep in SWEEPS.items()}
-
-
-def _sweep(
-    make: Callable[[int], Pattern],
-    full: tuple[int, ...],
-    tiny: tuple[int, ...],
-    repeats: int,
-    device: str,
-    dtype: torch.dtype,
-    quick: bool,
+def growth(
+    make: Callable[[int], Pattern], full: tuple[int, ...], tiny: tuple[int, ...], settings: Settings
 ) -> dict[str, Any]:
-    sizes, regime = (tiny if quick else full), Regime("", lambda: make(0), *((2, 16) if quick else (4, 128)))
-    jobs: dict[str, Job] = {}
-    edges, backends = [], []
+    """The exponent of a sweep, forward and backward with the backend that is chosen by itself."""
+    sizes, shape = (tiny, (2, 16)) if settings.quick else (full, (4, 128))
+    regime, jobs, edges, backends = Regime("", lambda: make(0), *shape), dict[str, Job](), [], []
     for size in sizes:
-        pattern = make(size).to(device)
-        inputs: Inputs = draw(pattern, regime, dtype)
-        jobs[str(size)] = passes(ours(pattern, "auto"), inputs)["forward_backward"]
+        pattern = make(size).to(settings.device)
+        inputs: Inputs = draw(pattern, regime, settings.torch_dtype)
+        jobs[str(size)] = passes(ways.ours(pattern, "auto"), inputs)["forward_backward"]
         edges.append(pattern.num_edges)
         backends.append(registry.choose(call(inputs, pattern).shape)[0].name)
-    samples = interleave(jobs, repeats, device)
+    samples = interleave(jobs, settings.repeats, settings.device)
     times = {clock: [float(np.median(getattr(s, clock))) for s in samples.values()] for clock in ("wall", "cpu")}
     return {
         "sizes": sizes,

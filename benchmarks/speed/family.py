@@ -15,7 +15,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import count, cycle
+from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,9 +26,9 @@ from torch import Tensor, nn
 from torch_geometric.loader import DataLoader
 
 from benchmarks.accuracy.cells import Cell, recipe_of, settings_of
-from benchmarks.accuracy.paper_tables import DATASETS, Samples
+from benchmarks.accuracy.paper_tables import DATASETS
 from benchmarks.accuracy.papers import TABLES
-from benchmarks.accuracy.runs import Row
+from benchmarks.accuracy.runs import Row, Samples
 from benchmarks.command_line import chosen, run
 from benchmarks.files import check_replacement, name_of, read_file, write_results
 from benchmarks.report import speed as tables
@@ -76,28 +77,15 @@ def main(
     samples, found = Samples(root), {}
     for name in chosen("--datasets", datasets, DATASETS):
         contestants = [_contestant(samples, name, model, channels, batch_size, seed, device) for model in wanted]
-        found[name] = {
-            "dataset": samples.describe(name),
-            "models": compare(contestants, rounds, batches, epochs, device),
-        }
-    settings = {
-        "rounds": rounds,
-        "batches": batches,
-        "epochs_before": epochs,
-        "batch_size": batch_size,
-        "seed": seed,
-        "threads": threads,
-        "device": device,
-    }
+        compared = compare(contestants, rounds, batches, epochs, device)
+        found[name] = {"dataset": samples.describe(name), "models": compared}
+    settings = {"rounds": rounds, "batches": batches, "epochs_before": epochs, "batch_size": batch_size}
+    settings |= {"seed": seed, "threads": threads, "device": device}
     content = {"settings": settings, "datasets": found}
     path = write_results(name_of("family", device), content, replace=replace)
     print("\n".join([*tables.family([read_file(path)]), "", f"Wrote {path}"]))
-    wrong = [
-        f"{model} on {name}"
-        for name, each in found.items()
-        for model, row in each["models"].items()
-        if not row["agrees"]
-    ]
+    every = ((name, *item) for name, each in found.items() for item in each["models"].items())
+    wrong = [f"{model} on {name}" for name, model, row in every if not row["agrees"]]
     if wrong:
         print(f"Timed predictions differ from untimed ones: {', '.join(wrong)}")
     return int(bool(wrong))
@@ -148,44 +136,24 @@ def compare(
     training = {each.name: lambda each=each: each.fit(next(parts[each.name])) for each in contestants}
     walls = {TRAINING: _walls(training, rounds, device)}
     untimed = {each.name: [each.predict(part) for part in _parts(each.test, batches)] for each in contestants}
-    checks = {each.name: Check(each, batches, untimed[each.name]) for each in contestants}
-    walls[TESTING] = _walls({name: check.job for name, check in checks.items()}, rounds, device)
-    return {
-        each.name: {
-            "row": asdict(each.row),
-            "agrees": checks[each.name].agrees,
-            "settings": each.settings,
-            **{
-                mode: _summary(each.name, walls[mode], len(part) / min(batches, len(part)))
-                for mode, part in {TRAINING: each.train, TESTING: each.test}.items()
-            },
-        }
-        for each in contestants
-    }
+    turns = {each.name: cycle(enumerate(_parts(each.test, batches))) for each in contestants}
+    timed: dict[str, list[tuple[int, list[Tensor]]]] = {each.name: [] for each in contestants}
 
+    def predict(each: Contestant) -> None:
+        place, part = next(turns[each.name])
+        timed[each.name].append((place, each.predict(part)))
 
-class Check:
-    """Predicts part by part, and compares what it predicts with what the same model predicted before."""
-
-    def __init__(self, contestant: Contestant, batches: int, expected: list[list[Tensor]]) -> None:
-        self.found: list[tuple[int, list[Tensor]]] = []
-        self.expected = expected
-        parts, places = _parts(contestant.test, batches), count()
-
-        def job() -> None:
-            place = next(places) % len(parts)
-            self.found.append((place, contestant.predict(parts[place])))
-
-        self.job = job
-
-    @property
-    def agrees(self) -> bool:
-        """Whether all of it is equal."""
-        return all(
-            torch.equal(value, other)
-            for place, values in self.found
-            for value, other in zip(values, self.expected[place], strict=True)
+    walls[TESTING] = _walls({each.name: partial(predict, each) for each in contestants}, rounds, device)
+    found = {}
+    for each in contestants:
+        pairs = (
+            pair for place, values in timed[each.name] for pair in zip(values, untimed[each.name][place], strict=True)
         )
+        agrees = all(torch.equal(*pair) for pair in pairs)
+        found[each.name] = {"row": asdict(each.row), "agrees": agrees, "settings": each.settings}
+        for mode, part in {TRAINING: each.train, TESTING: each.test}.items():
+            found[each.name][mode] = _summary(each.name, walls[mode], len(part) / min(batches, len(part)))
+    return found
 
 
 def _walls(jobs: dict[str, Callable[[], Any]], rounds: int, device: str) -> dict[str, list[float]]:
@@ -204,9 +172,8 @@ def _summary(name: str, walls: dict[str, list[float]], parts_per_epoch: float) -
     found: dict[str, Any] = {"rounds": len(walls[name]), "minutes_per_epoch": minutes}
     if OVER in walls:
         ratios = [other / own for own, other in zip(walls[name], walls[OVER], strict=False)]
-        found["speedup"] = dict(
-            zip(("q1", "median", "q3"), np.quantile(ratios, (0.25, 0.5, 0.75)).tolist(), strict=True)
-        )
+        quarters = np.quantile(ratios, (0.25, 0.5, 0.75)).tolist()
+        found["speedup"] = dict(zip(("q1", "median", "q3"), quarters, strict=True))
     return found
 
 

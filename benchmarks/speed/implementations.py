@@ -86,13 +86,7 @@ def candidates() -> list[Candidate]:
         Candidate("torch-sparse", torch_sparse, per_edge=True),
         Candidate(OURS, partial(ours, backend="auto")),
         *(
-            Candidate(
-                f"{OURS} ({name})",
-                partial(ours, backend=name),
-                per_edge=name in PER_EDGE,
-                masked=name == "dense",
-                backend=name,
-            )
+            Candidate(f"{OURS} ({name})", partial(ours, backend=name), name in PER_EDGE, name == "dense", name)
             for name in available_backends()
         ),
     ]
@@ -124,17 +118,12 @@ def memory_jobs(regime: str, candidate: str, *, quick: bool, device: str, dtype:
     pattern = spec.make().to(device)
     inputs = draw(pattern, spec, getattr(torch, dtype))
     chosen = next(c for c in candidates() if c.name == candidate)
-    _warm_up(chosen, registry.choose(call(inputs, pattern).shape)[0].name, regime, inputs)
-    return passes(chosen.prepare(pattern), inputs)
-
-
-def _warm_up(candidate: Candidate, automatic: str, regime: str, inputs: Inputs) -> None:
-    tiny = find(regime, quick=True)
-    pattern = tiny.make().to(inputs.query.device)
-    small = draw(pattern, tiny, inputs.query.dtype)
-    prepare = partial(ours, backend=automatic) if candidate.name == OURS else candidate.prepare
-    for job in passes(prepare(pattern), small).values():
+    automatic, tiny = registry.choose(call(inputs, pattern).shape)[0].name, find(regime, quick=True)
+    small = tiny.make().to(device)
+    prepare = partial(ours, backend=automatic) if candidate == OURS else chosen.prepare
+    for job in passes(prepare(small), draw(small, tiny, inputs.query.dtype)).values():
         job()
+    return passes(chosen.prepare(pattern), inputs)
 
 
 def ours(pattern: Pattern, backend: str) -> Attend:

@@ -22,7 +22,7 @@ from tg_mlc.papers.convert import load_lamp_checkpoint
 
 GraphName = Literal["complete", "prior"]
 OURS, CHECKPOINTED, LITERAL, RELEASED = "ours", "ours, checkpointed", "literal path", "released layout"
-INFERENCE, TRAINING = "inference", "training"
+MODES = INFERENCE, TRAINING = "inference", "training"
 #: The row of the matrix products of LaMP alone, at their own sizes.
 PRODUCTS = "its products alone"
 DEGREE = 10
@@ -82,11 +82,7 @@ class Product(NamedTuple):
 def products(sizes: Sizes) -> list[Product]:
     """Those of one forward pass. Along a sparse label graph there are none, only sums along its edges."""
     d, steps, components, num_labels = sizes.channels, sizes.num_layers, sizes.num_components, sizes.num_labels
-    rows, labels, batch = (
-        sizes.num_samples * components,
-        sizes.num_samples * num_labels,
-        sizes.num_samples * sizes.heads,
-    )
+    rows, labels, batch = (sizes.num_samples * each for each in (components, num_labels, sizes.heads))
     found = [
         Product(8 * steps, 1, rows, d, d),  # all of the feature blocks, keys and values for the labels
         Product(1, 1, num_labels, d, d),  # the first queries, which all samples share
@@ -145,6 +141,12 @@ def literal_bytes(sizes: Sizes, mode: str) -> int:
     return (kept + max(edges) * OTHERS_PER_EDGE) * sizes.num_samples * sizes.channels * 4
 
 
+def why_left_out(name: str, sizes: Sizes, mode: str) -> str | None:
+    """Why a layout is too large for a mode, or :obj:`None`."""
+    needed = literal_bytes(sizes, mode) if name == LITERAL else 0
+    return f"{mode} would need about {1e-9 * needed:.0f} GB" if needed > MAX_LITERAL_BYTES else None
+
+
 @dataclass
 class Layouts:
     """Models that compute the same, and one batch as each takes it."""
@@ -192,15 +194,8 @@ def layouts(sizes: Sizes, names: list[str], device: str = "cpu") -> Layouts:
     """Some of the layouts, with the same weights."""
     torch.manual_seed(SEED)
     adjacency = sizes.adjacency()
-    released = ReleasedLayout(
-        sizes.num_tokens,
-        sizes.num_labels,
-        sizes.channels,
-        sizes.heads,
-        None if adjacency is None else ~adjacency,
-        sizes.num_layers,
-        sizes.dropout,
-    )
+    mask, block = None if adjacency is None else ~adjacency, (sizes.channels, sizes.heads)
+    released = ReleasedLayout(sizes.num_tokens, sizes.num_labels, *block, mask, sizes.num_layers, sizes.dropout)
     make: dict[str, Callable[[], nn.Module]] = {
         OURS: partial(_lamp, released, sizes, "auto"),
         CHECKPOINTED: lambda: checkpointed(_lamp(released, sizes, "auto")),
@@ -241,7 +236,7 @@ def memory_jobs(
     cast = autocast(precision, device)
     spec = Sizes(**sizes)
     tiny = layouts(Sizes.tiny(spec.num_labels, spec.graph), [name], device)
-    for mode in (INFERENCE, TRAINING):
+    for mode in MODES:
         tiny.models[name].train(mode == TRAINING)
         tiny.job(name, mode, cast)()
     measured = layouts(spec, [name], device)
@@ -250,8 +245,7 @@ def memory_jobs(
         measured.models[name].train(mode == TRAINING)
         return measured.job(name, mode, cast)()
 
-    modes = [m for m in (INFERENCE, TRAINING) if name != LITERAL or literal_bytes(spec, m) <= MAX_LITERAL_BYTES]
-    return {mode: partial(in_mode, mode) for mode in modes}
+    return {mode: partial(in_mode, mode) for mode in MODES if not why_left_out(name, spec, mode)}
 
 
 def autocast(precision: str, device: str) -> Callable[[], AbstractContextManager[Any]]:

@@ -1,17 +1,33 @@
-"""Times of candidates that run in turn, and the limits of the machine they run on."""
+"""Times of candidates that run in turn, the limits of the machine they run on, and peaks of memory.
+
+Peaks are over what the inputs of a call take. On a CPU they are measured in a process of its own:
+
+    python -m benchmarks.speed.measure MODULE:FUNCTION '{"argument": "value"}'
+
+calls a function that makes the inputs, warms up and returns the calls by name, and prints their peaks.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import json
 import math
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from benchmarks.command_line import default_heap
 
 Job = Callable[[], Any]
 
@@ -47,7 +63,9 @@ def interleave(jobs: Mapping[str, Job], repeats: int, device: str = "cpu") -> di
     """
     for job in jobs.values():
         job()
-    calls = {name: _calls_per_sample(job, device) if repeats > 1 else 1 for name, job in jobs.items()}
+    calls = dict.fromkeys(jobs, 1)
+    for name, job in jobs.items() if repeats > 1 else ():
+        calls[name] = min(100, max(1, math.ceil(MIN_SECONDS / _time(job, 1, device)[0])))
     samples = {name: Samples() for name in jobs}
     spent = dict.fromkeys(jobs, 0.0)
     gc.collect()
@@ -64,11 +82,6 @@ def interleave(jobs: Mapping[str, Job], repeats: int, device: str = "cpu") -> di
     finally:
         gc.enable()
     return samples
-
-
-def _calls_per_sample(job: Job, device: str) -> int:
-    wall, _ = _time(job, 1, device)
-    return min(100, max(1, math.ceil(MIN_SECONDS / wall)))
 
 
 def _time(job: Job, calls: int, device: str) -> tuple[float, float]:
@@ -170,3 +183,66 @@ def _product(size: int, device: str, dtype: torch.dtype, precision: str) -> tupl
 def _best(job: Job, work: float, device: str) -> tuple[float, float]:
     samples = interleave({"": job}, 10, device)[""]
     return work / min(samples.wall), work / max(min(samples.cpu), 1e-9)
+
+
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def peaks_of(target: str, device: str = "cpu", **arguments: Any) -> dict[str, int] | str:
+    """The bytes that each call adds to its inputs, or why they could not be measured."""
+    arguments = {"device": device, **arguments}
+    if device == "cuda":
+        return _peaks(target, arguments)
+    if not CLEAR.exists():
+        return "the system does not count peaks of memory"
+    release()
+    command = [sys.executable, "-m", __spec__.name, target, json.dumps(arguments)]
+    environment = {**default_heap(), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    peaks: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    return peaks
+
+
+def _peaks(target: str, arguments: dict[str, Any]) -> dict[str, int]:
+    module, function = target.split(":")
+    jobs: dict[str, Job] = getattr(import_module(module), function)(**arguments)
+    measure = _extra_on_device if arguments["device"] == "cuda" else _extra_resident
+    return {name: measure(job) for name, job in jobs.items()}
+
+
+def release() -> None:
+    """Gives free memory back to the system, which must hold the other process as well."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+
+
+def _extra_resident(job: Job) -> int:
+    release()
+    CLEAR.write_text("5")  # the peak starts from what is resident now
+    before = _status("VmRSS")
+    result = job()
+    extra = _status("VmHWM") - before
+    del result
+    return extra
+
+
+def _status(name: str) -> int:
+    lines = STATUS.read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
+def _extra_on_device(job: Job) -> int:
+    gc.collect()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    result = job()
+    torch.cuda.synchronize()
+    del result
+    return torch.cuda.max_memory_allocated() - before
+
+
+if __name__ == "__main__":
+    print(json.dumps(_peaks(sys.argv[1], json.loads(sys.argv[2]))))

@@ -17,36 +17,19 @@ import math
 import sys
 import time
 from dataclasses import asdict
+from itertools import product
 from typing import Any, Literal, cast
 
 import torch
 
-from benchmarks.command_line import RETAINED_HEAP, chosen, heap_is_retained, retain_heap, run
+from benchmarks.command_line import chosen, heaps, retain_heap, run
 from benchmarks.files import check_replacement, name_of, read_file, write_results
 from benchmarks.report import speed as tables
-from benchmarks.speed.layouts import (
-    CHECKPOINTED,
-    INFERENCE,
-    LITERAL,
-    MAX_LITERAL_BYTES,
-    OURS,
-    PRODUCTS,
-    RELEASED,
-    TRAINING,
-    GraphName,
-    Layouts,
-    Sizes,
-    autocast,
-    forward_flop,
-    layouts,
-    literal_bytes,
-    products_job,
-)
-from benchmarks.speed.measure import Limits, interleave, measure_limits, relative_rms
-from benchmarks.speed.memory import peaks_of
+from benchmarks.speed import layouts as lamp
+from benchmarks.speed.layouts import INFERENCE, LITERAL, MODES, OURS, PRODUCTS, RELEASED, TRAINING, Sizes
+from benchmarks.speed.measure import Limits, interleave, measure_limits, peaks_of, relative_rms
 from benchmarks.speed.regimes import SEED
 
-MODES = (INFERENCE, TRAINING)
 LOGITS = "logits"
 #: Limits for logits and gradients; those of bf16 are as wide as the released layout needs.
 TOLERANCES = {"fp32": (1e-4, 1e-3), "bf16": (2e-2, 1e-1)}
@@ -76,7 +59,7 @@ def main(
         channels: Sizes of a state, joined by commas; other results than those of 512 alone are called narrow.
         repeats: Rounds in which the layouts take turns.
         device: Where to compute.
-        precision: In fp32, or in bf16 where autocast takes it.
+        precision: In fp32, or in bf16 where lamp.autocast takes it.
         matmul_precision: What to call ``torch.set_float32_matmul_precision`` with; one that is still exact here.
         threads: Number of threads.
         checkpoint: Whether to add ours with activation checkpointing.
@@ -92,20 +75,12 @@ def main(
     torch.backends.cudnn.allow_tf32 = matmul_precision != "highest"  # of the released layout's convolutions
     limits = measure_limits(device, torch.float32 if precision == "fp32" else torch.bfloat16, quick=quick)
     limits.flops_under(matmul_precision)  # is exact, or an error
-    settings = {
-        "repeats": 1 if quick else repeats,
-        "device": device,
-        "precision": precision,
-        "matmul_precision": matmul_precision,
-        "threads": threads,
-        "quick": quick,
-        "seed": SEED,
-        "heap": RETAINED_HEAP if heap_is_retained() else "default",
-        "heap_of_memory_measurements": "default",
-    }
-    rows = []
-    for graph in cast(list[GraphName], chosen("graphs", graphs, ("complete", "prior"))):
-        for sizes in [Sizes.tiny(12, graph)] if quick else _sizes(graph, labels, channels):
+    settings = {"repeats": 1 if quick else repeats, "device": device, "precision": precision}
+    settings |= {"matmul_precision": matmul_precision, "threads": threads, "quick": quick, "seed": SEED, **heaps()}
+    rows, sizes_of = [], list(product(map(int, labels.split(",")), map(int, channels.split(","))))
+    for graph in cast(list[lamp.GraphName], chosen("graphs", graphs, ("complete", "prior"))):
+        of_graph = [Sizes(count, graph, size) for count, size in sizes_of]
+        for sizes in [Sizes.tiny(12, graph)] if quick else of_graph:
             if time.monotonic() > end:
                 left_out.append(asdict(sizes))
                 continue
@@ -119,13 +94,9 @@ def main(
     return int(any(found["state"] == "disagrees" for row in rows for found in row["layouts"].values()))
 
 
-def _sizes(graph: GraphName, labels: str, channels: str) -> list[Sizes]:
-    return [Sizes(int(count), graph, int(size)) for count in labels.split(",") for size in channels.split(",")]
-
-
 def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) -> Row:
     """The errors, times and memory of every layout on one size."""
-    flop = {INFERENCE: forward_flop(sizes), TRAINING: 3 * forward_flop(sizes)}
+    flop = {INFERENCE: lamp.forward_flop(sizes), TRAINING: 3 * lamp.forward_flop(sizes)}
     row: Row = {
         "sizes": asdict(sizes),
         "num_label_edges": sizes.num_label_edges(),
@@ -133,32 +104,27 @@ def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) ->
         "floor_ms": {mode: 1e3 * flop[mode] / limits.flops_under(settings["matmul_precision"]) for mode in MODES},
         "layouts": {},
     }
-    names = [OURS, *([CHECKPOINTED] if checkpoint else []), LITERAL, RELEASED]
-    if literal_bytes(sizes, INFERENCE) > MAX_LITERAL_BYTES:
+    names = [OURS, *([lamp.CHECKPOINTED] if checkpoint else []), LITERAL, RELEASED]
+    if why := lamp.why_left_out(LITERAL, sizes, INFERENCE):
         names.remove(LITERAL)
-        row["layouts"][LITERAL] = {
-            "state": "left out",
-            "why": f"{INFERENCE} would need about {1e-9 * literal_bytes(sizes, INFERENCE):.0f} GB",
-        }
-    compared = layouts(sizes, names, settings["device"])
+        row["layouts"][LITERAL] = {"state": "left out", "why": why}
+    compared = lamp.layouts(sizes, names, settings["device"])
     row["layouts"].update(check(compared, sizes, settings))
     row["layouts"][PRODUCTS] = {"state": "no model", "why": None}
     agreeing = [name for name in names if row["layouts"][name]["state"] == "agrees"]
     for mode in MODES:
-        timed = [name for name in agreeing if name != LITERAL or literal_bytes(sizes, mode) <= MAX_LITERAL_BYTES]
-        _time(compared, mode, timed, settings, row)
-    if LITERAL in agreeing and literal_bytes(sizes, TRAINING) > MAX_LITERAL_BYTES:
-        row["layouts"][LITERAL]["why"] = f"{TRAINING} would need about {1e-9 * literal_bytes(sizes, TRAINING):.0f} GB"
+        _time(compared, mode, [name for name in agreeing if not lamp.why_left_out(name, sizes, mode)], settings, row)
+    if LITERAL in agreeing:
+        row["layouts"][LITERAL]["why"] = lamp.why_left_out(LITERAL, sizes, TRAINING)
     del compared
+    shared = {key: settings[key] for key in ("device", "precision", "matmul_precision", "threads")}
     for name in [] if settings["quick"] else agreeing:
-        shared = {key: settings[key] for key in ("device", "precision", "matmul_precision", "threads")}
-        row["layouts"][name]["peak_bytes"] = peaks_of(
-            "benchmarks.speed.layouts:memory_jobs", name=name, sizes=asdict(sizes), **shared
-        )
+        peaks = peaks_of("benchmarks.speed.layouts:memory_jobs", name=name, sizes=asdict(sizes), **shared)
+        row["layouts"][name]["peak_bytes"] = peaks
     return row
 
 
-def check(compared: Layouts, sizes: Sizes, settings: Row) -> dict[str, Row]:
+def check(compared: lamp.Layouts, sizes: Sizes, settings: Row) -> dict[str, Row]:
     """How far logits and the gradients of both embeddings are from those of the released layout in single precision."""
     for model in compared.models.values():
         model.eval()  # without dropout, and with gradients all the same
@@ -166,7 +132,7 @@ def check(compared: Layouts, sizes: Sizes, settings: Row) -> dict[str, Row]:
     rows: dict[str, Row] = {}
     for name in compared.models:
         # Its backward pass is what the literal path needs its memory for.
-        gradients = name != LITERAL or literal_bytes(sizes, TRAINING) <= MAX_LITERAL_BYTES
+        gradients = not lamp.why_left_out(name, sizes, TRAINING)
         found = _results(compared, name, settings["precision"], settings["device"], gradients=gradients)
         error = {what: relative_rms(found[what], expected[what].double()) for what in found}
         of_logits, of_gradients = TOLERANCES[settings["precision"]]
@@ -176,8 +142,10 @@ def check(compared: Layouts, sizes: Sizes, settings: Row) -> dict[str, Row]:
     return rows
 
 
-def _results(compared: Layouts, name: str, precision: str, device: str, *, gradients: bool) -> dict[str, torch.Tensor]:
-    with torch.set_grad_enabled(gradients), autocast(precision, device)():
+def _results(
+    compared: lamp.Layouts, name: str, precision: str, device: str, *, gradients: bool
+) -> dict[str, torch.Tensor]:
+    with torch.set_grad_enabled(gradients), lamp.autocast(precision, device)():
         logits, loss = compared.logits(name), compared.loss(name)
     if not gradients:
         return {LOGITS: logits}
@@ -185,13 +153,13 @@ def _results(compared: Layouts, name: str, precision: str, device: str, *, gradi
     return {LOGITS: logits.detach(), "gradient of words": words, "gradient of labels": labels}
 
 
-def _time(compared: Layouts, mode: str, names: list[str], settings: Row, row: Row) -> None:
+def _time(compared: lamp.Layouts, mode: str, names: list[str], settings: Row, row: Row) -> None:
     for model in compared.models.values():
         model.train(mode == TRAINING)
-    cast = autocast(settings["precision"], settings["device"])
+    cast = lamp.autocast(settings["precision"], settings["device"])
     jobs = {name: compared.job(name, mode, cast) for name in names}
     dtype = torch.float32 if settings["precision"] == "fp32" else torch.bfloat16
-    jobs[PRODUCTS] = products_job(Sizes(**row["sizes"]), mode, dtype, settings["device"])
+    jobs[PRODUCTS] = lamp.products_job(Sizes(**row["sizes"]), mode, dtype, settings["device"])
     for name, samples in interleave(jobs, settings["repeats"], settings["device"]).items():
         found = row["layouts"][name][mode] = samples.summary()
         wall = found["wall_ms"]["median"]

@@ -59,25 +59,16 @@ def regimes(group: str, *, quick: bool = False) -> list[Regime]:
     """The regimes of a group, or tiny ones of the same kind."""
     if group == "DENSITY":
         return [_dense(size, density, quick) for size in ((120,) if quick else (500, 983)) for density in DENSITIES]
-    full = {
-        "R1": lambda: ragged(159, torch.randint(20, 301, (8,), generator=_generator())),
-        "R2": lambda: complete(500, 1),
-        "R3": lambda: sparse(983, 10, 32),
-        "R4": lambda: sparse(983, 60, 4),
-        "R5": lambda: sparse(10_000, 32, 1),
-        "L100k": lambda: sparse(100_000, 32, 1),
-        "HUB": lambda: hubs(10_000),
-    }
-    tiny = {
-        "R1": lambda: ragged(9, torch.randint(2, 12, (3,), generator=_generator())),
-        "R2": lambda: complete(12, 1),
-        "R3": lambda: sparse(40, 4, 3),
-        "R4": lambda: sparse(40, 10, 2),
-        "R5": lambda: sparse(150, 6, 1),
-        "L100k": lambda: sparse(300, 8, 1),
-        "HUB": lambda: hubs(100),
-    }
-    return [_tiny(group, tiny[group]) if quick else Regime(group, full[group])]
+    full, tiny = {
+        "R1": (lambda: _documents(159, 8, 20, 301), lambda: _documents(9, 3, 2, 12)),
+        "R2": (lambda: complete(500, 1), lambda: complete(12, 1)),
+        "R3": (lambda: sparse(983, 10, 32), lambda: sparse(40, 4, 3)),
+        "R4": (lambda: sparse(983, 60, 4), lambda: sparse(40, 10, 2)),
+        "R5": (lambda: sparse(10_000, 32, 1), lambda: sparse(150, 6, 1)),
+        "L100k": (lambda: sparse(100_000, 32, 1), lambda: sparse(300, 8, 1)),
+        "HUB": (lambda: hubs(10_000), lambda: hubs(100)),
+    }[group]
+    return [_tiny(group, tiny) if quick else Regime(group, full)]
 
 
 def _dense(size: int, density: float, quick: bool) -> Regime:
@@ -101,6 +92,10 @@ def ragged(num_labels: int, sizes: Tensor) -> Blocks:
     """As many labels in each sample, and as many keys as told."""
     query_ptr = torch.arange(sizes.numel() + 1) * num_labels
     return Blocks(query_ptr, torch.cat([torch.zeros(1, dtype=torch.long), sizes.cumsum(0)]))
+
+
+def _documents(num_labels: int, num_samples: int, low: int, high: int) -> Blocks:
+    return ragged(num_labels, torch.randint(low, high, (num_samples,), generator=_generator()))
 
 
 def complete(num_nodes: int, num_samples: int) -> Shared:

@@ -122,11 +122,7 @@ class _Attention(nn.Module):
         self.layer_norm = nn.LayerNorm(channels)
 
     def forward(self, target: Tensor, source: Tensor, mask: Tensor | None) -> Tensor:
-        query, key, value = (
-            self._split(self.w_qs(target)),
-            self._split(self.w_ks(source)),
-            self._split(self.w_vs(source)),
-        )
+        query, key, value = map(self._split, (self.w_qs(target), self.w_ks(source), self.w_vs(source)))
         score = torch.bmm(query, key.transpose(1, 2)) / query.size(-1) ** 0.5  # [heads * B, L, S]
         if mask is not None:
             score = score.masked_fill(mask.repeat(self.heads, 1, 1), -torch.inf)

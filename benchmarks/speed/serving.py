@@ -94,30 +94,25 @@ def main(
         server.wait(60)
     per_second = [each["requests"] / each["seconds"] for each in served]
     processor_ms = [1e3 * each["processor_seconds"] / each["requests"] for each in served]
-    result = {
-        "settings": {"clients": clients, "rounds": rounds, "seconds": seconds, "threads": threads, "seed": SEED},
-        "model": {
-            "kind": type(predictor.scorer).__name__,
-            "labels": len(predictor.label_names),
-            "facts": _facts(predictor),
-        },
-        "serving": {
-            "agrees": agree,
-            "alone_per_second": [each for each, _ in alone],
-            "served_per_second": per_second,
-            "alone_processor_ms": [each for _, each in alone],
-            "served_processor_ms": processor_ms,
-            "milliseconds": {
-                f"p{q}": float(np.percentile(np.concatenate([each["milliseconds"] for each in served]), q))
-                for q in (50, 99)
-            },
-            "malformed": statuses,
-            "requests": requests,
-            "resident_bytes": memory,
-        },
+    took = np.concatenate([each["milliseconds"] for each in served])
+    found = {
+        "agrees": agree,
+        "alone_per_second": [each for each, _ in alone],
+        "served_per_second": per_second,
+        "alone_processor_ms": [each for _, each in alone],
+        "served_processor_ms": processor_ms,
+        "milliseconds": {f"p{q}": float(np.percentile(took, q)) for q in (50, 99)},
+        "malformed": statuses,
+        "requests": requests,
+        "resident_bytes": memory,
     }
+    settings = {"clients": clients, "rounds": rounds, "seconds": seconds, "threads": threads, "seed": SEED}
+    facts, report = predictor.facts, getattr(predictor.scorer, "report", {})
+    about = {"kind": type(predictor.scorer).__name__, "labels": len(predictor.label_names)}
+    about["facts"] = {"data": report.get("data", facts.get("data")), "versions": facts.get("versions")}
+    result = {"settings": settings, "model": about, "serving": found}
     path = write_results(name_of("serving", "cpu", Path(model).resolve().name), result, replace=replace)
-    print(json.dumps(result["serving"], indent=1), f"\nWrote {path}")
+    print(json.dumps(found, indent=1), f"\nWrote {path}")
     grows = memory[-1] > 1.1 * memory[1] + 2**24
     return int(not agree or any(not key.startswith("4") for key in statuses) or grows)
 
@@ -176,11 +171,6 @@ def _agrees(predictor: Any, examples: list[Any], answers: list[Any]) -> bool:
     scores = predictor.scores([one for one, _ in answers])
     found = np.array([list(result["probability"].values()) for _, result in answers])
     return len(answers) == len(examples) and bool(np.abs(found - scores).max() < 1e-4)
-
-
-def _facts(predictor: Any) -> dict[str, Any]:
-    report = getattr(predictor.scorer, "report", {})
-    return {"data": report.get("data", predictor.facts.get("data")), "versions": predictor.facts.get("versions")}
 
 
 def _wait(url: str) -> None:

@@ -15,7 +15,6 @@ from benchmarks.accuracy import baselines
 from benchmarks.accuracy.prior_vs_learned import (
     CHANGES,
     Change,
-    Trial,
     _recovered,
     _try_out,
     changes_of,
@@ -190,7 +189,7 @@ def test_models_are_tried_out_on_training_samples_without_what_takes_long() -> N
         build=lambda part, graph, **options: built.append((part, options)),
     )
     task = SimpleNamespace(dataset=Parts(), recipe=recipe, with_settings=lambda settings: task)
-    _try_out(Trial(cast(Any, task), cast(Any, SimpleNamespace(train="train", val="val"))), [row("edgeless")])
+    _try_out(cast(Any, task), cast(Any, SimpleNamespace(train="train", val="val")), [row("edgeless")])
     assert built == [("train", {"node_messages": False, "latent": False, "min_df": 8})]
 
 

@@ -14,8 +14,7 @@ from benchmarks.files import describe_environment
 from benchmarks.report import speed
 from benchmarks.speed import attention, implementations, measure
 from benchmarks.speed.implementations import LITERAL, OURS, SDPA, Candidate, agrees, errors, reference, sdpa
-from benchmarks.speed.measure import Limits, Samples, interleave, measure_limits, relative_rms
-from benchmarks.speed.memory import peaks_of
+from benchmarks.speed.measure import Limits, Samples, interleave, measure_limits, peaks_of, relative_rms
 from benchmarks.speed.regimes import (
     GROUPS,
     NUM_HUBS,
@@ -87,7 +86,7 @@ def test_a_candidate_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatc
     wrong = Candidate(OURS, lambda pattern: lambda q, k, v: sdpa(pattern)(q, k, v) * 1.001)
     right = Candidate(SDPA, sdpa)
     broken = Candidate("broken", lambda pattern: lambda q, k, v: q @ k)
-    monkeypatch.setattr(attention, "candidates", lambda: [wrong, right, broken])
+    monkeypatch.setattr(implementations, "candidates", lambda: [wrong, right, broken])
     limits = Limits(1e9, 1e9, 1e9, 1e9, {})
     regime = regimes("DENSITY", quick=True)[-1]
     row = attention.compare(regime, attention.Settings(1, "cpu", "float32", 1, quick=True), limits)
@@ -207,7 +206,7 @@ def test_peak_memory_of_another_process() -> None:
 
 def test_failed_measurement_of_memory_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "false")
-    monkeypatch.setattr("benchmarks.speed.memory.CLEAR", Path(__file__))
+    monkeypatch.setattr("benchmarks.speed.measure.CLEAR", Path(__file__))
     assert peaks_of("benchmarks.speed.implementations:memory_jobs") == "exit status 1"
 
 

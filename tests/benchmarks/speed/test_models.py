@@ -107,12 +107,12 @@ def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch: pytest.Monk
     sizes = SIZES["complete"]
     limits = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9})
     assert literal_bytes(sizes, TRAINING) > literal_bytes(sizes, INFERENCE)
-    monkeypatch.setattr(models, "MAX_LITERAL_BYTES", literal_bytes(sizes, INFERENCE))
+    monkeypatch.setattr(models.lamp, "MAX_LITERAL_BYTES", literal_bytes(sizes, INFERENCE))
     found = models.compare(sizes, SETTINGS, limits, checkpoint=False)["layouts"][LITERAL]
     assert INFERENCE in found
     assert TRAINING not in found
     assert "training would need" in found["why"]
-    monkeypatch.setattr(models, "MAX_LITERAL_BYTES", 0)
+    monkeypatch.setattr(models.lamp, "MAX_LITERAL_BYTES", 0)
     row = models.compare(sizes, SETTINGS, limits, checkpoint=False)
     assert row["layouts"][LITERAL]["state"] == "left out"
     assert f"{LITERAL} on 12 labels, d=16 along complete: {INFERENCE} would need" in written(row)[-2]
@@ -122,8 +122,8 @@ def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) 
     compared = layouts(SIZES["complete"], [OURS, RELEASED])
     model = compared.models[OURS]
     monkeypatch.setattr(model, "forward", lambda batch: type(model).forward(model, batch) * 1.001)
-    monkeypatch.setattr(models, "layouts", lambda *args: compared)
-    monkeypatch.setattr(models, "MAX_LITERAL_BYTES", 0)
+    monkeypatch.setattr(models.lamp, "layouts", lambda *args: compared)
+    monkeypatch.setattr(models.lamp, "MAX_LITERAL_BYTES", 0)
     row = models.compare(SIZES["complete"], SETTINGS, Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9}), checkpoint=False)
     assert row["layouts"][OURS]["state"] == "disagrees"
     assert TRAINING not in row["layouts"][OURS]
