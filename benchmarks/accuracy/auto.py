@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,7 @@ from benchmarks.files import Run, check_replacement, collect, describe_dataset
 from tg_mlc.baselines import LabelFrequency
 from tg_mlc.data import MultiLabelDataset, random_split, stratified_split
 from tg_mlc.datasets.registry import load
-from tg_mlc.metrics import (
-    Evaluation,
-    evaluate,
-    macro_average_precision,
-    macro_roc_auc,
-    tune_thresholds,
-)
+from tg_mlc.metrics import Evaluation, evaluate, macro_average_precision, macro_roc_auc, tune_thresholds
 from tg_mlc.stacking import auto
 from tg_mlc.stacking.automatic import best_combination
 from tg_mlc.stacking.classifiers import SCORE_SCALE
@@ -75,11 +70,7 @@ def main(
     torch.set_num_threads(1)
     load_once = lru_cache(1)(lambda name: part_of(load(name, root)))
     calls = {key: delayed(measure)(load_once, *key, seconds) for key in product(datasets.split(","), range(seeds))}
-    collect(NAME, {"seconds": seconds}, calls, _identity, _in_short, replace=replace)
-
-
-def _identity(run: Run) -> tuple[str, int]:
-    return run["dataset"], run["seed"]
+    collect(NAME, {"seconds": seconds}, calls, itemgetter("dataset", "seed"), _in_short, replace=replace)
 
 
 def _in_short(run: Run) -> str:
@@ -117,10 +108,8 @@ def measure(load: Callable[[str], MultiLabelDataset], name: str, seed: int, seco
     runs = [run(FREQUENCY, evaluate(test.y, on_test, tuners), on_test, 0.0)]
     found = model.classifier_scores(test)
     rows = {title: (each.held_out, each.scores, each.seconds) for title, each in found.items()}
-    held_out, scores = (
-        SCORE_SCALE * logit(np.stack(part, axis=-1))
-        for part in ([each.held_out for each in found.values()], [each.scores for each in found.values()])
-    )
+    parts = zip(*((each.held_out, each.scores) for each in found.values()), strict=True)
+    held_out, scores = (SCORE_SCALE * logit(np.stack(part, axis=-1)) for part in parts)
     start = time.perf_counter()
     combination, _ = best_combination(held_out, train.y.numpy(), list(found))
     combined = combination.predict_proba(held_out), combination.predict_proba(scores)

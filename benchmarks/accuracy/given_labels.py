@@ -187,9 +187,8 @@ def _lamp(trial: Trial) -> tuple[Predict, dict[str, Any]]:
 
 
 def _plain(trial: Trial) -> tuple[Predict, dict[str, Any]]:
-    return _trained(
-        trial._replace(task=replaced(trial.task, changed=RECIPES[trial.task.name].as_member(FAMILY["lamp"])))
-    )
+    recipe = RECIPES[trial.task.name].as_member(FAMILY["lamp"])
+    return _trained(trial._replace(task=replaced(trial.task, changed=recipe)))
 
 
 def _trained(trial: Trial) -> tuple[Predict, dict[str, Any]]:
@@ -234,15 +233,8 @@ def _logistic(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     found = {}
     for name, encode in ENCODINGS.items():
         join = partial(_join, x, partial(encode, frequency=frequency))
-        model = LinearBaseline.tuned(
-            join(train, first),
-            _hide(y[train], first),
-            join(val, on_val),
-            _hide(y[val], on_val),
-            loss="logistic",
-            grid=C_GRID,
-            metric=macro_roc_auc,
-        )
+        parts = join(train, first), _hide(y[train], first), join(val, on_val), _hide(y[val], on_val)
+        model = LinearBaseline.tuned(*parts, loss="logistic", grid=C_GRID, metric=macro_roc_auc)
         found[name] = max(value for _, value in model.search), model.C, join
     best = max(found, key=lambda name: found[name][0])
     value, C, join = found[best]
@@ -338,10 +330,8 @@ def _neighbours(trial: Trial) -> tuple[Predict, dict[str, Any]]:
         if given is None:
             return own
         shown = (given.numpy() - frequency) / spread
-        agreement = (
-            np.nan_to_num(shown) @ centred.T / np.sqrt(np.maximum((~np.isnan(shown)).sum(axis=1, keepdims=True), 1))
-        )
-        weight = softmax(rate * agreement, axis=1)
+        number = np.maximum((~np.isnan(shown)).sum(axis=1, keepdims=True), 1)
+        weight = softmax(rate * (np.nan_to_num(shown) @ centred.T / np.sqrt(number)), axis=1)
         return (1 - share) * own + share * weight @ np.nan_to_num(labels)
 
     shown = trial.masked(val, trial.seed)

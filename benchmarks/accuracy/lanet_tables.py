@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
-from itertools import islice
+from itertools import islice, product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks import files
 from benchmarks.accuracy.label_graphs import mean_label_attention
 from benchmarks.accuracy.lanet_bootstrap import compare
-from benchmarks.accuracy.lanet_models import BASELINES, CELLS, ORDER, TABLES, Cell, described, title_of
+from benchmarks.accuracy.lanet_models import BASELINES, CELLS, ORDER, TABLES, described, title_of
 from benchmarks.command_line import chosen as checked
 from benchmarks.command_line import run
 from benchmarks.files import check_kept, check_replacement, name_of, read_file, write_results
@@ -36,7 +36,7 @@ from tg_mlc.data import EventSequences, Split
 from tg_mlc.datasets import load_events
 from tg_mlc.metrics import evaluate, hit_rate_at_k, ndcg_at_k, recall_at_k, tune_thresholds
 from tg_mlc.metrics.ranking import roc_auc_per_label
-from tg_mlc.sequences import EventPreprocessor, NextSetDataset, time_split
+from tg_mlc.sequences import EventPreprocessor, time_split
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
 #: Labels and batches of a picture of attention: more are not to be read.
@@ -104,11 +104,8 @@ def main(
     made = {(cell.title, seed) for cell in chosen for seed in all_seeds} | {(title, 0) for title in BASELINES}
     made |= {(run["model"], run["seed"]) for run in runs(kept())}
     check_kept(name, itemgetter("model", "seed"), made, replace=replace)
-    for title in BASELINES:
-        make_baseline(title, events, split, place)
-    for seed in all_seeds:
-        for cell in chosen:
-            make(cell, seed, events, split, place, options)
+    for seed, key in (*product([0], BASELINES), *product(all_seeds, (cell.key for cell in chosen))):
+        make(key, seed, events, split, place, options)
     settings = {"data": data, "label": label, "min_events": min_events, "limits": options, "draws": draws}
     paths = kept()
     dataset = EventPreprocessor().fit_transform(events, split)
@@ -136,50 +133,40 @@ def is_kept(path: Path, split: Split, options: Found) -> bool:
     return settings is not None and same and set(report.COLUMNS) <= set(found["metrics"])
 
 
-def make(cell: Cell, seed: int, events: EventSequences, split: Split, place: Path, options: Found) -> None:
-    """Trains and tests one cell, unless it is kept."""
-    path = place / f"{cell.key}-{seed}.json"
+def make(name: str, seed: int, events: EventSequences, split: Split, place: Path, options: Found) -> None:
+    """Trains a cell, or fits a predictor without a network, and tests it, unless it is kept."""
+    path = place / f"{name}-{seed}.json"
     if is_kept(path, split, options):
         return
-    run_folder, start = place / path.stem, time.perf_counter()
-    resume = (run_folder / "last.ckpt").exists()
-    seed_everything(seed, verbose=False)
-    dataset = EventPreprocessor(window_size=cell.window_size).fit_transform(events, split)
-    model = cell.build(dataset, split, cell.channels)
-    module = MultiLabelModule(model, dataset.label_names, **cell.preset["module"])
-    loader = MultiLabelDataModule(dataset, split, seed=seed, **cell.preset["data"])
-    result = fit(module, loader, run_folder, resume=resume, logger=False, **{**cell.preset["fit"], **options})
-    loaders = {"val": loader.val_dataloader(), "test": loader.test_dataloader()}
-    scores = {name: result.predict(part).numpy() for name, part in loaders.items()}
-    found = {"cell": cell.key, "seed": seed, "epochs": result.num_epochs, "options": options}
-    _write(path, {**found, "seconds": time.perf_counter() - start}, dataset, split, scores)
-    draw(result, loader, split, place / f"{path.stem}.svg")
-
-
-def make_baseline(name: str, events: EventSequences, split: Split, place: Path) -> None:
-    """Fits and tests a predictor without a network, unless it is kept."""
-    path = place / f"{name}-0.json"
-    if is_kept(path, split, {}):
-        return
-    start = time.perf_counter()
-    dataset = EventPreprocessor().fit_transform(events, split)
-    baseline = BASELINES[name]().fit(dataset, split.train)
-    scores = {key: baseline.predict_proba(dataset, getattr(split, key)) for key in ("val", "test")}
-    found = {"cell": name, "seed": 0, "seconds": time.perf_counter() - start}
-    _write(path, {**found, "fitted_by": getattr(baseline, "fitted_by", None)}, dataset, split, scores)
-
-
-def _write(path: Path, found: Found, dataset: NextSetDataset, split: Split, scores: Found) -> None:
-    y = {key: dataset.y[getattr(split, key).numpy()].toarray() for key in ("train", *scores)}
-    values, thresholds = metrics(y, scores)
+    start, found = time.perf_counter(), {"cell": name, "seed": seed}
+    if name in BASELINES:
+        dataset = EventPreprocessor().fit_transform(events, split)
+        baseline = BASELINES[name]().fit(dataset, split.train)
+        scores = {key: baseline.predict_proba(dataset, getattr(split, key)) for key in ("val", "test")}
+        found["fitted_by"] = getattr(baseline, "fitted_by", None)
+    else:
+        cell, run_folder = CELLS[name], place / path.stem
+        resume = (run_folder / "last.ckpt").exists()
+        seed_everything(seed, verbose=False)
+        dataset = EventPreprocessor(window_size=cell.window_size).fit_transform(events, split)
+        model = cell.build(dataset, split, cell.channels)
+        module = MultiLabelModule(model, dataset.label_names, **cell.preset["module"])
+        loader = MultiLabelDataModule(dataset, split, seed=seed, **cell.preset["data"])
+        result = fit(module, loader, run_folder, resume=resume, logger=False, **{**cell.preset["fit"], **options})
+        loaders = {"val": loader.val_dataloader(), "test": loader.test_dataloader()}
+        scores = {key: result.predict(part).numpy() for key, part in loaders.items()}
+        found |= {"epochs": result.num_epochs, "options": options}
+    found |= {"seconds": time.perf_counter() - start, "split": split.hash, "settings": described(name)}
+    y = {key: dataset.y[getattr(split, key).numpy()].toarray() for key in ("train", "val", "test")}
+    found["metrics"], found["thresholds"] = metrics(y, scores)
     path.parent.mkdir(parents=True, exist_ok=True)
-    for key, name in {"test": path.stem, "val": f"{path.stem}.val"}.items():
-        np.save(path.parent / f"{name}.npy", scores[key].astype(np.float32))
-    content = {**found, "split": split.hash, "settings": described(found["cell"])}
-    content |= {"metrics": values, "thresholds": thresholds}
-    write_results(str(path.relative_to(files.RUNS).with_suffix("")), content)
-    shown = (f"{key} {report.number(values[key])}" for key in report.COLUMNS)
+    for key, stem in {"test": path.stem, "val": f"{path.stem}.val"}.items():
+        np.save(path.parent / f"{stem}.npy", scores[key].astype(np.float32))
+    write_results(str(path.relative_to(files.RUNS).with_suffix("")), found)
+    shown = (f"{key} {report.number(found['metrics'][key])}" for key in report.COLUMNS)
     print(f"{path.name}: {', '.join(shown)}", flush=True)
+    if name not in BASELINES:
+        draw(result, loader, split, place / f"{path.stem}.svg")
 
 
 def metrics(y: Found, scores: Found) -> tuple[dict[str, float | None], dict[str, float]]:

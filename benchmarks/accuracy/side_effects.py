@@ -26,19 +26,8 @@ import numpy as np
 import torch
 from joblib import delayed
 
-from benchmarks.accuracy.completion import (
-    Array,
-    autoencoder,
-    cosine,
-    crossed,
-    factors,
-    goodness,
-    logit,
-    neighbours,
-    ridge,
-    tanimoto,
-    weighted_gram,
-)
+from benchmarks.accuracy import completion as fill
+from benchmarks.accuracy.completion import Array, cosine, goodness, logit
 from benchmarks.accuracy.runs import FREQUENCY
 from benchmarks.command_line import run
 from benchmarks.files import Run, collect, describe_dataset
@@ -163,7 +152,7 @@ def _kernels(smiles: list[str]) -> dict[str, Array]:
             [np.array(maccs.GenMACCSKeys(mol)) for mol in molecules],
         ]
         described = np.array([[compute(mol) for _, compute in descriptors.descList] for mol in molecules], dtype=float)
-    found = [tanimoto(np.array(each, dtype=float)) for each in counts]
+    found = [fill.tanimoto(np.array(each, dtype=float)) for each in counts]
     ranks = np.nan_to_num(described, posinf=0, neginf=0).argsort(axis=0).argsort(axis=0) / len(smiles)
     apart = np.square(ranks[:, None] - ranks[None]).mean(axis=-1)
     return {MORGAN: found[0], MEAN: np.mean([*found, np.exp(-apart / apart.mean())], axis=0)}
@@ -214,13 +203,13 @@ def base_rows(drugs: Drugs, train: Array, test: Array) -> dict[str, tuple[Array,
         ) -> tuple[Array, Array]:
             scaled = (among - least) / (1 - least)
             np.fill_diagonal(scaled, 0.0)
-            found = (neighbours(each, y, frequency, power, prior) for each in (scaled, (to - least) / (1 - least)))
+            found = (fill.neighbours(each, y, frequency, power, prior) for each in (scaled, (to - least) / (1 - least)))
             return next(found), next(found)
 
         def regress(
             alpha: float, labels: Array | None = None, among: Array = among, to: Array = to
         ) -> tuple[Array, Array]:
-            held_out, dual = ridge(among, y - frequency, alpha, labels)
+            held_out, dual = fill.ridge(among, y - frequency, alpha, labels)
             return frequency + held_out, frequency + to @ dual
 
         grid = product((0.0, 0.2), (1.0, 2.0, 3.0, 4.0), (0.3, 1.0))
@@ -311,11 +300,13 @@ def _overlap(drugs: Drugs, train: Part, part: Part, given: Array, power: float, 
     share = (agree + 0.05) / (known.sum(axis=1, keepdims=True) + 0.05)
     similarity = drugs.kernels[MEAN][np.ix_(part.drugs, train.drugs)].clip(0.02) * share
     frequency = (train.y.sum(axis=0) + 0.5) / (len(train.y) + 1)
-    return logit(neighbours(similarity, train.y, frequency, power, prior))
+    return logit(fill.neighbours(similarity, train.y, frequency, power, prior))
 
 
 def _fold_in(drugs: Drugs, train: Part, part: Part, given: Array, penalty: float, prior: float) -> Array:
-    return np.asarray(np.nan_to_num(given) @ autoencoder(weighted_gram(train.y), penalty, prior * drugs.classes))
+    return np.asarray(
+        np.nan_to_num(given) @ fill.autoencoder(fill.weighted_gram(train.y), penalty, prior * drugs.classes)
+    )
 
 
 def _messages(drugs: Drugs, train: Part, part: Part, given: Array, graph: str, damping: float, power: float) -> Array:
@@ -344,21 +335,11 @@ def _described(scores: Mapping[str, Array], base: Array, given: Array, frequency
     number = (~np.isnan(given)).sum(axis=1, keepdims=True)
     linear = scores[EASE]
     apart = (linear - linear.mean(axis=1, keepdims=True)) / (linear.std(axis=1, keepdims=True) + 0.01)
-    by_drug = (
-        np.log1p(number),
-        np.log1p(np.nan_to_num(given).sum(axis=1, keepdims=True)),
-        linear.sum(axis=1, keepdims=True),
-    )
-    wide = [np.broadcast_to(each, base.shape) for each in (*by_drug, logit(frequency))]
-    return [
-        base,
-        linear,
-        apart,
-        linear / np.sqrt(number.clip(1)),
-        scores[f"{MESSAGES}, complete"],
-        scores[OVERLAP],
-        *wide,
-    ]
+    present, total = (each.sum(axis=1, keepdims=True) for each in (np.nan_to_num(given), linear))
+    by_drug = (np.log1p(number), np.log1p(present), total, logit(frequency))
+    messages, overlap = scores[f"{MESSAGES}, complete"], scores[OVERLAP]
+    wide = (np.broadcast_to(each, base.shape) for each in by_drug)
+    return [base, linear, apart, linear / np.sqrt(number.clip(1)), messages, overlap, *wide]
 
 
 def _boosted(
@@ -431,31 +412,30 @@ def completed(
     """The scores of all pairs by every row, with all settings, or with those that were chosen."""
 
     def tried(name: str, **grid: tuple[float, ...]) -> Iterable[dict[str, float]]:
-        return (
-            [best[name]] if name in best else (dict(zip(grid, each, strict=True)) for each in product(*grid.values()))
-        )
+        every = (dict(zip(grid, each, strict=True)) for each in product(*grid.values()))
+        return [best[name]] if name in best else every
 
     structure, frequency = drugs.kernels[MEAN], np.tile(x.mean(axis=0), (len(x), 1))
     yield FREQUENCY, {}, frequency
     for setting in tried(STRUCTURE, alpha=(3.0, 10.0, 30.0)):
-        yield STRUCTURE, setting, frequency + ridge(structure, x - frequency, **setting)[0]
+        yield STRUCTURE, setting, frequency + fill.ridge(structure, x - frequency, **setting)[0]
     sides: dict[str, Array] = {}
     for setting in tried(LABEL_SIDE, penalty=(100.0, 200.0, 400.0)):
-        sides[LABEL_SIDE] = x @ autoencoder(x.T @ x, **setting)
+        sides[LABEL_SIDE] = x @ fill.autoencoder(x.T @ x, **setting)
         yield LABEL_SIDE, setting, sides[LABEL_SIDE]
     for setting in tried(DRUG_SIDE, penalty=(100.0, 200.0, 400.0), structure=(20.0, 60.0)):
-        sides[DRUG_SIDE] = autoencoder(x @ x.T, setting["penalty"], setting["structure"] * structure).T @ x
+        sides[DRUG_SIDE] = fill.autoencoder(x @ x.T, setting["penalty"], setting["structure"] * structure).T @ x
         yield DRUG_SIDE, setting, sides[DRUG_SIDE]
     if best:
         yield BOTH_SIDES, {}, _standard(sides[LABEL_SIDE], x) + _standard(sides[DRUG_SIDE], x)
-    latent = factors(x, **FACTORS_SETTING)
+    latent = fill.factors(x, **FACTORS_SETTING)
     yield FACTORS, FACTORS_SETTING, latent
     alike, effects = cosine(x) + structure, np.eye(x.shape[1]) + cosine(x.T) / 2
     for setting in tried(PRIOR_SIDE, penalty=(150.0, 250.0)):
-        yield PRIOR_SIDE, setting, x @ autoencoder(weighted_gram(x), setting["penalty"], 10 * drugs.classes)
+        yield PRIOR_SIDE, setting, x @ fill.autoencoder(fill.weighted_gram(x), setting["penalty"], 10 * drugs.classes)
     for setting in tried(RESIDUALS, penalty=(150.0, 250.0), alpha=(10.0, 20.0)):
-        linear = x @ autoencoder(weighted_gram(x), setting["penalty"], 10 * drugs.classes)
-        scores = linear + crossed(alike, effects, x - linear, setting["alpha"])
+        linear = x @ fill.autoencoder(fill.weighted_gram(x), setting["penalty"], 10 * drugs.classes)
+        scores = linear + fill.crossed(alike, effects, x - linear, setting["alpha"])
         yield RESIDUALS, setting, scores
         yield ALL, setting, _standard(scores, x) + np.tanh(_standard(latent, x))
 

@@ -6,8 +6,9 @@ import pandas as pd
 
 from benchmarks.accuracy import blogcatalog as nodes
 from benchmarks.files import Result
-from benchmarks.report.statistics import corrected_p_value, spread
+from benchmarks.report.statistics import spread
 from benchmarks.report.writing import listed, machine, p_in_words, ranked, titles
+from tg_mlc.metrics.paired import corrected_difference
 
 TITLES = titles(*nodes.METRICS)
 PARTS = {
@@ -44,7 +45,7 @@ def section(result: Result) -> list[str]:
         for share in shares:
             ours, theirs = groups[row, share], groups[other, share]
             micro, macro = (ours[key] - theirs[key] for key in ("known.f1_micro", "known.f1_macro"))
-            p = corrected_p_value(macro.to_numpy(), test_share=1 - share, train_share=share)
+            p = corrected_difference(macro.to_numpy(), test_share=1 - share, train_share=share).p
             test = "" if len(macro) < 2 else f" ({p_in_words(p)})"
             texts.append(f"at {share:.0%} micro F1 {micro.mean():+.3f}, macro F1 {macro.mean():+.3f}{test}")
         added.append(f"{name}: {'; '.join(texts)}")

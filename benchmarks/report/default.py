@@ -12,7 +12,7 @@ from benchmarks.accuracy.auto import COMBINED, OURS, POSITIVES, SHARES
 from benchmarks.accuracy.runs import FREQUENCY, frame
 from benchmarks.files import Result
 from benchmarks.report.statistics import ALPHA, spread
-from benchmarks.report.writing import METRICS, bold, cell, machine, p_in_words, table, titles
+from benchmarks.report.writing import METRICS, cell, machine, p_in_words, ranked, table, titles
 from tg_mlc.datasets.registry import published
 from tg_mlc.metrics.paired import Difference, corrected_difference
 
@@ -34,10 +34,8 @@ To repeat a measurement, run `python -m benchmarks.accuracy.auto --datasets emot
 def page(found: Result) -> str:
     """The page of all data sets."""
     runs = frame(found["runs"])
-    sections = [
-        "\n".join([f"## {published(name).title}", "", *section(here)])
-        for name, here in runs.groupby("dataset", sort=False)
-    ]
+    parts = runs.groupby("dataset", sort=False)
+    sections = ["\n".join([f"## {published(name).title}", "", *section(here)]) for name, here in parts]
     source = machine(found, f"one thread, at most about {found['seconds']:g} seconds for each model")
     return "\n\n".join([INTRO, summary(runs), *sections, f"{source}."]) + "\n"
 
@@ -93,14 +91,12 @@ def _by_positives(rows: dict[str, pd.DataFrame]) -> list[str]:
         ]
         for model, found in told.items()
     }
-    best = bold(zip(*values.values(), strict=True))
     intro = (
         "Labels by the number of training samples that have them, and the median number of such labels: macro average "
         "precision, or macro ROC-AUC where no training sample has them."
     )
     heads = [f"{name}: {np.median(numbers[name]):.0f}" for name in shown]
-    lines = [[model, *map(cell, found, best)] for model, found in values.items()]
-    return ["", intro, "", *table(("model", *heads), lines)]
+    return ["", intro, "", *ranked(("model", *heads), values)]
 
 
 def short(found: Result) -> list[str]:
@@ -108,24 +104,15 @@ def short(found: Result) -> list[str]:
     runs = frame(found["runs"])
     datasets = [here for _, here in runs.groupby("dataset", sort=False)]
     combined = [here for here in datasets if COMBINED in set(here["model"])]
-    rows = [
-        [
-            title,
-            *_counted([_difference(here, metric)[0] for here in datasets]),
-            *_counted([_difference(here, metric, COMBINED)[0] for here in combined]),
-        ]
-        for metric, title in COLUMNS.items()
-    ]
-    heads = (
-        "metric",
-        "median lead over the best classifier",
-        "surely above, below",
-        "median gain by messages",
-        "surely",
-    )
+    rows = []
+    for metric, title in COLUMNS.items():
+        leads = [_difference(here, metric)[0] for here in datasets]
+        gains = [_difference(here, metric, COMBINED)[0] for here in combined]
+        rows.append([title, *_counted(leads), *_counted(gains)])
+    heads = "metric | median lead over the best classifier | surely above, below | median gain by messages | surely"
     seeds = runs.groupby("dataset")["seed"].nunique()
     return [
-        *table(heads, rows),
+        *table(heads.split(" | "), rows),
         "",
         f"- {len(datasets)} data sets, {seeds.min()} random splits or more of each; the best classifier: by these "
         f"test samples; gain by messages: over the same classifiers combined, on {len(combined)} of the data sets; "
@@ -135,10 +122,8 @@ def short(found: Result) -> list[str]:
 
 def _counted(differences: list[Difference]) -> list[str]:
     median = pd.Series([each.mean for each in differences]).median()
-    return [
-        f"{median:+.3f}",
-        f"{sum(each.low > 0 for each in differences)}, {sum(each.high < 0 for each in differences)}",
-    ]
+    above, below = sum(each.low > 0 for each in differences), sum(each.high < 0 for each in differences)
+    return [f"{median:+.3f}", f"{above}, {below}"]
 
 
 def numbers(found: Result) -> dict[str, Any]:

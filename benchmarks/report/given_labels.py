@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from benchmarks.accuracy import given_labels as measured
 from benchmarks.accuracy.runs import FREQUENCY, WITH_MESSAGES
 from benchmarks.files import Result
-from benchmarks.report.statistics import ALPHA, corrected_p_value, spread
+from benchmarks.report.statistics import ALPHA, spread
 from benchmarks.report.writing import METRICS, cell, draw_lines, machine, p_in_words, table, titles
 from tg_mlc.datasets.registry import published
+from tg_mlc.metrics.paired import corrected_difference
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
 
@@ -102,7 +103,7 @@ class Scores:
         """The mean difference, and p where there is one."""
         if len(difference) < 2:
             return f"{difference.mean():+.3f}"
-        p = corrected_p_value(difference, **self._test)
+        p = corrected_difference(difference, **self._test).p
         chance = ", which may be chance" if p is not None and p >= ALPHA else ""
         return f"{difference.mean():+.3f}, {p_in_words(p)}{chance}"
 

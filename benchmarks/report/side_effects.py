@@ -10,7 +10,7 @@ import pandas as pd
 from benchmarks.accuracy.side_effects import AMOUNTS, DEFAULT, GIVEN, HIDDEN, METRICS, NAME, NEW
 from benchmarks.files import Result
 from benchmarks.report.statistics import spread
-from benchmarks.report.writing import bold, cell, machine, table
+from benchmarks.report.writing import machine, ranked, table
 
 TITLES = {"roc_auc": "ROC-AUC", "average_precision": "average precision", "roc_auc_macro": "macro ROC-AUC"}
 PRECISION = "precision_at_10"
@@ -104,8 +104,7 @@ def _plain(runs: pd.DataFrame) -> list[str]:
     """All metrics of each row, over folds and seeds."""
     rows = dict(iter(runs.groupby("model", sort=False)))
     values = {model: [spread(found[metric]) for metric in METRICS] for model, found in rows.items()}
-    best = bold(zip(*values.values(), strict=True))
-    return table(("model", *TITLES.values()), ([model, *map(cell, found, best)] for model, found in values.items()))
+    return ranked(("model", *TITLES.values()), values)
 
 
 def _by_amount(runs: pd.DataFrame, metrics: Iterable[str]) -> list[str]:

@@ -90,13 +90,6 @@ def compare_rows(runs: pd.DataFrame, row: Row, against: Row, metrics: Sequence[s
     return tests
 
 
-def corrected_p_value(difference: np.ndarray, test_share: float = 0.1, train_share: float = 0.8) -> float | None:
-    """The two-sided p-value of a mean difference over random splits of one data set; :obj:`None` of a single seed, and
-    where it is the same for all, up to rounding, from which no test can tell chance.
-    """
-    return corrected_difference(difference, test_share, train_share).p
-
-
 @dataclass(frozen=True)
 class Ranks:
     """Mean ranks of models over data sets, 1 for the best, compared as in the `"Statistical Comparisons of Classifiers

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import multiprocessing
 import resource
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +21,7 @@ import torch
 
 from benchmarks.command_line import run
 from benchmarks.files import write_results
+from benchmarks.speed.measure import interleave, quartiles
 from tg_mlc.graphs import LabelGraph, fully_connected, tree
 from tg_mlc.nn import CoherentHead, LabelHead, LabelMessagePassing, Shortlister
 
@@ -108,13 +107,7 @@ def measure(num_labels: int, repeats: int) -> dict[str, Any]:
 
 
 def _time(call: Callable[[], Any], repeats: int) -> float:
-    call()
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return 1000 * statistics.median(seconds)
+    return quartiles(interleave({"": call}, repeats)[""].wall)["median"]
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ def _best(job: Job, work: float, device: str) -> tuple[float, float]:
     return work / min(samples.wall), work / max(min(samples.cpu), 1e-9)
 
 
-STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+CLEAR = Path("/proc/self/clear_refs")
 
 
 def peaks_of(target: str, device: str = "cpu", **arguments: Any) -> dict[str, int] | str:
@@ -221,16 +221,19 @@ def release() -> None:
 def _extra_resident(job: Job) -> int:
     release()
     CLEAR.write_text("5")  # the peak starts from what is resident now
-    before = _status("VmRSS")
+    before = memory_of("self", "VmRSS")
     result = job()
-    extra = _status("VmHWM") - before
+    extra = memory_of("self", "VmHWM") - before
     del result
     return extra
 
 
-def _status(name: str) -> int:
-    lines = STATUS.read_text().splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+def memory_of(process: int | str, field: str) -> int:
+    """The bytes that are resident (VmRSS) or were at most (VmHWM), zero for a process that has ended."""
+    try:
+        return 1024 * int(Path(f"/proc/{process}/status").read_text().partition(f"{field}:")[2].split()[0])
+    except (OSError, IndexError):
+        return 0
 
 
 def _extra_on_device(job: Job) -> int:

@@ -23,6 +23,7 @@ import numpy as np
 
 from benchmarks.command_line import run
 from benchmarks.files import check_replacement, write_results
+from benchmarks.speed.measure import memory_of
 from tg_mlc import cli
 from tg_mlc.datasets.registry import load
 
@@ -81,7 +82,7 @@ def predicted(folder: Path, number: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "tg_mlc", "predict", str(model), "--csv", str(path), "--out", str(out)]
     process, peak = subprocess.Popen(command, stderr=subprocess.DEVNULL), 0
     while process.poll() is None:  # the peak that the system tells at the end may be that of this process, its parent
-        peak = max(peak, _peak(Path(f"/proc/{process.pid}/status")))
+        peak = max(peak, memory_of(process.pid, "VmHWM"))
         time.sleep(0.1)
     seconds = time.monotonic() - start
     with out.open(newline="") as file:
@@ -121,22 +122,14 @@ def with_ray(folder: Path, number: int, model: str, root: str) -> dict[str, Any]
 def _watch(peaks: dict[str, int], stop: threading.Event) -> None:
     """Notes the most memory that a process of each kind has had: a worker, and what Ray reads and writes with."""
     while not stop.wait(0.5):
-        for status in Path("/proc").glob("[0-9]*/status"):
+        for line in Path("/proc").glob("[0-9]*/cmdline"):
             try:
-                title = (status.parent / "cmdline").read_text().partition("\0")[0]
+                title = line.read_text().partition("\0")[0]
             except OSError:  # it has ended
                 continue
             if title.startswith("ray::"):
                 kind = "worker" if "Scores" in title else "other process"
-                peaks[kind] = max(peaks.get(kind, 0), _peak(status))
-
-
-def _peak(status: Path) -> int:
-    """The most resident bytes that a process has had, zero if it has ended."""
-    try:
-        return 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
-    except (OSError, IndexError):
-        return 0
+                peaks[kind] = max(peaks.get(kind, 0), memory_of(line.parent.name, "VmHWM"))
 
 
 if __name__ == "__main__":

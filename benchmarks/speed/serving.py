@@ -13,7 +13,6 @@ import asyncio
 import json
 import os
 import random
-import re
 import signal
 import socket
 import subprocess
@@ -31,6 +30,7 @@ import torch
 import tg_mlc
 from benchmarks.command_line import run
 from benchmarks.files import check_replacement, name_of, write_results
+from benchmarks.speed.measure import memory_of
 
 SEED = 0
 
@@ -85,10 +85,10 @@ def main(
                 served.append(pool.submit(ask, url, examples, clients, seconds).result())
                 served[-1]["processor_seconds"] = _processor_seconds(server.pid) - before
             statuses = pool.submit(send_malformed, url, malformed).result()
-            memory = [_resident(server.pid)]
+            memory = [memory_of(server.pid, "VmRSS")]
             for _ in range(10):
                 pool.submit(ask, url, examples, clients, 3600.0, requests // 10).result()
-                memory.append(_resident(server.pid))
+                memory.append(memory_of(server.pid, "VmRSS"))
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(60)
@@ -187,12 +187,6 @@ def _wait(url: str) -> None:
 def _processor_seconds(process: int) -> float:
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _resident(process: int) -> int:
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
-    assert found is not None
-    return 1024 * int(found[1])
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ from benchmarks.report.comparisons import recovered
 from benchmarks.report.statistics import (
     Ranks,
     compare_rows,
-    corrected_p_value,
     iman_davenport,
     paired_tests,
     spread,
 )
 from benchmarks.report.writing import p_in_words
+from tg_mlc.metrics.paired import corrected_difference
 
 EDGELESS, COMPLETE, WITH_MESSAGES = (
     Row("LaMP", node_messages, graph, "best")
@@ -64,7 +64,7 @@ def test_paired_test() -> None:
     test = tests["roc_auc_macro"]
     assert test.name == "corrected paired t-test"
     assert test.mean_difference == pytest.approx(0.07 / 3)
-    assert test.p == pytest.approx(corrected_p_value(np.array([0.02, 0.03, 0.02])))
+    assert test.p == pytest.approx(corrected_difference(np.array([0.02, 0.03, 0.02])).p)
     assert compare_rows(rows, WITH_MESSAGES, EDGELESS) == []
 
 
@@ -97,16 +97,16 @@ def test_changes_are_tested_against_the_whole() -> None:
 
 def test_p_value_is_corrected_for_overlapping_splits() -> None:
     difference = np.array([0.01, 0.03, 0.02, 0.00, 0.04])
-    plain, corrected = ttest_1samp(difference, 0).pvalue, corrected_p_value(difference)
+    plain, corrected = ttest_1samp(difference, 0).pvalue, corrected_difference(difference).p
     assert corrected > plain
-    assert corrected_p_value(difference, test_share=0.0) == pytest.approx(plain)
-    assert corrected_p_value(np.zeros(5)) == 1.0
+    assert corrected_difference(difference, test_share=0.0).p == pytest.approx(plain)
+    assert corrected_difference(np.zeros(5)).p == 1.0
 
 
 def test_the_same_difference_for_all_seeds_has_no_p_value() -> None:
     same = np.array([0.3, 0.2, 0.1]) + 0.1 - np.array([0.3, 0.2, 0.1])
     assert 0 < same.std() < 1e-12  # from rounding alone
-    assert corrected_p_value(same) is None
+    assert corrected_difference(same).p is None
     assert "undefined" in p_in_words(None)
 
 
