@@ -143,7 +143,8 @@ def groups(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
     """The AUROC of each method for the atoms of NCI's functional groups."""
     samples = RECIPES["nci"].load_dataset(root)
     split = random_split(len(samples), (0.9, 0.0, 0.1), seed)
-    return _atoms(samples, split.train, split.test[:num_test], _groups_of_nci(), _all_matches, seed, epochs)
+    train, test = samples[split.train], samples[split.test[:num_test]]
+    return _atoms(train, test, _groups_of_nci(), _all_matches, seed, epochs)
 
 
 def sizes(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
@@ -208,8 +209,8 @@ def logic(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
     split = random_split(len(samples), (0.9, 0.0, 0.1), seed)
     # Those with the rarest labels first.
     rarity = (samples.y[split.test] / samples.y.sum(dim=0)).max(dim=1).values
-    test = split.test[rarity.argsort(descending=True, stable=True)][:num_test]
-    return _atoms(samples, split.train, test, patterns, _unions, seed, 2 * epochs)
+    test = samples[split.test[rarity.argsort(descending=True, stable=True)][:num_test]]
+    return _atoms(samples[split.train], test, patterns, _unions, seed, 2 * epochs)
 
 
 def _grafted(mol: Any, graft: str, rng: np.random.Generator) -> Any:
@@ -254,18 +255,17 @@ def _auroc(truths: np.ndarray, scores: np.ndarray) -> float:
 
 
 def _atoms(
-    samples: MultiLabelDataset,
-    train: torch.Tensor,
-    test: torch.Tensor,
+    train: MultiLabelDataset,
+    test: MultiLabelDataset,
     patterns: Mapping[str, Sequence[Any]],
     truths: Truths,
     seed: int,
     epochs: int,
 ) -> Run:
-    network = trained(networks_of_page()[1](samples.num_labels), samples[train], seed, epochs)
-    y, names = samples.y[test].numpy(), samples.label_names
+    network = trained(networks_of_page()[1](train.num_labels), train, seed, epochs)
+    y, names = test.y.numpy(), train.label_names
     labels = [name for place, name in enumerate(names) if y[:, place].sum() >= MIN_CASES]
-    explanation = tg_mlc.explain(network, samples[test], labels, label_names=names)
+    explanation = tg_mlc.explain(network, test, labels, label_names=names)
     rng, areas, shares = np.random.default_rng(seed), {}, {}
     for sample in explanation:
         mol = parse_smiles(sample.smiles)
@@ -280,14 +280,11 @@ def _atoms(
             for method, scores in ({name: each[:, place] for name, each in sample.scores.items()} | by_chance).items():
                 areas.setdefault(method, {}).setdefault(label, []).append(_auroc(found, scores))
             shares.setdefault(label, []).append(found.any(axis=0).mean())
+    probabilities = np.stack([sample.probability for sample in explanation])
     return {
         "areas": {name: _means(found) for name, found in areas.items()},
         "shares": _means(shares),
-        "roc_auc": float(
-            roc_auc_score(
-                y[:, list(map(names.index, labels))], np.stack([sample.probability for sample in explanation])
-            )
-        ),
+        "roc_auc": float(roc_auc_score(y[:, list(map(names.index, labels))], probabilities)),
         "chosen": explanation.method,
     }
 

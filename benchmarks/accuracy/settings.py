@@ -61,12 +61,8 @@ def main(
         recipe = changed(recipe, model={**recipe.model, "channels": channels})
     samples = Samples(root)
     task, split = samples.trial(dataset, recipe, first_seed)
-    content = {
-        "dataset": samples.describe(dataset),
-        "split": split.hash,
-        "monitor": recipe.fit["monitor"],
-        "recipe": recorded(recipe),
-    }
+    content = {"dataset": samples.describe(dataset), "split": split.hash}
+    content |= {"monitor": recipe.fit["monitor"], "recipe": recorded(recipe)}
     calls = {
         (setting, value, seed): delayed(trial)(task, split, seed, setting, value)
         for seed, (setting, value) in product(range(first_seed, first_seed + seeds), values_of(recipe))

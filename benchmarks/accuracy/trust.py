@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -59,18 +58,14 @@ def main(
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     names = datasets.split(",")
-    content: dict[str, Any] = {
+    allowed = {name: seconds or SECONDS.get(name, 300.0) for name in names}
+    content = {
         "datasets": {name: describe_dataset(name, RECIPES[name].load_dataset(root)) for name in names},
-        "settings": {
-            "resplits": NUM_RESPLITS,
-            "seconds": {name: seconds or SECONDS.get(name, 300.0) for name in names},
-        },
+        "settings": {"resplits": NUM_RESPLITS, "seconds": allowed},
         "seeds": list(range(seeds)),
     }
-    calls = {
-        (name, seed): delayed(run_dataset)(name, seed, root, content["settings"]["seconds"][name])
-        for seed, name in product(content["seeds"], names)
-    }
+    keys = ((name, seed) for seed, name in product(range(seeds), names))
+    calls = {(name, seed): delayed(run_dataset)(name, seed, root, allowed[name]) for name, seed in keys}
     collect(NAME, content, calls, itemgetter("dataset", "seed"), _in_short, replace=replace)
 
 
@@ -98,7 +93,7 @@ def sets(y: np.ndarray, scores: np.ndarray, seed: int, resplits: int = NUM_RESPL
     """How much of what applies label sets hold, over divisions of the same scores."""
     for share, per in product(SHARES, ("label", "sample")):
         generator, names = np.random.default_rng(seed), [str(label) for label in range(y.shape[1])]
-        labels, samples, sizes, term = [], [], [], []
+        found = []
         for _ in range(resplits):
             order = generator.permutation(len(y))
             known, new = order[::2], order[1::2]
@@ -106,11 +101,9 @@ def sets(y: np.ndarray, scores: np.ndarray, seed: int, resplits: int = NUM_RESPL
                 warnings.simplefilter("ignore")  # rare labels that all sets hold
                 tuner = ConformalThresholds(y[known], scores[known]).tuner(Coverage(share, per), names)
             decided = tuner.predict(scores[new]) == 1
-            of_labels, of_samples = _held(y[new], decided)
-            labels.append(of_labels)
-            samples.append(of_samples)
-            sizes.append(decided.sum(axis=1).mean())
-            term.append(1 / ((y[known] == 1).sum(axis=0) + 1))
+            term = 1 / ((y[known] == 1).sum(axis=0) + 1)
+            found.append((*_held(y[new], decided), decided.sum(axis=1).mean(), term))
+        labels, samples, sizes, term = zip(*found, strict=True)
         each = np.nanmean(labels, axis=0)
         reached = (each >= share - TOLERANCE) & (each <= share + TOLERANCE + np.mean(term, axis=0))
         yield {
