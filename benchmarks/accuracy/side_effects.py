@@ -336,9 +336,9 @@ def _described(scores: Mapping[str, Array], base: Array, given: Array, frequency
     linear = scores[EASE]
     apart = (linear - linear.mean(axis=1, keepdims=True)) / (linear.std(axis=1, keepdims=True) + 0.01)
     present, total = (each.sum(axis=1, keepdims=True) for each in (np.nan_to_num(given), linear))
-    by_drug = (np.log1p(number), np.log1p(present), total, logit(frequency))
+    by_drug = (np.log1p(number), np.log1p(present), total)
     messages, overlap = scores[f"{MESSAGES}, complete"], scores[OVERLAP]
-    wide = (np.broadcast_to(each, base.shape) for each in by_drug)
+    wide = (np.broadcast_to(each, base.shape) for each in (*by_drug, logit(frequency)))
     return [base, linear, apart, linear / np.sqrt(number.clip(1)), messages, overlap, *wide]
 
 

@@ -193,11 +193,15 @@ def sdpa(pattern: Pattern) -> Attend:
         return _padded_sdpa(pattern)
     graph, num_samples = pattern.shared()
     mask = None if graph.is_complete else graph.mask()
+    return _by_sample(num_samples, partial(F.scaled_dot_product_attention, attn_mask=mask))
+
+
+def _by_sample(num_samples: int, compute: Callable[..., Tensor]) -> Attend:
+    """One call over samples of one size."""
 
     def attend(*tensors: Tensor) -> Tensor:
         query, key, value = (x.view(num_samples, -1, *x.shape[1:]).transpose(1, 2) for x in tensors)
-        out = F.scaled_dot_product_attention(query, key, value, mask)
-        return out.transpose(1, 2).reshape(tensors[0].shape)
+        return compute(query, key, value).transpose(1, 2).reshape(tensors[0].shape)
 
     return attend
 
@@ -278,13 +282,7 @@ def flex_attention(pattern: Pattern) -> Attend:
     torch.compiler.reset()  # which compiles no more than some patterns otherwise
     block_mask = flex.create_block_mask(is_edge, None, None, *sizes, device=str(pattern.device))
     compiled = torch.compile(flex.flex_attention, dynamic=False)
-
-    def attend(*tensors: Tensor) -> Tensor:
-        query, key, value = (x.view(num_samples, -1, *x.shape[1:]).transpose(1, 2) for x in tensors)
-        out: Tensor = compiled(query, key, value, block_mask=block_mask)
-        return out.transpose(1, 2).reshape(tensors[0].shape)
-
-    return attend
+    return _by_sample(num_samples, partial(compiled, block_mask=block_mask))
 
 
 def torch_sparse(pattern: Pattern) -> Attend:
