@@ -18,6 +18,7 @@ from tg_mlc.nn import BlockOptions, LabelToLabelConv
 from tg_mlc.nn.label import check_summary, summary_of
 from tg_mlc.ops import Edges, Shared
 from tg_mlc.ops.patterns import adjacency_of, to_list
+from tg_mlc.ops.runtime import is_exporting
 from tg_mlc.sequences.memory import PersonalMemory
 from tg_mlc.sequences.windows import WindowOptions, WindowViews, entity_embedding
 
@@ -208,7 +209,11 @@ class LANET(nn.Module):
         if self.entity is not None:
             states = torch.cat([self.entity(data.entity).unsqueeze(1), states], dim=1)
         states, attention = self.labels(states, return_attention_weights=return_attention_weights)
-        logits = self._read(self.dropout(states if self.entity is None else states[:, 1:]))
+        if self.entity is not None:
+            states = states[:, 1:]
+            if is_exporting():  # From 2.14 on, PyTorch asks of a view whether it has one sample, to multiply it flat.
+                states = states.clone(memory_format=torch.contiguous_format)
+        logits = self._read(self.dropout(states))
         logits = logits if remembered is None else logits + remembered
         return LANETOutput(logits, attention) if return_attention_weights else logits
 
