@@ -138,22 +138,22 @@ class _Work:
 
     def run(self, groups: Callable[..., None], single: Callable[..., int], call: Any, targets: tuple[Any, ...]) -> None:
         """Runs all passes; what each of them sums up rows of, if so, is in ``targets``."""
-        workers = min(self.num_workers, self.num_alone)
-        bounds = threads.divide(self.num_alone, workers)
-        threads.run(lambda worker: groups(bounds[worker], bounds[worker + 1], call, self.spaces[worker]), workers)
+
+        def alone(worker: int, first: int, last: int) -> None:
+            groups(first, last, call, self.spaces[worker])
+
+        threads.share(alone, self.num_alone, min(self.num_workers, self.num_alone))
         for group in range(self.num_alone, self.num_groups):
             for step, target in enumerate(targets):
                 self._run_shared(single, step, group, call, target)
 
     def _run_shared(self, single: Callable[..., int], step: int, group: int, call: Any, target: Rows | None) -> None:
-        scores = {"weight": self.spaces[0].weight, "grad": self.spaces[0].grad}
-        bounds, begun = threads.divide(self.num_edges, self.num_workers), [-1] * self.num_workers
+        scores, begun = {"weight": self.spaces[0].weight, "grad": self.spaces[0].grad}, [-1] * self.num_workers
 
-        def work(worker: int) -> None:
-            space = self.spaces[worker]._replace(**scores)
-            begun[worker] = single(step, bounds[worker], bounds[worker + 1], group, call, space)
+        def work(worker: int, low: int, high: int) -> None:
+            begun[worker] = single(step, low, high, group, call, self.spaces[worker]._replace(**scores))
 
-        threads.run(work, self.num_workers)
+        threads.share(work, self.num_edges, self.num_workers)
         for place, space in zip(begun, self.spaces, strict=True):
             if target is not None and place >= 0:  # a row that two spans share
                 target.data[place : place + target.channels] += space.partial[: target.channels]

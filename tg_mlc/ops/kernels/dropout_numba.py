@@ -23,17 +23,17 @@ def drop(x: Tensor, p: float, seed: int) -> Tensor:
     out = on_large_pages(torch.empty_like(x))
     source, target, rows = x.view(-1).numpy(), out.view(-1).numpy(), -(-x.numel() // ROW)
     workers = max(1, min(threads.num_workers(), rows // 4))
-    threads.share(lambda first, last: drop_rows(first, last, source, p, seed, target), rows, workers)
+    threads.share(lambda _, first, last: drop_rows(first, last, ROW, source, p, seed, target), rows, workers)
     return out
 
 
 @kernel
-def drop_rows(first: int, last: int, x: Array, p: float, seed: int, out: Array) -> None:
-    """Some rows of entries that share a key."""
+def drop_rows(first: int, last: int, size: int, x: Array, p: float, seed: int, out: Array) -> None:
+    """Some rows of as many entries, which share a key."""
     factor = kept_factor(x, p)
     for row in range(first, last):
-        low, key = uintp(row) * uintp(ROW), row_key(seed, row)
-        for e in range(min(uintp(ROW), uintp(x.shape[0]) - low)):
+        low, key = uintp(row) * uintp(size), row_key(seed, row)
+        for e in range(min(uintp(size), uintp(x.shape[0]) - low)):
             out[low + e] = dropped(x[low + e], factor, key, e, p)
 
 

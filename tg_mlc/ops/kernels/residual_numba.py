@@ -5,7 +5,6 @@ parameters are summed by each thread for consecutive rows, and then added in one
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from torch import Tensor
 from tg_mlc._memory import on_large_pages
 from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.kernels.compile import Array, kernel
-from tg_mlc.ops.kernels.dropout_numba import dropped, kept_factor, row_key
+from tg_mlc.ops.kernels.dropout_numba import drop_rows, dropped, kept_factor, row_key
 from tg_mlc.ops.runtime import onednn_linear, prefers_onednn
 
 #: Bytes of states to take at a time, and the least rows, as smaller products are slow.
@@ -79,7 +78,7 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
             _linear(y, branch.last, branch.last_bias, normalised[of])
             add_and_normalise(low, high, flat_residual, flat, offset, norm, *written)
 
-    _share(work, rows)
+    threads.share(work, rows, _workers(rows), threads.run_apart)
     return out, kept
 
 
@@ -114,7 +113,7 @@ def backward(
             _add_product(g.t(), y, weights[0][part])
             _add_product(g, like[0], grad_x[low:high], keep=same)
 
-    _share(work, rows)
+    threads.share(work, rows, parts, threads.run_apart)
     of_norm, of_norm_bias, of_bias = sums.sum(dim=0)
     first, last = (weight.sum(dim=0) for weight in weights)
     last = first if branch.first is None else last
@@ -124,7 +123,7 @@ def backward(
 def kept_entries(like: Tensor, dropout_p: float, seed: int) -> Tensor:
     """Factors on the entries of the branch in both passes."""
     factors = torch.ones_like(like, requires_grad=False)
-    drop_rows(like.size(1), dropout_p, seed, _flat(factors))
+    drop_rows(0, *like.shape, _flat(factors), dropout_p, seed, _flat(factors))
     return factors
 
 
@@ -156,11 +155,6 @@ def _step(branch: Branch) -> int:
 
 def _workers(rows: int) -> int:
     return max(1, min(threads.num_workers(), rows // MIN_SHARE))
-
-
-def _share(work: Callable[[int, int, int], None], rows: int) -> None:
-    bounds = threads.divide(rows, _workers(rows))
-    threads.run_apart(lambda worker: work(worker, *bounds[worker : worker + 2]), _workers(rows))
 
 
 @kernel
@@ -219,16 +213,6 @@ def differentiate(
             out_hidden[target + c] = dropped(out[low + c], factor, key, c, dropout_p)
         for c in range(size):
             sums[uintp(2) * size + c] += out_hidden[target + c]
-
-
-@kernel
-def drop_rows(size: int, dropout_p: float, seed: int, out: Array) -> None:
-    """Drops the same entries."""
-    factor = kept_factor(out, dropout_p)
-    for row in range(out.shape[0] // size):
-        low, key = uintp(row * size), row_key(seed, row)
-        for c in range(uintp(size)):
-            out[low + c] = dropped(out[low + c], factor, key, c, dropout_p)
 
 
 @kernel

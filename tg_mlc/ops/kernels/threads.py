@@ -47,15 +47,10 @@ def run_apart(work: Callable[[int], None], workers: int) -> None:
         one.result()
 
 
-def share(work: Callable[[int, int], None], size: int, workers: int) -> None:
-    """Calls ``work(begin, end)`` for as many parts of a range, at the same time."""
-    bounds = divide(size, workers)
-    run(lambda worker: work(bounds[worker], bounds[worker + 1]), workers)
-
-
-def divide(size: int, workers: int) -> list[int]:
-    """Bounds of each worker's part of a range."""
-    return [worker * size // max(workers, 1) for worker in range(workers + 1)]
+def share(work: Callable[[int, int, int], None], size: int, workers: int, run: Callable[..., None] = run) -> None:
+    """Calls ``work(worker, begin, end)`` for as many parts of a range, at the same time."""
+    bounds = [worker * size // max(workers, 1) for worker in range(workers + 1)]
+    run(lambda worker: work(worker, bounds[worker], bounds[worker + 1]), workers)
 
 
 @cache
