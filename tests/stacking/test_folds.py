@@ -41,3 +41,8 @@ def test_every_sample_is_scored_and_every_model_has_its_graph(monkeypatch):
     assert np.isfinite(folds.held_out).all()
     edges = [next(label_graph_users(model)).label_graph.edge_index for model in folds.models]
     assert not all(torch.equal(edges[0], others) for others in edges[1:])
+
+
+def test_without_time_no_model_is_built(monkeypatch):
+    monkeypatch.setattr(_folds, "seconds_per_epoch", lambda *_: pytest.fail("a model was timed"))
+    assert _folds.train_folds(samples(), seconds=0.0, seed=0) is None

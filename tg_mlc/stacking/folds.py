@@ -160,6 +160,8 @@ class _Plan(NamedTuple):
 
 
 def _plan(settings: LaMPSettings, dataset: MultiLabelDataset, seconds: float) -> _Plan | None:
+    if seconds <= 0:
+        return None  # so that no model is built to be timed
     label_graph, num_samples = label_graph_of(dataset), len(dataset)
     wanted = int(np.clip(NUM_STEPS * BATCH_SIZE / num_samples, 8, MAX_EPOCHS))
     no_changes: Mapping[str, Any] = {}
