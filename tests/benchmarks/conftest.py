@@ -12,8 +12,8 @@ from benchmarks import files
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of all data sets."""
-    return tmp_path_factory.mktemp("data")
+    """A folder of all data sets, where other tests have made some of them."""
+    return tmp_path_factory.getbasetemp()
 
 
 @pytest.fixture

@@ -1,16 +1,30 @@
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
 
-from tg_mlc.data import scaffold_split
+from tg_mlc.data import scaffold, scaffold_split
 from tg_mlc.data.scaffold import Groups, murcko_scaffolds
+
+_scaffold_of = cache(lambda smiles: murcko_scaffolds([smiles])[0])
+
+
+def scaffolds_of(smiles):
+    """Scaffolds of real molecules, which take milliseconds each: all tests share them."""
+    return [_scaffold_of(each) for each in smiles]
+
+
+@pytest.fixture
+def _scaffolds_once(monkeypatch):
+    monkeypatch.setattr(scaffold, "murcko_scaffolds", scaffolds_of)
 
 
 def owners(smiles, split):
     """The parts in which each scaffold occurs."""
-    scaffolds = murcko_scaffolds(smiles)
+    scaffolds = scaffolds_of(smiles)
     parts = {}
     for number, part in enumerate(split.parts):
         for index in part.tolist():
@@ -32,6 +46,7 @@ def test_scaffolds():
     assert murcko_scaffolds(molecules) == ["c1ccccc1", "c1ccccc1", "", "C1CCCCC1", "C1CCCCC1"]
 
 
+@pytest.mark.usefixtures("_scaffolds_once")
 @pytest.mark.parametrize("seed", [None, 0])
 def test_sider(sider, seed):
     split = scaffold_split(sider.smiles, sider.y, seed=seed, label_names=sider.label_names)
@@ -42,6 +57,7 @@ def test_sider(sider, seed):
     assert split.report == "824 scaffolds, the largest with 154 molecules\nboth classes of all 27 labels in every part"
 
 
+@pytest.mark.usefixtures("_scaffolds_once")
 @pytest.mark.parametrize("seed", [None, 0])
 def test_nci(nci, seed):
     smiles, y = nci.smiles[:1500], nci.y[:1500]
@@ -53,15 +69,17 @@ def test_nci(nci, seed):
     assert f"no known positive anywhere for {len(absent)} of 52 labels: {'; '.join(absent)}" in split.report
 
 
+@pytest.mark.usefixtures("_scaffolds_once")
 def test_without_a_seed_test_has_the_rarest_scaffolds(sider):
     smiles = sider.smiles[:500]
-    scaffolds = murcko_scaffolds(smiles)
+    scaffolds = scaffolds_of(smiles)
     split = scaffold_split(smiles)
     assert max(scaffolds.count(scaffolds[index]) for index in split.test.tolist()) == 1
     largest = max(scaffolds.count(scaffold) for scaffold in scaffolds)
     assert split.report == f"{len(set(scaffolds))} scaffolds, the largest with {largest} molecules"
 
 
+@pytest.mark.usefixtures("_scaffolds_once")
 def test_it_is_deterministic(sider):
     def split(seed):
         return scaffold_split(sider.smiles[:100], sider.y[:100], seed=seed).hash

@@ -133,7 +133,11 @@ def test_what_is_not_distributed_says_so(tmp_path):
         registry.load("tfbs", tmp_path)
 
 
-@pytest.mark.parametrize(("name", "raw_file"), RAW_FILES.items())
+@pytest.mark.parametrize(
+    ("name", "raw_file"),
+    # The largest of those that are a table.
+    [pytest.param(*case, marks=[pytest.mark.slow] if case[0] == "mediamill" else []) for case in RAW_FILES.items()],
+)
 def test_loading_by_name(real_file, tmp_path_factory, name, raw_file):
     if raw_file is not None:
         real_file(raw_file)

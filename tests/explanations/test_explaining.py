@@ -273,7 +273,7 @@ def test_a_bond_of_a_saved_model_scores_by_what_its_cut_changes():
         ({"labels": ["bb"]}, r"'labels' of the model .*'bb'.*did you mean 'b'"),
         ({"method": "shap"}, "'method' to be one of"),
         ({"max_labels": 2}, r"at most 2 labels at once .*GB.*'labels'.*'max_labels'"),
-        ({"y": np.eye(2)}, r"'y' of shape \[3, 3\]"),
+        ({"y": np.eye(2), "method": "attention"}, r"'y' of shape \[3, 3\]"),
         ({"given": {"a": 1}}, "without known labels"),
         ({"names": ["one"]}, r"'names' for each of 3 samples \(got 1\)"),
         ({"at": "atom"}, r"'at' to name a module .*'atom'.*did you mean 'atoms'"),

@@ -35,13 +35,13 @@ def test_all_models_of_words_take_the_same_batches(bags: ArrayDataset) -> None:
 
 
 def test_it_learns_and_draws_what_the_readme_writes(
-    tmp_path: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = RECIPES["nci"]
-    whole = recipe.load_dataset(tmp_path)
+    whole = recipe.load_dataset(root)
     few = whole[random_split(len(whole), seed=0).test]
     monkeypatch.setattr(type(recipe), "load_dataset", lambda self, root: few)
-    learning_curve.main(dataset="nci", epochs=3, seeds=1, root=tmp_path)
+    learning_curve.main(dataset="nci", epochs=3, seeds=1, root=root)
     result = json.loads((own_runs / "learning_curve-nci.json").read_text())
     found = {(point["model"], point["epoch"]): point for point in result["runs"]}
     assert {model for model, _ in found} == {DEFAULT, TIED, POOLED}

@@ -6,7 +6,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 import torch
@@ -278,9 +278,15 @@ def test_molecules_end_to_end(
 class Emotions:
     """Trains rows on Emotions for one epoch, and reads the file of results."""
 
+    first: ClassVar[str] = ""  #: the file of one graph, which all tests begin with
+
     def __init__(self, root: Path, own_runs: Path) -> None:
         self.root, self.path = root, own_runs / "prior_vs_learned-emotions-official.json"
-        self("complete")
+        if not Emotions.first:
+            self("complete")
+            Emotions.first = self.path.read_text()
+        own_runs.mkdir(exist_ok=True)
+        self.path.write_text(Emotions.first)
 
     def __call__(self, graphs: str, **options: Any) -> list[dict[str, Any]]:
         options = {"seeds": 2, "node_messages": "false", "max_epochs": 1, **options}
