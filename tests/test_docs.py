@@ -14,8 +14,8 @@ from torch_geometric.data import Batch
 from torch_geometric.utils import from_smiles
 
 from tests.papers.convert.released import Config, random_state
+from tests.quick import train_little
 from tests.snippets import ROOT, cells, python_blocks
-from tg_mlc.stacking import folds
 
 TUTORIALS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "tutorials").glob("*.md"))
 PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md"))
@@ -25,8 +25,7 @@ PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.m
 def _readers_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a page takes for granted: a checkpoint in the working folder; and no more training than it takes to run."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(folds, "MAX_EPOCHS", 3)
-    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
+    train_little(monkeypatch)
     torch.save(random_state(Config()), "model.chkpt")
 
 

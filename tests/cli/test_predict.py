@@ -11,6 +11,7 @@ import pytest
 
 import tg_mlc
 from tests.cli.conftest import write_rows
+from tests.quick import train_little
 from tests.saving.conftest import folder, result  # noqa: F401
 from tg_mlc import cli
 from tg_mlc.cli._output import resumable
@@ -18,7 +19,6 @@ from tg_mlc.inputs import tables
 from tg_mlc.metrics import LabelSets
 from tg_mlc.metrics.coverage import Coverage
 from tg_mlc.saving import Predictor
-from tg_mlc.stacking import folds
 
 predicting = import_module("tg_mlc.cli.predict")  # the package's attribute of this name is the function
 
@@ -360,8 +360,7 @@ def with_lamp(tmp_path_factory):
     home = tmp_path_factory.mktemp("rows")
     path = write_rows(home / "rows.csv")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(folds, "MAX_EPOCHS", 1)
-        patched.setattr(folds, "NUM_FOLDS", (2,))
+        train_little(patched, max_epochs=1)
         words = ["train", "--labels", "tall,broad", "--seconds", "60", "--csv", str(path)]
         assert cli.main([*words, "--out", str(home / "model")]) == 0
     assert tg_mlc.load(home / "model").scorer.models

@@ -8,8 +8,9 @@ import pytest
 
 import tg_mlc
 from tests.cli.conftest import write_drugs, write_rows
+from tests.quick import train_little
 from tg_mlc import cli
-from tg_mlc.stacking import StackingFeatures, features, folds
+from tg_mlc.stacking import StackingFeatures, features
 from tg_mlc.stacking.classifiers import AUTOMATIC
 
 ROWS = ["--labels", "tall,broad"]
@@ -154,8 +155,7 @@ def test_the_same_command_goes_on_with_what_is_missing(options, missing, tmp_pat
     [("0", r"; LaMP is left out, because the time was too short to train it\.$"), ("12", r", LaMP \d\.\d\d\.$")],
 )
 def test_the_parts_of_a_model_are_told(seconds, end, train, tmp_path, monkeypatch):
-    monkeypatch.setattr(folds, "MAX_EPOCHS", 1)
-    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
+    train_little(monkeypatch, max_epochs=1)
     printed = train(write_rows(tmp_path / "rows.csv"), *ROWS, seconds=seconds)
     [line] = [line for line in printed.splitlines() if line.startswith("Weights")]
     assert line.startswith("Weights of its parts: linear SVM ")

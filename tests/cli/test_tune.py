@@ -7,6 +7,7 @@ import pytest
 
 import tg_mlc
 from tests.cli.conftest import write_rows
+from tests.quick import train_little
 from tg_mlc import cli
 from tg_mlc.stacking import folds as _folds
 
@@ -14,8 +15,7 @@ from tg_mlc.stacking import folds as _folds
 @pytest.fixture
 def command(tmp_path, monkeypatch):
     """A command that takes seconds, as its trainings have two epochs."""
-    monkeypatch.setattr(_folds, "MAX_EPOCHS", 2)
-    monkeypatch.setattr(_folds, "NUM_FOLDS", (2,))
+    train_little(monkeypatch, max_epochs=2)
     table = write_rows(tmp_path / "rows.csv")
     options = ["--seconds", "10", "--trials", "3", "--json"]
     return ["tune", "--csv", str(table), "--labels", "tall,broad", "--out", str(tmp_path / "model"), *options]

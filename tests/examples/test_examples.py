@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tests.quick import train_little
 from tests.snippets import ROOT
 from tg_mlc.sklearn import LaMPClassifier
-from tg_mlc.stacking import folds
 
 EXAMPLES = {
     "own_csv": ({}, "liver"),
@@ -32,8 +32,7 @@ def test_it_runs_and_is_short(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(folds, "MAX_EPOCHS", 3)
-    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
+    train_little(monkeypatch)
     options, printed = EXAMPLES[name]
     if name in ("own_csv", "own_gnn"):
         pytest.importorskip("rdkit")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
+from tests.quick import train_little
 from tg_mlc._optional import is_installed
 from tg_mlc.sklearn import (
     AutoClassifier,
@@ -19,7 +20,6 @@ from tg_mlc.sklearn import (
     LinearClassifier,
     MLkNNClassifier,
 )
-from tg_mlc.stacking import folds
 
 # The smallest model, as the checks fit it some hundred times.
 ESTIMATORS = [
@@ -57,8 +57,7 @@ WITH_LAMP = {"check_fit_check_is_fitted", "check_n_features_in", "check_estimato
 def test_checks_of_the_default_with_label_message_passing(monkeypatch: pytest.MonkeyPatch) -> None:
     trained = []
     fit = AutoClassifier.fit
-    monkeypatch.setattr(folds, "MAX_EPOCHS", 1)
-    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
+    train_little(monkeypatch, max_epochs=1)
     monkeypatch.setattr(AutoClassifier, "fit", lambda self, X, y: trained.append(fit(self, X, y)) or self)
     checks = estimator_checks_generator(AutoClassifier(seconds=60, random_state=0))
     chosen = [each for each in checks if each[1].func.__name__ in WITH_LAMP]

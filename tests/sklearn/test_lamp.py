@@ -378,11 +378,16 @@ VALUES = np.random.default_rng(0).normal(size=(60, 4))
 TWO = (VALUES[:, :2] > 0).astype(int)
 
 
-def test_it_fits_the_default() -> None:
-    classifier = AutoClassifier(seconds=5, random_state=0).fit(VALUES[:40], TWO[:40])
-    assert classifier.score(VALUES[40:], TWO[40:]) > 0.6
-    np.testing.assert_allclose(classifier.predict_proba(VALUES), classifier.model_.predict_proba(VALUES), atol=1e-9)
-    np.testing.assert_array_equal(classifier.predict(VALUES), classifier.model_.predict(VALUES))
+@pytest.fixture(scope="module")
+def automatic() -> AutoClassifier:
+    return AutoClassifier(seconds=60, random_state=0).fit(VALUES[:40], TWO[:40])
+
+
+def test_it_fits_the_default(automatic: AutoClassifier) -> None:
+    assert automatic.model_.models
+    assert automatic.score(VALUES[40:], TWO[40:]) > 0.6
+    np.testing.assert_allclose(automatic.predict_proba(VALUES), automatic.model_.predict_proba(VALUES), atol=1e-9)
+    np.testing.assert_array_equal(automatic.predict(VALUES), automatic.model_.predict(VALUES))
 
 
 def test_label_sets_decide_for_the_default(tmp_path: Path) -> None:
@@ -471,9 +476,10 @@ def test_smiles_in_a_frame_and_among_others() -> None:
         AutoClassifier(seconds=0).fit([*smiles, "C(C"], [*y, y[0]])
 
 
+SHORT = {**ALONE, "max_epochs": 2}
 SAVED = {
     "texts": (lambda: LaMPClassifier(**{**SMALL, "label_graph": "co_occurrence"}).fit(TEXTS, SETS), TEXTS),
-    "holes": (lambda: LaMPClassifier(**ALONE, threshold=ThresholdTuner(per_label=True)).fit(X, HOLES), X),
+    "holes": (lambda: LaMPClassifier(**SHORT, threshold=ThresholdTuner(per_label=True)).fit(X, HOLES), X),
     "smiles": (lambda: LaMPClassifier(**SMALL).fit(SMILES, AMINES), SMILES),
     "classes": (lambda: LaMPClassifier(**{**SMALL, "train_options": {"betas": (0.8, 0.9)}}).fit(X, Y[:, 0]), X),
     "graph": (lambda: LaMPClassifier(**SMALL, label_graph=tree([("0", "1")], ["0", "1", "2"])).fit(X, Y), X),
@@ -481,18 +487,18 @@ SAVED = {
         lambda: LaMPClassifier(**SMALL).fit(FRAME, Y),
         FRAME := pd.DataFrame({"size": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue")}),
     ),
-    "numbers": (lambda: LaMPClassifier(**ALONE).fit(NUMBERS, Y), NUMBERS := pd.DataFrame(X).add_prefix("x")),
+    "numbers": (lambda: LaMPClassifier(**SHORT).fit(NUMBERS, Y), NUMBERS := pd.DataFrame(X).add_prefix("x")),
     "ids": (lambda: AutoClassifier(seconds=0).fit(NAMED, Y), NAMED := NUMBERS.assign(id=range(7, 7 + len(X)))),
-    "matrix": (lambda: LaMPClassifier(**ALONE).fit(X, Y), NUMBERS),
-    "auto": (lambda: AutoClassifier(seconds=2, random_state=0).fit(X, Y), X),
+    "matrix": (lambda: LaMPClassifier(**SHORT).fit(X, Y), NUMBERS),
+    "auto": (None, VALUES),
 }
 
 
 @pytest.mark.filterwarnings("ignore:X has feature names")
 @pytest.mark.parametrize("case", SAVED)
-def test_a_saved_estimator_is_the_same(tmp_path, case):
+def test_a_saved_estimator_is_the_same(tmp_path, case, automatic):
     make, inputs = SAVED[case]
-    fitted = make()
+    fitted = make() if make else automatic
     loaded = type(fitted).load(fitted.save(tmp_path))
     assert type(loaded) is type(fitted)
     settings = [json.dumps(each.get_params(), default=repr) for each in (loaded, fitted)]  # of lists and tuples alike
@@ -520,10 +526,9 @@ def test_what_cannot_be_saved_or_loaded(tmp_path):
         LaMPClassifier().save(tmp_path)
 
 
-def test_the_default_is_loaded_as_what_it_was(tmp_path):
-    fitted = AutoClassifier(seconds=2, random_state=0).fit(X, Y)
-    loaded = AutoModel.load(fitted.model_.save(tmp_path))
+def test_the_default_is_loaded_as_what_it_was(tmp_path, automatic):
+    loaded = AutoModel.load(automatic.model_.save(tmp_path))
     assert type(loaded) is AutoModel
-    assert loaded.predict_proba(X) == pytest.approx(fitted.model_.predict_proba(X), abs=1e-6)
+    assert loaded.predict_proba(VALUES) == pytest.approx(automatic.model_.predict_proba(VALUES), abs=1e-6)
     with pytest.raises(ValueError, match="got a model without an estimator"):
         AutoClassifier.load(tmp_path)

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import tg_mlc
+from tests.quick import train_little
 from tg_mlc.data import MoleculeDataset, from_arrays, tokenize
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.dataset import ArrayDataset
@@ -42,15 +43,13 @@ def saved(model):
 @pytest.fixture
 def short(monkeypatch):
     """Trains no longer than it takes to run."""
-    monkeypatch.setattr(folds, "MAX_EPOCHS", 1)
-    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
+    train_little(monkeypatch, max_epochs=1)
 
 
 @pytest.fixture(scope="module")
 def fitted():
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(folds, "MAX_EPOCHS", 5)
-        patched.setattr(folds, "NUM_FOLDS", (2,))
+        train_little(patched, max_epochs=5)
         return auto(vectors(), seconds=20)
 
 
@@ -298,8 +297,7 @@ def interrupted_at(monkeypatch, module, name, count):
 
 
 def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, monkeypatch):
-    monkeypatch.setattr(folds, "MAX_EPOCHS", 1)
-    monkeypatch.setattr(folds, "NUM_FOLDS", (3,))
+    train_little(monkeypatch, max_epochs=1, num_folds=3)
     dataset, new, keep = vectors(), vectors(seed=1), tmp_path / "keep"
     whole = AutoModel(seconds=1000).fit(dataset)
     for module, name, count in ((features, "find_classifier", 2), (folds, "_train_fold", 2)):

@@ -1,0 +1,23 @@
+"""The default with as little of everything as it takes to run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tg_mlc.stacking import classifiers, folds, given
+
+
+def train_little(patch: pytest.MonkeyPatch, max_epochs: int = 3, num_folds: int = 2) -> None:
+    """Few epochs and folds, two settings of each classifier, and forests of just enough trees to score every sample by
+    some that were grown without it.
+    """
+    patch.setattr(folds, "MAX_EPOCHS", max_epochs)
+    patch.setattr(folds, "NUM_FOLDS", (num_folds,))
+    patch.setattr(given, "_EPOCHS", given._MIN_EPOCHS)
+    patch.setattr(classifiers, "NETWORK_EPOCHS", (max_epochs, max_epochs))
+    for name in ("NUM_TREES", "MAX_TREES"):
+        patch.setattr(classifiers, name, classifiers.MIN_TREES)
+    for kind, search in classifiers.AUTOMATIC.items():
+        patch.setitem(classifiers.AUTOMATIC, kind, replace(search, settings=search.settings[:2]))
