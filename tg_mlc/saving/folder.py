@@ -36,9 +36,7 @@ _KEYS = {"format", "sha256", "weights", "content"}
 
 
 def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Path:
-    """Writes tensors and plain data to a folder, whose earlier content stays until all of it is there; files of others
-    stay in any case.
-    """
+    """Writes tensors and plain data to a folder, whose earlier content stays until then; files of others always do."""
     folder = check_folder(path)
     tensors: dict[str, Tensor] = {}
     plain = _without_tensors(content, "", tensors)
@@ -58,7 +56,8 @@ def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Pa
             reason = f"got '{error.strerror or error}', and {free}"
             raise OSError(f"Expected to write {len(written):,} bytes to '{file}' ({reason})") from error
     for other in folder.glob(WEIGHTS):
-        if other != weights and _is_ours(other):
+        # Those of others do not have the start of their own SHA-256 as their name.
+        if other != weights and other.is_file() and other.name == WEIGHTS.replace("*", file_sha256(other)[:12]):
             other.unlink(missing_ok=True)
     return folder
 
@@ -78,12 +77,17 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
     description = Path(path) / CONTENT
     for attempt in range(_READS):
         entries = _described(description)
+        weights = description.parent / Path(entries["weights"]["file"]).name
         try:
-            packed = _packed(description, entries["weights"])
+            packed = _read(weights, MAX_WEIGHTS)
             break
-        except FileNotFoundError:  # another process has replaced the description, and deleted these weights
+        except (FileNotFoundError, IsADirectoryError):
+            # Unless another process has replaced the description, and deleted these weights:
             if attempt == _READS - 1 or _described(description)["sha256"] == entries["sha256"]:
-                raise
+                missing = f"Expected the file '{weights}' of a saved model (found none); copy the whole folder"
+                raise FileNotFoundError(missing) from None
+    if sha256(packed) != entries["weights"]["sha256"]:
+        raise ValueError(_damaged(weights, f"{len(packed):,} bytes of another SHA-256 than '{CONTENT}' says"))
     try:
         content: dict[str, Any] = _with_tensors(entries["content"], load(packed))
         content = upgrade(content) if entries["format"] in EARLIER else content
@@ -131,25 +135,12 @@ def check_format(found: Any, path: str | os.PathLike[str]) -> None:
     """Refuses a format that a newer version wrote, or one that is too old."""
     if found in (FORMAT, *EARLIER):
         return
-    known, given = (re.fullmatch(r"tg_mlc\.model/(\d+)", str(text)) for text in (FORMAT, found))
-    is_newer = known is not None and given is not None and int(given[1]) > int(known[1])
-    hint = "a newer version of tg_mlc wrote it: update tg_mlc, or save it with a version that writes this format"
-    if not is_newer:
+    given = re.fullmatch(r"tg_mlc\.model/(\d+)", str(found))
+    if given is not None and int(given[1]) > int(FORMAT.rpartition("/")[2]):
+        hint = "a newer version of tg_mlc wrote it: update tg_mlc, or save it with a version that writes this format"
+    else:
         hint = "this version reads no format that old: save it again with a version between the two"
     raise UnknownFormatError(f"Expected '{os.fspath(path)}' in a format up to {FORMAT} (got {found!r}); {hint}")
-
-
-def _packed(description: Path, weights: Mapping[str, str]) -> bytes:
-    """The file of weights that a description names, of the SHA-256 that it tells."""
-    path = description.parent / Path(weights["file"]).name
-    try:
-        packed = _read(path, MAX_WEIGHTS)
-    except (FileNotFoundError, IsADirectoryError):
-        missing = f"Expected the file '{path}' of a saved model (found none); copy the whole folder"
-        raise FileNotFoundError(missing) from None
-    if sha256(packed) != weights["sha256"]:
-        raise ValueError(_damaged(path, f"{len(packed):,} bytes of another SHA-256 than '{CONTENT}' says"))
-    return packed
 
 
 def _read(path: Path, max_bytes: int) -> bytes:
@@ -162,12 +153,6 @@ def _read(path: Path, max_bytes: int) -> bytes:
         if size > max_bytes:
             raise ValueError(f"Expected '{path}' to have at most {max_bytes:,} bytes (got {size:,})")
         return file.read(size)
-
-
-def _is_ours(path: Path) -> bool:
-    """Tells whether a file of weights has the name that :func:`write_folder` gave it, the start of its own SHA-256."""
-    named = re.fullmatch(WEIGHTS.replace(".", r"\.").replace("*", "([0-9a-f]{12})"), path.name)
-    return named is not None and path.is_file() and file_sha256(path).startswith(named[1])
 
 
 def _damaged(path: Path, got: str) -> str:

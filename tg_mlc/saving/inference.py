@@ -69,15 +69,15 @@ class InferenceModel(ABC):
         if "kind" in vars(cls):
             register("inference model", cls, cls.kind)
 
-    @abstractmethod
     def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
         """Returns scores :math:`(N, L)` in :math:`[0, 1]` of raw inputs, or samples, given what is known of their
-        labels, as :func:`~tg_mlc.data.given_labels` takes it.
+        labels, as :func:`~tg_mlc.data.given_labels` takes it; known labels have 0 or 1, as they were given.
         """
+        return self.scores_and_given(raw, given, batch_size)[0]
 
+    @abstractmethod
     def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
-        """Returns scores, and the labels :math:`(N, L)` that were known to the model (0, 1 or NaN), if any were."""
-        return self.scores(raw, given, batch_size), None
+        """Returns scores, and the labels :math:`(N, L)` (0, 1 or NaN) that caller or samples give, if they do."""
 
     def known_labels(self, samples: Any, given: Any) -> Tensor | None:
         """Returns the labels that are given :math:`(N, L)`, by the caller or by the samples, if any are; a
@@ -239,12 +239,19 @@ class InferenceModel(ABC):
     def to(self, device: torch.device | str) -> Self:
         """Moves it to a device."""
 
-    def save(self, path: str | os.PathLike[str], facts: Mapping[str, Any] | None = None, **options: Any) -> Path:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        facts: Mapping[str, Any] | None = None,
+        *,
+        estimator: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Path:
         """Writes a folder that :func:`tg_mlc.load` reads, once it has been made again as a test; a model that is there
         already is replaced as a whole. Facts are what else to write down, as plain data; options, what the model needs
-        besides to be made again, and an entry :obj:`estimator`.
+        besides to be made again.
         """
-        beside = {name: options.pop(name) for name in ("estimator",) if name in options}
+        beside = {} if estimator is None else {"estimator": estimator}
         state = self.checked_state(**options)
         about = {"label_names": self.label_names, "facts": {"versions": versions(), **(facts or {})}}
         if self.calibration is not None:
@@ -298,13 +305,8 @@ class ModuleInference(InferenceModel):
         graphs = (layer.label_graph for layer in label_graph_users(self.model))
         self.hierarchy = next((graph for graph in graphs if "parent_index" in graph), None)
 
-    def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
-        """Returns scores :math:`(N, L)`; known labels have 0 or 1, as they were given."""
-        return self.scores_and_given(raw, given, batch_size)[0]
-
     @torch.inference_mode()
     def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
-        """Returns scores, and the labels that were given, by the caller or by the samples."""
         samples = raw
         if not makes_batches(raw):
             are_samples = isinstance(raw, (list, tuple)) and bool(raw) and all(isinstance(one, BaseData) for one in raw)

@@ -136,7 +136,7 @@ CHOICES: dict[str, dict[Any, dict[str, Any]]] = {
         "emb": {"node_messages": False},
         "fmp": {"node_messages": True},
         "vectors": {"node_messages": False, "atoms": False},
-    },
+    }
 }
 
 _DOTTED = ("state_dict", "settings")  # entries whose keys are paths in a model
@@ -145,9 +145,7 @@ _USERS = ("config",)  # entries whose content users named
 
 
 def upgrade(value: Any, entry: str | None = None) -> Any:
-    """Returns what an earlier version stored under today's names, given the key of this value; the content of a folder
-    has none.
-    """
+    """Returns what an earlier version stored under today's names, given the key of this value, if it has one."""
     if isinstance(value, (list, tuple)):
         return type(value)(upgrade(item, entry) for item in value)
     if not isinstance(value, Mapping):

@@ -1,6 +1,4 @@
-"""Predictor: a saved model, in a folder or on the Hugging Face hub, that takes raw inputs and returns named
-probabilities, decisions and thresholds.
-"""
+"""Predictor: a saved model, in a folder or on the Hugging Face hub, from raw inputs to named probabilities."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric.data import Data
 
 from tg_mlc._frames import in_order
@@ -305,17 +303,13 @@ class Predictor:
         scores, known = self.scorer.scores_and_given(raw, None, batch_size)
         y = self._y(raw, y) if known is None else np.where(known.isnan(), self._y(raw, y), np.nan)
         self.scorer.calibration, self.scorer.conformal = Calibration.fit(y, scores), None  # which is of other scores
-        self.scorer.tuners = {metric: self._moved(tuner) for metric, tuner in self.scorer.tuners.items()}
+        tuners: dict[str, Decider] = {metric: copy(tuner) for metric, tuner in self.scorer.tuners.items()}
+        for tuner in tuners.values():  # decides of calibrated probabilities as it did of those before
+            if not isinstance(tuner, LabelSets):
+                thresholds = torch.from_numpy(np.broadcast_to(tuner.fitted(), len(self.label_names)).copy())
+                tuner.thresholds, tuner.per_label = self.scorer.calibrated(thresholds).numpy(), True
+        self.scorer.tuners = tuners
         return self
-
-    def _moved(self, tuner: Decider) -> Decider:
-        """What decides of calibrated probabilities as another does of those before."""
-        if isinstance(tuner, LabelSets):
-            return tuner
-        moved = copy(tuner)
-        thresholds = torch.from_numpy(np.broadcast_to(tuner.fitted(), len(self.label_names)).copy())
-        moved.thresholds, moved.per_label = self.scorer.calibrated(thresholds).numpy(), True
-        return moved
 
     def conformalize(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Predictor:
         """Keeps the scores of samples that no part of the model was fitted to, so that ``predict(..., coverage=0.9)``
@@ -332,13 +326,7 @@ class Predictor:
         return self
 
     def evaluate(
-        self,
-        raw: Any,
-        y: Any = None,
-        *,
-        given: Any = None,
-        batch_size: int = 256,
-        coherent: bool | Data | None = None,
+        self, raw: Any, y: Any = None, *, given: Any = None, batch_size: int = 256, coherent: bool | Data | None = None
     ) -> Evaluation:
         """Returns all metrics, at the thresholds of the model, of the labels that it has to predict.
 
@@ -363,8 +351,12 @@ class Predictor:
 
     def _y(self, raw: Any, y: Any) -> np.ndarray:
         """Targets :math:`(N, L)`, those of the samples if there are no others."""
-        y = _targets(raw) if y is None else in_order(y, self.label_names, "y", old="the model's labels")
-        return read_matrix(y, "y")
+        if y is None:
+            found = [(batch.get("y"), batch.num_graphs) for batch in batches_of(raw)]
+            if any(of_batch is None for of_batch, _ in found):
+                raise ValueError("Expected samples with their labels as 'y' (got some without); add these, or pass 'y'")
+            return read_matrix(torch.cat([of_batch.view(number, -1) for of_batch, number in found]), "y")
+        return read_matrix(in_order(y, self.label_names, "y", old="the model's labels"), "y")
 
     def to(self, device: torch.device | str) -> Predictor:
         """Moves the model to a device."""
@@ -395,14 +387,6 @@ def _infinite(scores: np.ndarray) -> dict[int, str]:
         "Expected inputs that the model can compute with (got NaN or infinity for them); are some missing or too large?"
     )
     return dict.fromkeys(np.flatnonzero(~np.isfinite(scores).all(axis=1)).tolist(), reason)
-
-
-def _targets(samples: Any) -> Tensor:
-    """The targets :math:`(N, L)` of samples."""
-    found = [(batch.get("y"), batch.num_graphs) for batch in batches_of(samples)]
-    if any(y is None for y, _ in found):
-        raise ValueError("Expected samples with their labels as 'y' (got some without); add these, or pass 'y'")
-    return torch.cat([y.view(number, -1) for y, number in found])
 
 
 def load(
@@ -467,7 +451,7 @@ def _predictions_class() -> Any:
     """The class of predictions, made on use because pandas may be missing."""
     pandas = require("pandas", extra="train")
 
-    class Predictions(require("pandas", extra="train").DataFrame):  # type: ignore[misc]
+    class Predictions(pandas.DataFrame):  # type: ignore[misc]
         """A data frame whose records have strings as keys, as JSON needs."""
 
         @property
