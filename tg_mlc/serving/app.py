@@ -7,7 +7,6 @@ import hmac
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ import numpy as np
 
 import tg_mlc
 from tg_mlc._optional import require
-from tg_mlc.metrics.coverage import Coverage
 from tg_mlc.saving import Predictor, load
 from tg_mlc.serving.batching import Batcher, OverloadedError, as_raw
 from tg_mlc.serving.requests import CONTENT, Asked, Limits, read
@@ -51,7 +49,6 @@ class _Server:
     def __init__(self, models: dict[str, Predictor], limits: Limits, tokens: Sequence[str]) -> None:
         self.models, self.limits, self.tokens = models, limits, tokens
         self.numbers, self.batchers, self.is_ready = _Numbers(), dict[str, Batcher](), False
-        self.thresholds = cache(lambda name, metric: _thresholds(models[name], metric))
 
     @asynccontextmanager
     async def lifespan(self, _: Any) -> AsyncIterator[None]:
@@ -109,14 +106,14 @@ class _Server:
             self.numbers.inputs.labels(name, "yes").inc(num_read)
             self.numbers.inputs.labels(name, "no").inc(len(results) - num_read)
             status = 200 if num_read else 422
-            calibrated = predictor.scorer.calibration is not None
-            about = {
+            content = {
                 "model": name,
-                "calibrated": calibrated,
+                "calibrated": predictor.scorer.calibration is not None,
                 "metric": str(asked.metric),
-                "thresholds": self.thresholds(name, asked.metric),
+                "thresholds": asked.thresholds,
+                "results": results,
             }
-            return JSONResponse({**about, "results": results}, status)
+            return JSONResponse(content, status)
         except OverloadedError as error:
             status = 429
             raise fastapi.HTTPException(status, str(error), {"Retry-After": "1"}) from None
@@ -202,11 +199,6 @@ def run(
             got = "a port in use, or an address of another machine"
             raise OSError(f"Expected to listen at {host}:{port} (got {got}); choose another") from None
         # It was told to end, and uvicorn raises the signal once more when all is done.
-
-
-def _thresholds(predictor: Predictor, metric: str | Coverage) -> dict[str, float | None]:
-    numbers = predictor.thresholds(metric).tolist()
-    return {name: None if np.isnan(each) else each for name, each in zip(predictor.label_names, numbers, strict=True)}
 
 
 async def answer(asked: Asked, batcher: Batcher) -> list[dict[str, Any]]:

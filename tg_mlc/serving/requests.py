@@ -84,6 +84,7 @@ class Asked:
     inputs: list[Any]
     given: np.ndarray | None  #: ``[n, L]``
     metric: str | Coverage
+    thresholds: dict[str, float | None]  #: by label; none where label sets decide
     explain: list[str]
 
 
@@ -122,7 +123,7 @@ def _checked(found: Request, limits: Limits, predictor: Predictor) -> Asked:
     given: np.ndarray | None = None
     metric = found.metric if found.coverage is None else Coverage(found.coverage, found.coverage_per)
     try:
-        predictor.thresholds(metric)
+        numbers = predictor.thresholds(metric).tolist()
         if found.given is not None:
             if len(found.given) != size:
                 raise ValueError(f"Expected 'given' with an entry for each of {size} inputs (got {len(found.given)})")
@@ -132,7 +133,9 @@ def _checked(found: Request, limits: Limits, predictor: Predictor) -> Asked:
             raise ValueError(f"Expected 'explain' to name labels of the model (got {sorted(unknown)[:5]})")
     except ValueError as error:
         raise fastapi.HTTPException(422, str(error)) from None
-    return Asked(list(found.inputs), given, metric, explain)
+    named = zip(predictor.label_names, numbers, strict=True)
+    thresholds = {name: None if np.isnan(number) else number for name, number in named}
+    return Asked(list(found.inputs), given, metric, thresholds, explain)
 
 
 def rows_of(body: bytes, predictor: Predictor) -> list[Any]:
