@@ -212,3 +212,9 @@ def test_writes_a_file(tmp_path):
 def test_no_sample_is_refused():
     with pytest.raises(ValueError, match=r"at least one sample \(got none\)"):
         replace(explanation("dna"), samples=[]).to_html()
+
+
+def test_a_label_graph_may_have_no_edges():
+    made = explanation()
+    made.facts["label_graph"] = [[], []]
+    assert Page(made.to_html()).data["graph"] == []

@@ -33,6 +33,8 @@ class EventSubject(Subject):
     memory, what it knows of the whole history; an event leaves the window alone.
     """
 
+    noun = "history"
+
     def _read(self, raw: Any) -> Any:
         read: Any = self.steps[0].transform(raw) if isinstance(raw, EventSequences) else raw
         self.samples = [read[row] for row in range(len(read))]
@@ -80,8 +82,3 @@ class EventSubject(Subject):
         shares = (sample.position.unique().view(-1, 1) == read).double().numpy()
         missing = np.full((len(self.components(sample)) - len(shares), num_rows), np.nan)
         return np.concatenate([shares, missing]), []
-
-    @property
-    def noun(self) -> str:
-        """What an input is."""
-        return "history"

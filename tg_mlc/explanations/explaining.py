@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
+from torch_geometric.index import ptr2index
 
 from tg_mlc._names import nearest
 from tg_mlc._options import check_choice
 from tg_mlc.explanations.events import EventSubject, is_of_events
-from tg_mlc.explanations.explanation import Explanation, Faithfulness, SampleExplanation
+from tg_mlc.explanations.explanation import Explanation, SampleExplanation
 from tg_mlc.explanations.faithfulness import NUM_RANDOM, SHARES, bond_occlusion, faithfulness, occlusion
 from tg_mlc.explanations.network import Attention, NetworkProbe
 from tg_mlc.explanations.subject import Subject
@@ -111,7 +112,13 @@ def explain(
     for label in asked:
         if label not in subject.label_names:
             raise ValueError(f"Expected 'labels' of the model (got {label!r}){nearest(label, subject.label_names)}")
-    _check_size(subject, len(asked), max_labels)
+    if len(asked) > max_labels:
+        num_labels, components = len(subject.label_names), max(len(subject.components(s)) for s in subject.samples)
+        numbers = len(subject.samples) * len(asked) * (4 * num_labels + (len(METHODS) + 8) * components)
+        raise ValueError(
+            f"Expected at most {max_labels} labels at once (got {len(asked)}, whose explanation would take about "
+            f"{8 * numbers / 1e9:.1f} GB); pass the ones of interest as 'labels', or a larger 'max_labels'"
+        )
     places = [subject.label_names.index(label) for label in asked]
     wanted = METHODS if method == "auto" else (method,)
     samples = _explained(subject, places, wanted)
@@ -126,8 +133,11 @@ def explain(
     measured_by = subject if validation is None else type(subject)(model, validation, label_names, None, at)
     measured_by.part = subject.part
     scored = samples if validation is None else _explained(measured_by, places, wanted)
-    measured = _measured(measured_by, scored, places)
-    methods = list(samples[0].scores)
+    methods, per_sample = list(samples[0].scores), min(PER_SAMPLE, len(places))
+    of_sample = 2 * len(SHARES) * per_sample * (len(methods) + NUM_RANDOM)  # masked samples
+    few = slice(max(-(-MIN_CURVES // per_sample), measured_by.max_masked // of_sample))
+    scores = [sample.scores for sample in scored[few]]
+    measured = faithfulness(measured_by, measured_by.samples[few], scores, places, per_sample=per_sample)
     return Explanation(
         labels=asked,
         label_names=list(subject.label_names),
@@ -138,26 +148,6 @@ def explain(
         samples=samples,
         facts=subject.facts | {"metric": metric},
     )
-
-
-def _check_size(subject: Subject, num_asked: int, max_labels: int) -> None:
-    if num_asked <= max_labels:
-        return
-    num_labels, components = len(subject.label_names), max(len(subject.components(s)) for s in subject.samples)
-    numbers = len(subject.samples) * num_asked * (4 * num_labels + (len(METHODS) + 8) * components)
-    raise ValueError(
-        f"Expected at most {max_labels} labels at once (got {num_asked}, whose explanation would take about "
-        f"{8 * numbers / 1e9:.1f} GB); pass the ones of interest as 'labels', or a larger 'max_labels'"
-    )
-
-
-def _measured(subject: Subject, scored: Sequence[SampleExplanation], places: list[int]) -> dict[str, Faithfulness]:
-    """The faithfulness of all methods, by a few samples."""
-    per_sample = min(PER_SAMPLE, len(places))
-    least = -(-MIN_CURVES // per_sample)
-    number = max(least, subject.max_masked // (2 * len(SHARES) * per_sample * (len(scored[0].scores) + NUM_RANDOM)))
-    scores = [sample.scores for sample in scored[:number]]
-    return faithfulness(subject, subject.samples[:number], scores, places, per_sample=per_sample)
 
 
 def _explained(subject: Subject, places: list[int], wanted: Sequence[str]) -> list[SampleExplanation]:
@@ -296,9 +286,7 @@ def _shapley(probe: NetworkProbe, row: int, size: int) -> np.ndarray:
 
 def _rollout(attention: Attention) -> Tensor:
     """Attention through all steps and labels :math:`(N, L)`, with half a weight on what a label has already."""
-    sample = torch.arange(attention.ptr.numel() - 1, device=attention.ptr.device).repeat_interleave(
-        attention.ptr.diff()
-    )
+    sample = ptr2index(attention.ptr)
     found = torch.zeros_like(attention.to_components[0, 0])
     for step, to_components in enumerate(attention.to_components.mean(dim=1)):
         found = (found + to_components) / 2

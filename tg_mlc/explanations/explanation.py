@@ -124,7 +124,9 @@ class Explanation:
             ValueError: If no such method scored components.
             ImportError: If pandas is not installed (extra ``train``).
         """
-        pandas, method = require("pandas", extra="train"), self._method(method)
+        method = self.method if method is None else method
+        if method not in self.methods:
+            raise ValueError(f"Expected 'method' to be one of {self.methods} (got {method!r})")
         rows = [
             {
                 "sample": sample.name,
@@ -139,7 +141,7 @@ class Explanation:
             for place, label in enumerate(self.labels)
             for component, score in zip(names, scores[:, place], strict=True)
         ]
-        return pandas.DataFrame(rows)
+        return require("pandas", extra="train").DataFrame(rows)
 
     def plot(
         self, sample: int = 0, label: str | None = None, path: str | os.PathLike[str] | None = None, top: int = 12
@@ -213,12 +215,6 @@ class Explanation:
         content["samples"] = [SampleExplanation(**sample) for sample in content["samples"]]
         content["faithfulness"] = {name: Faithfulness(*areas) for name, areas in content["faithfulness"].items()}
         return cls(**content)
-
-    def _method(self, method: str | None) -> str:
-        method = self.method if method is None else method
-        if method not in self.methods:
-            raise ValueError(f"Expected 'method' to be one of {self.methods} (got {method!r})")
-        return method
 
     def __len__(self) -> int:
         return len(self.samples)

@@ -31,20 +31,17 @@ def occlusion(
     asked for, of molecules, where all atoms of a group are masked at once: the mean over the groups that an atom
     belongs to; if there is none, its own.
     """
-    masked: list[Data] = []
-    rows: list[int] = []
+    masked: list[list[Data]] = []
     chosen: list[tuple[np.ndarray, np.ndarray]] = []
-    for row, sample in enumerate(samples):
+    for sample in samples:
         _, first, place = np.unique(subject.symmetry(sample), return_index=True, return_inverse=True)
         groups = subject.groups(sample) if of_groups else np.zeros((0, len(place)), bool)
         removed = np.concatenate([np.zeros((1, len(place)), bool), np.eye(len(place), dtype=bool)[first], groups])
-        masked += [subject.masked(sample, ~mask) for mask in removed]
-        rows += [row] * len(removed)
+        masked.append([subject.masked(sample, ~mask) for mask in removed])
         chosen.append((place, groups))
-    logits = subject.logits(masked, None if given is None else given[rows]).numpy()[:, labels]
     found = []
-    for part, (place, groups) in zip(np.split(logits, np.cumsum(np.bincount(rows))[:-1]), chosen, strict=True):
-        falls, number = part[0] - part[1:], len(part) - 1 - len(groups)
+    for falls, (place, groups) in zip(_falls(subject, masked, labels, given), chosen, strict=True):
+        number = len(falls) - len(groups)
         scores = {"occlusion": falls[:number][place]}
         if of_groups and isinstance(subject.kind, Molecules):
             count = groups.sum(axis=0)[:, None]
@@ -60,18 +57,24 @@ def bond_occlusion(
     """By how much the logits fall :math:`(K, L)` where one bond of a molecule is cut, for every sample."""
     if not isinstance(subject.kind, Molecules):
         return [np.empty((0, len(labels)))] * len(samples)
-    changed: list[Data] = []
-    rows: list[int] = []
+    changed: list[list[Data]] = []
     places: list[np.ndarray] = []
-    for row, sample in enumerate(samples):
+    for sample in samples:
         cut = [without_bond(sample.smiles, bond) for bond in range(len(subject.kind.bonds(sample)[0]))]
         _, first, place = np.unique(np.array(cut, str), return_index=True, return_inverse=True)
-        changed += [sample, *(subject.kind.without_bond(sample, bond) for bond in first.tolist())]
-        rows += [row] * (1 + len(first))
+        changed.append([sample, *(subject.kind.without_bond(sample, bond) for bond in first.tolist())])
         places.append(place)
-    logits = subject.logits(changed, None if given is None else given[rows]).numpy()[:, labels]
-    parts = np.split(logits, np.cumsum(np.bincount(rows))[:-1])
-    return [(part[0] - part[1:])[place] for part, place in zip(parts, places, strict=True)]
+    return [falls[place] for falls, place in zip(_falls(subject, changed, labels, given), places, strict=True)]
+
+
+def _falls(
+    subject: Subject, variants: list[list[Data]], labels: Sequence[int], given: Tensor | None
+) -> list[np.ndarray]:
+    """By how much the logits fall from the first of each sample's variants to each of the others."""
+    sizes = list(map(len, variants))
+    known = None if given is None else given[np.repeat(np.arange(len(sizes)), sizes)]
+    logits = subject.logits([each for of_sample in variants for each in of_sample], known).numpy()[:, labels]
+    return [part[0] - part[1:] for part in np.split(logits, np.cumsum(sizes)[:-1])]
 
 
 def faithfulness(

@@ -8,10 +8,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from tg_mlc._names import shorten
-from tg_mlc._optional import require
 from tg_mlc._options import check_choice
 from tg_mlc.explanations.explanation import Explanation, SampleExplanation
-from tg_mlc.graphs.plot import INK, POSITIVE, write_figure
+from tg_mlc.graphs.plot import INK, POSITIVE, new_figure, write_figure
 
 Of = Literal["components", "labels"]
 MOST_COLUMNS = 40  #: labels or components side by side; of more, those of the largest values
@@ -61,8 +60,7 @@ def plot_states(
             rows = [explanation.labels[place] for place in positive]
             panels.append((title, cells[chosen][:, positive].T, rows, [names[place] for place in chosen], None))
     heights = [len(rows) + 1.0 for _, _, rows, _, _ in panels]
-    size = (11.0, 0.24 * sum(heights) + 1.9 * len(panels))
-    figure = require("matplotlib.figure", extra="plot").Figure(figsize=size, layout="constrained")
+    figure = new_figure(11.0, 0.24 * sum(heights) + 1.9 * len(panels))
     for axis, (title, cells, rows, columns, most) in zip(
         figure.subplots(len(panels), 1, height_ratios=heights), panels, strict=True
     ):
@@ -119,8 +117,7 @@ def plot_lines(
         [shorten(names[place], 36) for place in right],
     ]
     left, beyond = (0.1 + 0.03 * max(map(len, side)) for side in sides)  # room for names, in lengths of a line
-    size = (2.4 * (left + 1 + beyond), 0.8 + 0.19 * max(len(right), len(positive)))
-    figure = require("matplotlib.figure", extra="plot").Figure(figsize=size, layout="constrained")
+    figure = new_figure(2.4 * (left + 1 + beyond), 0.8 + 0.19 * max(len(right), len(positive)))
     axis = figure.subplots()
     levels = [np.linspace(1, 0, len(side) + 2)[1:-1] for side in (positive, right)]
     for (place, target), share in np.ndenumerate(cells / max(cells.max(), 1e-12)):

@@ -120,9 +120,7 @@ class NetworkProbe:
         return "beside messages" if skip == path else "base scores" if skip else "linear path"
 
     def is_part(self, batch: Batch) -> bool:
-        """Tells whether scores of component states explain a part of the logits alone: logits have another part, or it
-        cannot be told.
-        """
+        """Tells whether scores of component states may explain a part of the logits alone."""
         if self.inputs:
             return "base_scores" in batch
         if not self.reads_components:

@@ -17,6 +17,9 @@ from tg_mlc._optional import require
 from tg_mlc.explanations.explanation import Explanation, SampleExplanation
 from tg_mlc.metrics.calibration import Reliability
 
+jinja2: Any = require("jinja2", extra="explain")
+Markup: Any = require("markupsafe", extra="explain").Markup
+
 MAX_NUMBERS = 450_000  #: in a file, which take about three bytes each
 MOST_EFFECTS = 27  #: of other labels on one
 MOST_EDGES = 4000  #: of a label graph or of attention that are drawn
@@ -39,15 +42,13 @@ def report(explanation: Explanation, title: str | None = None) -> str:
     """Returns the page; see :meth:`.Explanation.to_html`."""
     if not explanation.samples:
         raise ValueError("Expected an explanation of at least one sample (got none)")
-    jinja2 = require("jinja2", extra="explain")
-    markup = require("markupsafe", extra="explain").Markup
     folder = files("tg_mlc.explanations")
     style, script, page = (
         folder.joinpath(f"report.{suffix}").read_text(encoding="utf-8") for suffix in ("css", "js", "html")
     )
     samples = []
     for sample in explanation:
-        drawing, thumbnail = _draw(sample, markup)
+        drawing, thumbnail = _draw(sample)
         samples.append({"name": shorten(sample.name, 120), "drawing": drawing, "thumbnail": thumbnail})
     facts = explanation.facts
     noun = NOUNS.get(facts.get("kind", ""), "components")
@@ -56,10 +57,10 @@ def report(explanation: Explanation, title: str | None = None) -> str:
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     text: str = environment.from_string(page).render(
         title=title or "Why these labels",
-        style=markup(style),
-        script=markup(script),
+        style=Markup(style),
+        script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
-        data=markup(data.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")),
+        data=Markup(data.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")),
         samples=samples,
         labels=explanation.labels,
         noun=noun,
@@ -70,15 +71,11 @@ def report(explanation: Explanation, title: str | None = None) -> str:
         weights=[(name, f"{value:.2f}") for name, value in facts.get("weights", {}).items()],
         metrics=_metrics(explanation, per_label) if per_label or not np.isnan(explanation.threshold).all() else None,
         metrics_note=facts.get("per_label_of", ""),
-        reliability=markup(Reliability([], [], bins).to_svg()) if (bins := facts.get("reliability")) else "",
+        reliability=Markup(Reliability([], [], bins).to_svg()) if (bins := facts.get("reliability")) else "",
         faithfulness_note=_faithfulness_note(explanation, noun),
         notes=_notes(explanation, noun),
     )
     return text
-
-
-def _is_dna(sample: SampleExplanation) -> bool:
-    return isinstance(sample.raw, str) and "".join(sample.components).upper() == sample.raw.upper() != ""
 
 
 def _headline(explanation: Explanation) -> list[tuple[str, str]]:
@@ -143,7 +140,9 @@ def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
     all_labels = {name: place for place, name in enumerate(names)}
     asked = np.array([all_labels[name] for name in explanation.labels])
     areas = explanation.faithfulness
-    attention = np.zeros((len(names), len(names)))
+    graph, attention = np.zeros((2, len(names), len(names)))
+    if (edge_index := explanation.facts.get("label_graph")) is not None:
+        graph[tuple(np.asarray(edge_index, dtype=int))] = 1.0
     if explanation[0].label_attention.size:
         attention[:, asked] = np.mean([_mean_attention(sample) for sample in explanation], axis=0)
     return {
@@ -166,18 +165,10 @@ def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
         "messages": bool(explanation[0].label_effects.size),
         "effects": bool(explanation[0].label_effects.size or explanation[0].clamped.size),
         "clamped": bool(explanation[0].clamped.size),
-        "graph": _heaviest(explanation.facts.get("label_graph"), len(names)),
+        "graph": _edges_of(graph),
         "attention": _edges_of(attention),
         "samples": [_sample(sample, explanation, asked, most) for sample in explanation],
     }
-
-
-def _heaviest(edge_index: Any, size: int) -> list[list[Any]]:
-    cells = np.zeros((size, size))
-    if edge_index is not None:
-        source, target = np.asarray(edge_index)
-        cells[source, target] = 1.0
-    return _edges_of(cells)
 
 
 def _edges_of(cells: np.ndarray) -> list[list[Any]]:
@@ -245,44 +236,48 @@ def _plain(values: Any, digits: int = 4) -> Any:
     return round(value, digits) if digits and value != round(value) else round(value)
 
 
-def _draw(sample: SampleExplanation, markup: Any) -> tuple[Any, Any]:
+def _draw(sample: SampleExplanation) -> tuple[Any, Any]:
     """A sample as HTML, with an element for each component that the page shades, and a small picture of it."""
     if sample.smiles is not None:
         atoms = list(range(len(sample.components))) if sample.atoms is None else [int(each) for each in sample.atoms]
         bonds = [] if sample.bond_atoms is None else sample.bond_atoms.tolist()
         whole, small = _draw_molecule(sample.smiles, atoms, bonds)
         alt = f"Structure of {shorten(sample.name, 120)}; the table of scores names its atoms"
-        svg = markup(f'<svg class="molecule" role="img" aria-label="{markup.escape(alt)}" {whole}</svg>')
+        svg = Markup(f'<svg class="molecule" role="img" aria-label="{Markup.escape(alt)}" {whole}</svg>')
         beside = [place for place, atom in enumerate(atoms) if atom < 0]
-        return svg + _chips(sample, beside, markup), markup(f'<svg class="molecule" aria-hidden="true" {small}</svg>')
-    everything = range(len(sample.components))
-    if _is_dna(sample):
-        letters = (_span(place, sample.components[place], markup) for place in everything)
-        return _block("words dna", letters, markup), ""
-    if isinstance(sample.raw, str):
-        return _draw_text(sample, markup), ""
-    if isinstance(sample.raw, Mapping) or (
-        isinstance(sample.raw, (list, tuple)) and len(sample.raw) == len(sample.components)
-    ):
-        return _draw_row(sample, markup), ""
-    return _chips(sample, list(everything), markup), ""
+        return svg + _chips(sample, beside), Markup(f'<svg class="molecule" aria-hidden="true" {small}</svg>')
+    raw, components = sample.raw, sample.components
+    if isinstance(raw, str):
+        if "".join(components).upper() == raw.upper() != "":  # letters of DNA
+            return _block("words dna", (_span(place, letter) for place, letter in enumerate(components))), ""
+        return _draw_text(sample), ""
+    if isinstance(raw, (list, tuple)) and len(raw) == len(components):
+        raw = dict(zip(components, raw, strict=True))
+    if not isinstance(raw, Mapping):
+        return _chips(sample, list(range(len(components)))), ""
+    row = Markup("<tr><th scope='row'>{}</th><td>{}</td></tr>")
+    rows = [
+        row.format(_span(place, name), shorten(raw[name], 60) if name in raw else "")
+        for place, name in enumerate(components)
+    ]
+    return _block("words cells", [Markup("<table>"), *rows, Markup("</table>")]), ""
 
 
-def _span(place: int, text: str, markup: Any) -> Any:
-    return markup('<span data-component="{}">{}</span>').format(place, text)
+def _span(place: int, text: str) -> Any:
+    return Markup('<span data-component="{}">{}</span>').format(place, text)
 
 
-def _block(kind: str, parts: Any, markup: Any, between: str = "") -> Any:
-    opening = markup('<div class="{}" tabindex="0" role="group" aria-label="The sample">').format(kind)
-    return opening + markup(between).join(parts) + markup("</div>")
+def _block(kind: str, parts: Any, between: str = "") -> Any:
+    opening = Markup('<div class="{}" tabindex="0" role="group" aria-label="The sample">').format(kind)
+    return opening + Markup(between).join(parts) + Markup("</div>")
 
 
-def _chips(sample: SampleExplanation, places: list[int], markup: Any) -> Any:
-    chips = (_span(place, TITLES.get(name := sample.components[place], name), markup) for place in places)
-    return _block("words chips", chips, markup, " ") if places else markup("")
+def _chips(sample: SampleExplanation, places: list[int]) -> Any:
+    chips = (_span(place, TITLES.get(name := sample.components[place], name)) for place in places)
+    return _block("words chips", chips, " ") if places else Markup("")
 
 
-def _draw_text(sample: SampleExplanation, markup: Any) -> Any:
+def _draw_text(sample: SampleExplanation) -> Any:
     """The text as it was written, with its components, or these alone if they are no words of it."""
     words = re.split(r"(\w+)", sample.raw)
     in_order = [word.lower() for word in sample.components]
@@ -294,26 +289,15 @@ def _draw_text(sample: SampleExplanation, markup: Any) -> Any:
         if at is None and len(set(in_order)) == len(in_order) and word.lower() in in_order:
             place = in_order.index(word.lower())
         elif at is None:
-            parts.append(markup.escape(word))
+            parts.append(Markup.escape(word))
             continue
         else:
             place = left[at][0]
             start = at + 1 if len(set(in_order)) < len(in_order) else 0
         found.add(place)
-        parts.append(_span(place, word, markup))
+        parts.append(_span(place, word))
     rest = [place for place in range(len(in_order)) if place not in found]
-    return _block("words", parts, markup) + _chips(sample, rest, markup)
-
-
-def _draw_row(sample: SampleExplanation, markup: Any) -> Any:
-    values = sample.raw if isinstance(sample.raw, Mapping) else dict(zip(sample.components, sample.raw, strict=True))
-    lines = (
-        markup("<tr><th scope='row'>{}</th><td>{}</td></tr>").format(
-            _span(place, name, markup), "" if name not in values else shorten(values[name], 60)
-        )
-        for place, name in enumerate(sample.components)
-    )
-    return _block("words cells", [markup("<table>"), *lines, markup("</table>")], markup)
+    return _block("words", parts) + _chips(sample, rest)
 
 
 def _draw_molecule(smiles: str, atoms: list[int], bonds: list[list[int]]) -> tuple[str, str]:

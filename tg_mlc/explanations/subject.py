@@ -49,6 +49,8 @@ class Subject:
         at (str, optional): As of :class:`NetworkProbe`. (default: :obj:`None`)
     """
 
+    noun = "graph"  #: an input that is of none of the kinds that the command line has options for
+
     def __init__(
         self, model: Any, raw: Any, label_names: Sequence[str] | None = None, given: Any = None, at: str | None = None
     ) -> None:
@@ -78,7 +80,11 @@ class Subject:
         known = self.automatic.given is not None if self.automatic is not None else takes_given_labels(networks[0])
         self.takes_given = known
         #: The part of logits that scores of component states explain; :obj:`None` if it is all.
-        self.part: str | None = self._part()
+        self.part: str | None = "LaMP"
+        if self.automatic is None:
+            starts = range(0, len(self.samples), BATCH_SIZE)
+            batches = (self.batch(self.samples[start : start + BATCH_SIZE]) for start in starts)
+            self.part = "messages" if any(map(self.probes[0].is_part, batches)) else None
 
     def _read(self, raw: Any) -> Any:
         read: Any = raw if self.kind is None else self.kind.transform(raw)
@@ -88,7 +94,11 @@ class Subject:
                     f"Expected samples as the network takes them, because it has no preprocessor (got {read!r:.60}); "
                     f"pass a list of Data or a data set"
                 )
-            read = ArrayDataset(Samples.collate([_with_target(data, self.label_names) for data in read], [], None))
+            copies = [copy(data) for data in read]
+            for data in copies:
+                y, size = data.get("y"), len(self.label_names)
+                data.y = torch.full((1, size), torch.nan) if y is None or y.numel() != size else y.float().view(1, -1)
+            read = ArrayDataset(Samples.collate(copies, [], None))
         if self.kind is None and (read.kind is not None or "smiles" in read[0]):
             rows = torch.arange(len(read))
             self.kind = kind_of(read)().fit(read, Split(rows, rows[:0], rows[:0], "all samples"))
@@ -177,13 +187,6 @@ class Subject:
 
         return by_network
 
-    def _part(self) -> str | None:
-        if self.automatic is not None:
-            return "LaMP"
-        starts = range(0, len(self.samples), BATCH_SIZE)
-        batches = (self.batch(self.samples[start : start + BATCH_SIZE]) for start in starts)
-        return "messages" if any(map(self.probes[0].is_part, batches)) else None
-
     @torch.no_grad()
     def _of_network(self, probe: NetworkProbe, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         """The logits of a network, and the part of them that bypasses labels, as far as it can be told."""
@@ -245,14 +248,10 @@ class Subject:
         return 500 if any(key in self.samples[0] for key in VECTORS) else 3000
 
     @property
-    def noun(self) -> str:
-        """What an input is: :obj:`"molecules"`, :obj:`"text"`, ..., by the option of the command line; else a graph."""
-        return "graph" if self.kind is None else self.kind.option
-
-    @property
     def facts(self) -> dict[str, Any]:
         """What is known of the model."""
-        found = {"model": type(self.predictor.scorer).__name__, "kind": self.noun, **self.predictor.facts}
+        kind = self.noun if self.kind is None else self.kind.option
+        found = {"model": type(self.predictor.scorer).__name__, "kind": kind, **self.predictor.facts}
         if self.automatic is not None:
             found["data"] = self.automatic.report["data"]
         if self.probes and self.probes[0].labels is not None:
@@ -311,9 +310,7 @@ class Subject:
         return found
 
     def rows_of(self, sample: Data, network: nn.Module, num_rows: int) -> tuple[np.ndarray, list[str]]:
-        """The share :math:`(C, N)` of a sample's components in the rows of a network's states, and the names of
-        components beside those of the sample.
-        """
+        """The share :math:`(C, N)` of components in the rows of a network's states, and names of those beside them."""
         num_components = len(self.components(sample))
         if num_rows == num_components:
             return np.eye(num_components), []
@@ -351,14 +348,6 @@ def names_in(model: nn.Module) -> list[str]:
     graph = labels.label_graph
     names = graph.label_names if isinstance(graph, LabelGraph) else None
     return names or [f"label {number}" for number in range(labels.num_labels)]
-
-
-def _with_target(data: Data, label_names: Sequence[str]) -> Data:
-    data = copy(data)
-    y = data.get("y")
-    unknown = torch.full((1, len(label_names)), torch.nan)
-    data.y = unknown if y is None or y.numel() != len(label_names) else y.float().view(1, -1)
-    return data
 
 
 def as_plain(value: Any) -> Any:

@@ -66,7 +66,7 @@ def plot_label_graph(
         style = "graph" if graph.num_labels <= MAX_LABELS and between.num_edges <= MAX_EDGES else "matrix"
     if ax is None:
         side = 8 + 0.08 * graph.num_labels if style == "graph" else 5 + min(0.23 * graph.num_labels, 15)
-        ax = _new_figure(side, side).add_subplot()
+        ax = new_figure(side, side).add_subplot()
     if title is None:
         kind, weight = graph.kind.replace("_", "-"), between.edge_weight
         title = f"{kind}: {graph.num_labels} labels, {graph.num_edges} edges, density {graph.density:.3f}"
@@ -121,7 +121,7 @@ def plot_comparison(
         a, b = a.permute(rows), b.permute(rows)
     joined = [~np.isnan(_cells(graph)) for graph in (a, b)]
     side = 5 + min(0.12 * a.num_labels, 8)
-    figure = _new_figure(2 * side, side + 0.5)
+    figure = new_figure(2 * side, side + 0.5)
     how = "" if order == "labels" else ", neighbours side by side"
     for i, (ax, graph, alone) in enumerate(zip(figure.subplots(1, 2), (a, b), (ONLY_A, ONLY_B), strict=True)):
         kind = graph.kind.replace("_", "-")
@@ -151,7 +151,7 @@ def check_same_labels(a: Data, b: Data) -> None:
     check_same_names(a.label_names, b.label_names, "'a'", "'b'")
 
 
-def _new_figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Any:
     """A figure of its own, outside of pyplot: nothing to close, and no display is needed."""
     return require("matplotlib.figure", extra="plot").Figure(figsize=(width, height), layout="constrained")
 
