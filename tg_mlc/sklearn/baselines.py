@@ -101,9 +101,7 @@ class LabelTreesClassifier(BaselineEstimator, baseline=baselines.LabelTrees):
 
 
 class ForestClassifier(BaselineEstimator, baseline=baselines.ForestBaseline):
-    """A random forest, with SMILES on Morgan fingerprints: :class:`~tg_mlc.baselines.ForestBaseline` as a
-    :class:`BaselineEstimator`.
-    """
+    """A random forest, of SMILES by Morgan fingerprints: :class:`~tg_mlc.baselines.ForestBaseline` as an estimator."""
 
 
 class LabelFrequencyClassifier(BaselineEstimator, baseline=baselines.LabelFrequency):

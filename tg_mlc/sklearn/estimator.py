@@ -79,8 +79,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
                 label graph, or, if set to :obj:`True`, the argument :obj:`label_graph` of the estimator.
                 (default: :obj:`False`)
         """
-        margins = self._margins(X, coherent=coherent)
-        return self._form.decide(margins)
+        return self._form.decide(self._margins(X, coherent=coherent))
 
     def predict_proba(self, X: Any, coherent: bool | LabelGraph = False) -> FloatArray:
         """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.

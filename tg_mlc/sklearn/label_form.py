@@ -28,9 +28,7 @@ class LabelForm:
 
     @classmethod
     def read(cls, y: Any) -> tuple[LabelForm, FloatArray]:
-        """The form of labels, as of :meth:`LaMPClassifier.fit`, and their matrix :math:`(N, L)`; two classes have one
-        column.
-        """
+        """The form of labels, as of :meth:`LaMPClassifier.fit`, and their matrix; two classes have one column."""
         y, numbers = numbers_as_names(_plain(y))
         if are_names(y):
             matrix, names = read_labels(y, numbers)

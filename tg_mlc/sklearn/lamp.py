@@ -12,7 +12,6 @@ from typing import Any, Literal, cast
 import numpy as np
 import scipy.sparse as sp
 import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities.seed import isolate_rng
 from scipy.special import expit
 from sklearn.utils.validation import check_consistent_length
@@ -230,9 +229,7 @@ class LaMPClassifier(SavedEstimator):
     def _train(
         self, samples: MultiLabelDataset, split: Split, start: TrainedModel | None, seed: int
     ) -> tuple[TrainedModel, FloatArray]:
-        """Trains a model, from the weights of another if there is one, and returns it with the logits of the validation
-        samples.
-        """
+        """Trains a model, from the weights of another if there is one; returns it with logits of validation samples."""
         check_count("max_epochs", self.max_epochs, or_none=True)
         options = {**_TRAIN, **(self.train_options or {})}
         if unknown := sorted({*options} - {*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT, *_OF_ESTIMATOR}):
@@ -261,7 +258,7 @@ class LaMPClassifier(SavedEstimator):
                 "accelerator": "gpu" if device.type == "cuda" else device.type,
                 "devices": [device.index or 0] if device.type == "cuda" else 1,
                 "logger": False,
-                "callbacks": [] if options["verbose"] else [_Silence()],
+                "enable_progress_bar": bool(options["verbose"]),
                 **_taken(_OF_FIT, options),
             },
             batch_size=batch_size,
@@ -401,11 +398,3 @@ def _rows(X: Any, part: torch.Tensor) -> Any:
 
 def _taken(names: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in names if name in options}
-
-
-class _Silence(Callback):
-    """Hides the progress bar."""
-
-    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if trainer.progress_bar_callback is not None:
-            trainer.progress_bar_callback.disable()
