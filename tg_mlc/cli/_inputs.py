@@ -193,21 +193,19 @@ def make_inputs(options: TrainOptions, file: FileFlags) -> Inputs:
 def file_options(file: FileFlags) -> FileOptions:
     """How a file is to be read."""
     left, ids, names = (split_names(value or []) for value in (file.ignore, file.id, file.categorical))
-    schema = None if file.schema is None else read_schema(file.schema)
+    schema = None
+    if file.schema is not None:
+        yaml = require("yaml", extra="data")
+        try:
+            schema = Schema.from_dict(yaml.safe_load(Path(file.schema).read_text(encoding="utf-8")))
+        except (OSError, yaml.YAMLError, TypeError, KeyError, ValueError) as error:
+            expected = f"'{file.schema}' to be a schema of 'tg-mlc data check --write'"
+            raise ValueError(f"Expected {expected} (got {error})") from error
     hints = Hints(left, names, ids, file.decimal, schema=schema)
     delimiter = None if file.delimiter is None else file.delimiter.replace(*_TAB)
     return FileOptions(
         file.label_separator, file.label_paths, delimiter, file.encoding, file.max_lost, hints, file.hierarchy
     )
-
-
-def read_schema(path: str) -> Schema:
-    """Reads a file of "tg-mlc data check --write"."""
-    yaml = require("yaml", extra="data")
-    try:
-        return Schema.from_dict(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
-    except (OSError, yaml.YAMLError, TypeError, KeyError, ValueError) as error:
-        raise ValueError(f"Expected '{path}' to be a schema of 'tg-mlc data check --write' (got {error})") from error
 
 
 def check_label_names(names: list[str], separator: str | None) -> None:
@@ -229,9 +227,7 @@ def inputs_of(predictor: Predictor, model: str, delimiter: str | None, encoding:
 
 
 def one_input(inputs: Inputs, csv: str | None, **options: str | None) -> str | None:
-    """The one input among the options named by kinds, :obj:`None` if there is a file instead; refuses what the model
-    does not take.
-    """
+    """The one input among options named by kinds, which the model has to take; :obj:`None` if there is a file."""
     found = {kind: value for kind, value in options.items() if value is not None}
     wanted = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"
     if len(found) + (csv is not None) != 1 or not found.keys() <= {inputs.kind}:

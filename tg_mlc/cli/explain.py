@@ -105,9 +105,7 @@ def _taken(raw: Any, rows: list[int]) -> Any:
 
 
 def _per_label(y: np.ndarray, scores: np.ndarray, decided: np.ndarray) -> tuple[dict[str, np.ndarray], list[Any]]:
-    """Metrics of every label, and how well it is calibrated: its share and its mean probability are then equal; and the
-    bins of all labels.
-    """
+    """Metrics of every label, which is calibrated if its share is its mean probability, and the bins of all labels."""
     import numpy as np
 
     from tg_mlc.metrics._inputs import read_targets

@@ -6,7 +6,7 @@ import sys
 from contextlib import nullcontext
 from math import isnan
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, cast
 
 from tg_mlc import __version__
 from tg_mlc._optional import require
@@ -104,7 +104,10 @@ def predict(
             lines["reason"] = [refused.get(row, "") for row in range(len(lines))]
             for place, (name, cells) in enumerate(_kept(table, keep, set(lines.columns)).items()):
                 lines.insert(place, name, cells)
-            _write(lines, written.file, json, header=written.num_blocks == 0)
+            if json:
+                written.file.write(lines.to_json(orient="records", lines=True, force_ascii=False))
+            else:
+                lines.to_csv(written.file, index=False, header=written.num_blocks == 0)
             written.note(rows.num_refused)
     print(f"tg-mlc: probabilities are {calibration_of(predictor)}", file=sys.stderr)  # noqa: T201
     return rows.status("left blank")
@@ -138,11 +141,3 @@ def _show_one(names: list[str], scores: Any, decisions: Any, thresholds: Any, ti
         result.append({"label": name, "probability": score, "decision": applies, "threshold": number})
         rows.append((name, f"{score:.3f}", "label sets" if by_sets else f"{threshold:.3f}", "yes" if applies else "no"))
     show(result, table_of(("label", title, "threshold", "predicted"), rows), as_json)
-
-
-def _write(lines: Any, file: TextIO, as_json: bool, *, header: bool) -> None:
-    """Writes a line for each row: the names that are predicted, and the probability of every label."""
-    if as_json:
-        file.write(lines.to_json(orient="records", lines=True, force_ascii=False))
-    else:
-        lines.to_csv(file, index=False, header=header)

@@ -1,6 +1,4 @@
-"""Base classifiers as modules of plain operators, of the arrays that a saved model holds: matrix products, and steps
-from node to node of trees.
-"""
+"""Base classifiers as modules of plain operators: matrix products, and steps from node to node of trees."""
 
 from __future__ import annotations
 

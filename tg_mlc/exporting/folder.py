@@ -19,7 +19,7 @@ from torch.utils.data import Subset
 import tg_mlc
 from tg_mlc._options import check_choice, check_flag
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.exporting.program import Format, Scorer, featurize, save_onnx, save_torch, stacking_of, trace
+from tg_mlc.exporting.program import VIEW, Format, Scorer, featurize, save_onnx, save_torch, stacking_of, trace
 from tg_mlc.inputs import Chain
 from tg_mlc.inputs.preprocessor import to_state
 from tg_mlc.metrics import LabelSets
@@ -216,29 +216,18 @@ def _about(
 def _featurizer(scorer: Any) -> dict[str, Any]:
     """The steps from raw inputs to tensors, with what each has learned."""
     preprocessor: Any = getattr(scorer, "preprocessor", None)
-    if preprocessor is None:
-        return {"steps": []}
-    stacking = stacking_of(scorer)
     steps = preprocessor.steps if isinstance(preprocessor, Chain) else (preprocessor,)
-    described = [
-        {
-            "name": type(step).__name__,
-            "does": (inspect.getdoc(type(step)) or "").split("\n\n")[0],
-            "state": to_state(step)["state"],
-        }
-        for step in steps
-        if step is not stacking
-    ]
+    stacking = stacking_of(scorer)
+
+    def described(part: Any, state: Any) -> dict[str, Any]:
+        return {"does": (inspect.getdoc(type(part)) or "").split("\n\n")[0], "state": state}
+
+    first = [step for step in steps if step is not None and step is not stacking]
+    found: list[Any] = [{"name": type(step).__name__, **described(step, to_state(step)["state"])} for step in first]
     if stacking is None:
-        return {"steps": described}
-    views = {
-        f"features_{name}": {
-            "does": (inspect.getdoc(type(view)) or "").split("\n\n")[0],
-            "state": view.state_dict(),
-        }
-        for name, view in stacking.views.items()
-    }
-    return {"steps": described, "views": views, "x_is_view": stacking.scaling}
+        return {"steps": found}
+    views = {VIEW.format(name): described(view, view.state_dict()) for name, view in stacking.views.items()}
+    return {"steps": found, "views": views, "x_is_view": stacking.scaling}
 
 
 def _as_json(content: Any) -> str:

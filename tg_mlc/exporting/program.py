@@ -140,10 +140,10 @@ class Scorer(nn.Module):
         """Probabilities :math:`(B, L)`, coherent if they are by default; labels that are given have 0 or 1."""
         values = dict(zip(self.names, tensors, strict=True))
         given = values.pop("given", None)
-        if self.pairs is None:
-            return self._probabilities(values, given)
-        given = None if given is None else propagate(given, self.pairs, check=False)
-        return coherent(self._probabilities(values, given), self.pairs)
+        if self.pairs is not None and given is not None:
+            given = propagate(given, self.pairs, check=False)
+        probabilities = self._probabilities(values, given)
+        return probabilities if self.pairs is None else coherent(probabilities, self.pairs)
 
     def _probabilities(self, values: dict[str, Tensor], given: Tensor | None) -> Tensor:
         if self.classifiers:

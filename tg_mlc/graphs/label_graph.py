@@ -290,9 +290,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return self._with_edges(*remove_self_loops(self.edge_index, self.edge_weight))
 
     def to_undirected(self, reduce: str = "max") -> LabelGraph:
-        """Returns the graph with every edge in both directions; :obj:`reduce` (:obj:`"max"`, :obj:`"mean"`,
-        :obj:`"add"`, ...) makes one weight of two.
-        """
+        """Returns the graph with every edge in both directions; :obj:`reduce`, as in PyG, makes one weight of two."""
         if self.edge_weight is None:
             return self._with_edges(to_undirected(self.edge_index, num_nodes=self.num_labels), None)
         loops = self.edge_index[0] == self.edge_index[1]
@@ -302,9 +300,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return self._with_edges(edge_index, torch.cat([pairs[1], self.edge_weight[loops]]))
 
     def permute(self, perm: Tensor | Sequence[int]) -> LabelGraph:
-        """Returns the same graph with its labels in another order: new label :obj:`i` is old label :obj:`perm[i]`,
-        as in :obj:`y[:, perm]`.
-        """
+        """Returns the graph with label :obj:`perm[i]` in place :obj:`i`, an order of labels as in :obj:`y[:, perm]`."""
         index = torch.as_tensor(perm)
         index = index if index.numel() else index.long()  # an empty list comes as floats
         if index.dim() != 1 or index.is_floating_point() or sorted(index.tolist()) != list(range(self.num_labels)):

@@ -212,8 +212,14 @@ def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score
         got = f"one line, {table.header[:5]}, which ends in no score and is taken for names of columns"
         raise ValueError(f"Expected '{path}' to hold links of two proteins and their score (got {got})")
     highest = max(scores.values(), default=0.0)
-    if column >= 0:
-        _check_scale(path, highest, min_score)
+    # Scores and a least score are on one of two scales, up to 1000 and up to 1.
+    if column >= 0 and 0.0 < highest <= 1.0 < min_score:
+        hint = "multiply them, or choose a 'min_score' of 0 to 1"
+        raise ValueError(f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} (got none above {highest:g}); {hint}")
+    if column >= 0 and 0.0 < min_score <= 1.0 < highest:
+        expected = f"'min_score' on the scale of '{path}', whose scores reach {highest:g}"
+        hint = f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
+        raise ValueError(f"Expected {expected} (got {min_score:g}); {hint}")
     unit = MAX_SCORE if highest <= 1.0 else 1.0
     kept = {pair: unit * value for pair, value in scores.items() if value >= min_score}
     return _Links(kept, seen, column >= 0, highest, example)
@@ -241,14 +247,3 @@ def _layout(table: Table, score: str) -> tuple[int, int, int, bool]:
     elif len(names) == 3 and not named:
         return 0, 1, 2, parse_number(names[2]) is None
     raise ValueError(f"Expected {table.name} to name a column 'score={score}' in its first line (got {names[:12]})")
-
-
-def _check_scale(path: PathLike, highest: float, min_score: float) -> None:
-    """Refuses a least score on another of the two scales, up to 1000 and up to 1, than the scores."""
-    if 0.0 < highest <= 1.0 < min_score:
-        hint = "multiply them, or choose a 'min_score' of 0 to 1"
-        raise ValueError(f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} (got none above {highest:g}); {hint}")
-    if 0.0 < min_score <= 1.0 < highest:
-        expected = f"'min_score' on the scale of '{path}', whose scores reach {highest:g}"
-        hint = f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
-        raise ValueError(f"Expected {expected} (got {min_score:g}); {hint}")

@@ -198,17 +198,22 @@ def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto", name
     lines = list(opened)
     first = lines[0][1].lstrip() if lines else ""
     if form == "rcv1" or (form == "auto" and first.startswith("parent:")):
-        return [_rcv1_pair(line, f"line {number} of {name}") for number, line in lines]
+        pairs: Parentage = []
+        for number, line in lines:
+            if (found := RCV1_LINE.fullmatch(line)) is None:
+                expected = f"line {number} of {name} to read 'parent: ... child: ... child-description: ...'"
+                raise ValueError(f"Expected {expected} (got {line[:80]!r})")
+            pairs.append((found[2], _parent(found[1])))
+        return pairs
     if form == "obo" or (form == "auto" and (first.startswith("format-version:") or first.rstrip() == "[Term]")):
         return _read_obo(lines, name, names)
     if form == "skos" or (form == "auto" and first.startswith(("<?xml", "<rdf"))):
         return _read_skos("\n".join(line for _, line in lines), name, names)
     if first.startswith(("<", "{", "@prefix")):
-        hint = (
-            "convert ontologies in OWL or JSON to OBO, thesauri in Turtle to RDF/XML, and others to a table with the "
+        raise ValueError(
+            f"Expected {name} to be a table or an OBO file (got {first[:40]!r}); convert ontologies in OWL or JSON to "
+            f"OBO, thesauri in Turtle to RDF/XML, and others to a table with the columns child and parent"
         )
-        hint += "columns child and parent"
-        raise ValueError(f"Expected {name} to be a table or an OBO file (got {first[:40]!r}); {hint}")
     table = read_table(name, iter(lines), "pairs of child and parent")
     roles = _find_roles(table)
     is_named = "child" in roles and "parent" in roles
@@ -219,13 +224,6 @@ def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto", name
     if "child" in roles or form == "pairs" or (form == "auto" and table.delimiter not in ("", "\t")):
         return _read_pairs(table, roles if "child" in roles else ["child", "parent"], is_named, form)
     return _read_taxonomy(table, is_given=form != "auto")
-
-
-def _rcv1_pair(line: str, where: str) -> tuple[str, str | None]:
-    if (found := RCV1_LINE.fullmatch(line)) is None:
-        expected = f"{where} to read 'parent: ... child: ... child-description: ...'"
-        raise ValueError(f"Expected {expected} (got {line[:80]!r})")
-    return found[2], _parent(found[1])
 
 
 def _read_obo(lines: Iterable[tuple[int, str]], name: str, by_name: bool) -> Parentage:
@@ -334,13 +332,12 @@ def _read_taxonomy(table: Table, is_given: bool) -> Parentage:
             raise ValueError(f"Expected {where} to hold a parent and its children, without a relation {got}")
         families.append([(child, _parent(parent)) for child in children])
     last = [family[-1][0] for family in families if len(family) == 2 and parse_number(str(family[0][1])) is None]
+    expected = f"line {table.number} of {table.name} to hold a parent and its children between tabs"
     if not is_given and len(last) == len(families) and all(parse_number(name) is not None for name in last):
-        expected = f"line {table.number} of {table.name} to hold a parent and its children between tabs"
         hint = "name the columns 'child' and 'parent', or give the form 'taxonomy' if numbers are labels"
         raise ValueError(f"Expected {expected} (got {table.header[:5]}, a number in the last column); {hint}")
     middle = [family[0][0] for family in families if len(family) == 2]
     if not is_given and len(middle) == len(families) > 2 * len(set(middle)):
-        expected = f"line {table.number} of {table.name} to hold a parent and its children between tabs"
         hint = "name the columns 'child', 'relation' and 'parent' if it is one, or give the form 'taxonomy'"
         raise ValueError(f"Expected {expected} (got {table.header[:5]}, in whose middle names return); {hint}")
     if not is_given and all(len(family) == 1 for family in families):

@@ -1,6 +1,4 @@
-"""Label graphs from the meaning of the labels' names: where WordNet's files lie, what they say, and how similar nouns
-are by their places in it.
-"""
+"""Label graphs from the meaning of names: where WordNet's files lie, what they say, and how similar nouns are."""
 
 from __future__ import annotations
 

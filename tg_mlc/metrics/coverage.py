@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from tg_mlc._names import shorten
 from tg_mlc._options import check_choice
-from tg_mlc.metrics._inputs import ArrayLike, FloatArray, IntArray, read_scores, read_targets
+from tg_mlc.metrics._inputs import ArrayLike, read_scores, read_targets
 from tg_mlc.metrics.thresholds import ThresholdTuner
 
 Per = Literal["label", "sample"]
@@ -90,7 +90,16 @@ class ConformalThresholds:
                 f"{'at most ' if per_label else ''}{most}); pass more to 'conformalize', or ask for less"
             )
         tuner = ThresholdTuner(per_label=per_label)
-        tuner.thresholds = self._per_label(coverage.share, counts) if per_label else self._per_sample(coverage.share)
+        if per_label:
+            order = np.lexsort((self.score, self.label))
+            allowed = np.floor((counts + 1) * (1 - coverage.share) + _TINY).astype(int)
+            place = np.cumsum(counts) - counts + allowed - 1
+            tuner.thresholds = np.where(allowed > 0, self.score[order][np.maximum(place, 0)], 0.0)
+        else:
+            sizes, order = np.bincount(self.row), np.argsort(self.score)
+            missed = np.cumsum(1 / sizes[self.row[order]])  # samples, if all up to a score are missed
+            budget = (np.count_nonzero(sizes) + 1) * (1 - coverage.share) - 1
+            tuner.thresholds = self.score[order[[np.searchsorted(missed, budget + _TINY, side="right")]]]
         if per_label and (few := np.flatnonzero(counts < coverage.least).tolist()):
             named = ", ".join(shorten(label_names[place], 40) for place in few[:5]) + ", ..." * (len(few) > 5)
             warnings.warn(
@@ -99,18 +108,6 @@ class ConformalThresholds:
                 stacklevel=3,
             )
         return tuner
-
-    def _per_label(self, share: float, counts: IntArray) -> FloatArray:
-        order = np.lexsort((self.score, self.label))
-        allowed = np.floor((counts + 1) * (1 - share) + _TINY).astype(int)
-        place = np.cumsum(counts) - counts + allowed - 1
-        return np.where(allowed > 0, self.score[order][np.maximum(place, 0)], 0.0)
-
-    def _per_sample(self, share: float) -> FloatArray:
-        sizes, order = np.bincount(self.row), np.argsort(self.score)
-        missed = np.cumsum(1 / sizes[self.row[order]])  # samples, if all up to a score are missed
-        budget = (np.count_nonzero(sizes) + 1) * (1 - share) - 1
-        return self.score[order[[np.searchsorted(missed, budget + _TINY, side="right")]]]
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the scores of what applies, with their samples and labels."""

@@ -13,15 +13,7 @@ from torch import Tensor
 from typing_extensions import Self
 
 from tg_mlc._options import check_choice
-from tg_mlc.metrics._inputs import (
-    ArrayLike,
-    BoolArray,
-    FloatArray,
-    check_scale,
-    read_matrix,
-    read_scores,
-    read_targets,
-)
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, check_scale, read_matrix, read_scores, read_targets
 from tg_mlc.metrics.decisions import DECISION_METRICS, DEFAULT_ZERO_DIVISION, value_of
 
 #: What :meth:`LabelSets.tuned` tries: from all label sets alike to as often as they occur.

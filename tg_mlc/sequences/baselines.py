@@ -30,9 +30,7 @@ class NextSetBaseline(ABC):
 
     @abstractmethod
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
-        """Returns scores :math:`(N, L)` between 0 and 1 of targets, events with the labels of :meth:`fit`, maybe of
-        other entities.
-        """
+        """Returns scores :math:`(N, L)` in [0, 1] of targets, maybe of other entities, with labels of :meth:`fit`."""
 
 
 class GlobalFrequency(NextSetBaseline):

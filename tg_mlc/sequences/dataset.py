@@ -28,16 +28,6 @@ TIME_FRACTIONS = (0.70, 0.17, 0.13)
 DECAYS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
 #: Shares far below this are as good as none.
 RARE = 0.01
-#: The features of a label that an entity had before.
-MEMORY_FEATURES = (
-    "log_count",
-    *(f"log_share_decay_{decay:g}" for decay in DECAYS),
-    "log_days_since",
-    "log_events_since",
-    "log_last_gap",
-    "log_mean_gap",
-    "share_of_events",
-)
 #: The last days whose shares are a trend.
 TREND_DAYS = (7, 28, 84)
 #: How many events the share of a label in all days so far counts for.
@@ -165,7 +155,16 @@ class NextSetDataset(Dataset[Batch]):
     gaps: list[int]  #: the whole days between events of training, ascending
     window_size: int | None  #: the number of events in a window; :obj:`None` for whole histories
 
-    memory_features: ClassVar[tuple[str, ...]] = MEMORY_FEATURES
+    #: The features of a label that an entity had before.
+    memory_features: ClassVar[tuple[str, ...]] = (
+        "log_count",
+        *(f"log_share_decay_{decay:g}" for decay in DECAYS),
+        "log_days_since",
+        "log_events_since",
+        "log_last_gap",
+        "log_mean_gap",
+        "share_of_events",
+    )
 
     def __post_init__(self) -> None:
         self.entity_of = np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))  #: the entity of each event

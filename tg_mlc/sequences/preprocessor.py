@@ -78,9 +78,7 @@ class EventPreprocessor(Preprocessor):
         return self
 
     def transform(self, raw: Any) -> Any:
-        """Makes a :class:`NextSetDataset` of :class:`EventSequences`, which may be of other entities; a
-        :obj:`RuntimeError` before :meth:`fit`.
-        """
+        """Makes a :class:`NextSetDataset` of :class:`EventSequences`, maybe of other entities, after :meth:`fit`."""
         if not self.label_names:
             raise RuntimeError("Expected 'fit' to be called before 'transform'")
         events: EventSequences = raw

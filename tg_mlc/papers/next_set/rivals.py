@@ -14,6 +14,7 @@ from typing_extensions import Unpack
 
 from tg_mlc._options import check_count, check_share
 from tg_mlc.nn import BlockOptions, FeatureMessagePassing
+from tg_mlc.nn._batch import to_dense
 from tg_mlc.sequences import LANET
 from tg_mlc.sequences.windows import TimeView, WindowOptions, WindowViews, entity_embedding, events_of, occurrences
 
@@ -58,8 +59,8 @@ class EventModel(nn.Module):
         entity: bool = True,
     ) -> None:
         super().__init__()
-        sizes = (num_labels, num_entities, channels, window_size)
-        for name, value in zip(("num_labels", "num_entities", "channels", "window_size"), sizes, strict=True):
+        sizes = {"num_labels": num_labels, "num_entities": num_entities, "channels": channels}
+        for name, value in {**sizes, "window_size": window_size}.items():
             check_count(name, value)
         self.window_size = window_size
         # One row for each label, whose weighted sum is the product with the vector of amounts.
@@ -141,11 +142,8 @@ class LSTMModel(EventModel):
     def last_state(self, data: Data) -> Tensor:
         """The states ``[B, C]`` after the last events, zero for a window without any."""
         x, ptr = self.encode(data)
-        lengths, sample = ptr.diff(), ptr2index(ptr, output_size=x.size(0))
-        padded = x.new_zeros(int(lengths.max()) + 1, lengths.numel(), x.size(1))  # with one row that all samples have
-        step = torch.arange(x.size(0), device=x.device) - ptr[sample]
-        padded = padded.index_put((step, sample), x)
-        states, _ = self.lstm(padded)
+        lengths, (padded, _) = ptr.diff(), to_dense(x, ptr)
+        states, _ = self.lstm(padded.transpose(0, 1))
         last = states[(lengths - 1).clamp(min=0), torch.arange(lengths.numel(), device=x.device)]
         found: Tensor = last * (lengths > 0).unsqueeze(-1)
         return found

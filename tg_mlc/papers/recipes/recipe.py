@@ -155,9 +155,7 @@ class Recipe:
     def evaluate(
         self, dataset: MultiLabelDataset, split: Split, on_val: Tensor | FloatArray, on_test: Tensor | FloatArray
     ) -> Evaluation:
-        """Evaluates scores of test samples for :meth:`counted_labels`, by thresholds tuned on those of validation
-        samples.
-        """
+        """Evaluates test scores for :meth:`counted_labels`, by thresholds tuned on scores of validation samples."""
         counted = self.counted_labels(dataset).numpy()
         y_val, y_test = (dataset.y[part][:, counted] for part in split.parts[1:])
         names = list(compress(dataset.label_names, counted))
