@@ -146,14 +146,8 @@ class ThresholdTuner:
 
     def state_dict(self) -> dict[str, Any]:
         """Returns settings and thresholds as plain data, which a person can read."""
-        return {
-            "metric": self.metric,
-            "per_label": self.per_label,
-            "grid": list(self.grid),
-            "zero_division": self.zero_division,
-            "thresholds": None if self.thresholds is None else self.thresholds.tolist(),
-            "best_value": self.best_value,
-        }
+        thresholds = None if self.thresholds is None else self.thresholds.tolist()
+        return {**vars(self), "grid": list(self.grid), "thresholds": thresholds}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> Self:
         """Takes settings and thresholds from :meth:`state_dict`, replacing those of this object.

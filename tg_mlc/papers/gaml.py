@@ -71,7 +71,6 @@ class GAML(nn.Module):
         self.bias = nn.Parameter(torch.zeros(num_labels))
 
     def forward(self, data: Data) -> Tensor:
-        """Returns the logits of a batch."""
         x, ptr, edge_index, edge_attr, _ = self.encoder(data)
         num_samples = ptr.numel() - 1
         u = self.embedding.weight.repeat(num_samples, 1)

@@ -66,7 +66,6 @@ class PooledMLP(nn.Module):
         return cast(Tensor, self.mlp.lins[-1].bias)
 
     def forward(self, data: Data) -> Tensor:
-        """Returns the logits of a batch."""
         logits: Tensor = self.mlp(self.pooled(data))
         return logits
 
@@ -141,7 +140,6 @@ class BinaryRelevance(nn.Module):
             nn.init.zeros_(parameter)
 
     def forward(self, data: Data) -> Tensor:
-        """Returns the logits of a batch."""
         x, ptr, *_ = self.encoder(data)
         x, given = segment(x, ptr, reduce="sum") / _sizes(x, ptr).sqrt(), given_in(self, data)
         if given is not None and self.of_known is not None:

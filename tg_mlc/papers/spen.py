@@ -166,7 +166,6 @@ class InfNet(nn.Module):
         self.global_energy = GlobalEnergy(num_labels, num_units)
 
     def forward(self, data: Data) -> Tensor:
-        """Predicts the logits of a batch."""
         logits: Tensor = self.inference(self.pooled(data))
         return logits
 

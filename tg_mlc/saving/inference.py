@@ -408,7 +408,6 @@ class ModuleInference(InferenceModel):
         )
 
     def to(self, device: torch.device | str) -> Self:
-        """Moves the model to a device."""
         self.model.to(device)
         return self
 

@@ -451,7 +451,7 @@ def _predictions_class() -> Any:
     """The class of predictions, made on use because pandas may be missing."""
     pandas = require("pandas", extra="train")
 
-    class Predictions(pandas.DataFrame):  # type: ignore[misc]
+    class Predictions(require("pandas", extra="train").DataFrame):  # type: ignore[misc]
         """A data frame whose records have strings as keys, as JSON needs."""
 
         @property
