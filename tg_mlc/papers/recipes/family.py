@@ -15,24 +15,9 @@ from tg_mlc.papers.spen import InferenceNetworkObjective, UnrolledObjective, ene
 #: Learns within half an epoch of Bibtex; with 2e-3, autoregressive ones learn half as much in four (by validation
 #: samples). The papers' 2e-4 is for four times the width.
 _SLOWER = {"module": {"lr": 5e-4}}
-#: The losses of the papers have no terms of intermediate readouts.
-_ENCODER_DECODERS = {
-    name: Member(build, {"objective": {"intermediate_weight": 0.0}, **_SLOWER})
-    for name, build in {"mped": mped, "graph2graph": graph2graph}.items()
-}
-_SEQUENCES = {
-    name: Member(
-        build, changes, {"objective_class": LabelSequenceObjective, "objective": {"label_smoothing": smoothing}}
-    )
-    for name, build, changes, smoothing in (
-        ("mped-ar", mped_autoregressive, _SLOWER, 0.0),
-        ("graph2graph-ar", graph2graph_autoregressive, _SLOWER, 0.0),
-        ("seq2seq", seq2seq, {}, 0.1),
-    )
-}
-
-#: Models without label states have none to read out in between.
+#: Models without label states have none to read out in between; nor do the losses of papers on encoder-decoders.
 _PLAIN: dict[str, Any] = {"objective": {"intermediate_weight": 0.0}}
+_SEQUENCES: dict[str, Any] = {"objective_class": LabelSequenceObjective, "objective": {"label_smoothing": 0.0}}
 
 #: Rivals without a decoder.
 RIVALS: dict[str, Member] = {
@@ -59,7 +44,10 @@ FAMILY: dict[str, Member] = {
     "lamp": Member(),
     # The share of C-Tran (arXiv:2011.14027).
     "lamp-given": Member(changes={"model": {"given_labels": True}, "objective": {"max_given": 0.75}}),
-    **_ENCODER_DECODERS,
-    **_SEQUENCES,
+    "mped": Member(mped, {**_PLAIN, **_SLOWER}),
+    "graph2graph": Member(graph2graph, {**_PLAIN, **_SLOWER}),
+    "mped-ar": Member(mped_autoregressive, _SLOWER, _SEQUENCES),
+    "graph2graph-ar": Member(graph2graph_autoregressive, _SLOWER, _SEQUENCES),
+    "seq2seq": Member(seq2seq, replaced={**_SEQUENCES, "objective": {"label_smoothing": 0.1}}),
     **RIVALS,
 }
