@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import tg_mlc
 from tests.fresh import run_python
@@ -36,6 +37,15 @@ def follow(folder):
 @needs_export
 def test_readme_checks_the_golden_inputs_without_this_package(exported):
     assert follow(exported).startswith("the same probabilities")
+
+
+@needs_export
+def test_inputs_may_be_a_sparse_matrix(tmp_path):
+    inputs = sp.random(20, 5, 0.5, format="csr", random_state=0)
+    folder = tg_mlc.export(SAVED / "auto_vectors" / "model", tmp_path / "exported", inputs=inputs)
+    expected = tg_mlc.load(SAVED / "auto_vectors" / "model").scores(inputs.toarray())
+    found = json.loads((folder / "golden.json").read_text())["probability"]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 @pytest.mark.slow

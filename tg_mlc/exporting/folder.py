@@ -173,10 +173,8 @@ def _decided(predictor: Predictor, probability: np.ndarray, decides: str | Cover
 
 def _rows(raw: Any, some: slice) -> Any:
     """Some of raw inputs, or of samples."""
-    if hasattr(raw, "iloc"):
-        return raw.iloc[some]
-    if isinstance(raw, (list, tuple, np.ndarray, MultiLabelDataset)):
-        return raw[some]
+    if hasattr(raw, "shape") or isinstance(raw, (list, tuple, MultiLabelDataset)):
+        return getattr(raw, "iloc", raw)[some]
     return Subset(raw, range(some.start, some.stop))
 
 
