@@ -9,7 +9,7 @@ from tests.requirements import needs_export
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.stacking import given as module
-from tg_mlc.stacking.given import GivenLabelStacking, LabelAutoencoder, draw_given
+from tg_mlc.stacking.given import GivenLabelStacking, LabelAutoencoder, LabelNeighbours, draw_given
 
 
 def arrays(seed=0, num_samples=300):
@@ -43,10 +43,10 @@ def test_given_labels_tell_of_others(stacking):
     assert set(stacking.report["epochs"]) == {"trained", "linear", "attention"}
 
 
-def test_without_time_the_closed_form_does():
+def test_without_time_what_needs_no_training_does():
     b, y = arrays(1)
     stacking = GivenLabelStacking().fit(*arrays(), seconds=0)
-    assert list(stacking.parts) == ["closed form"]
+    assert set(stacking.parts) <= {"closed form", "neighbours"}
     assert macro_roc_auc(y[:, 1:3], expit(stacking.decision_function(b, first_given(y))[:, 1:3])) > 0.95
 
 
@@ -68,7 +68,7 @@ def test_predictions_do_not_depend_on_the_other_rows(stacking, monkeypatch):
 
 def test_products_of_all_pairs_are_computed_of_many_rows(monkeypatch):
     b, y = arrays(num_samples=300)
-    stacking, rows = GivenLabelStacking().fit(b, y, seconds=0), []
+    stacking, rows = GivenLabelStacking(kinds=["closed form"]).fit(b, y, seconds=0), []
     stacking.parts["closed form"].register_forward_hook(lambda part, inputs, output: rows.append(len(output)))
     monkeypatch.setattr(module, "_NUMBERS", 300 * 4 * 6)
     stacking.decision_function(b, first_given(y))
@@ -99,6 +99,7 @@ def test_a_saved_one_predicts_alike(label_graph):
 def test_without_edges_values_of_other_labels_say_nothing():
     b, y = arrays()
     stacking = GivenLabelStacking().fit(b, y, seconds=0, label_graph=edgeless(6))
+    assert "neighbours" not in stacking.report["weights"]
     logits = stacking.decision_function(b, first_given(y))
     np.testing.assert_allclose(macro_roc_auc(y, expit(logits)), macro_roc_auc(y, expit(b)))
 
@@ -137,10 +138,77 @@ def test_an_autoencoder_of_hundreds_of_labels_tells_what_their_number_does(monke
     rest, again = np.where(np.isnan(given), y, np.nan), GivenLabelStacking.from_state(stacking.state_dict())
     assert macro_roc_auc(rest[300:], expit(again.decision_function(b[300:], given[300:]))) > 0.65
     losses = stacking.report["losses"]
-    assert stacking.combination.weight[:, -1].mean() > 0
+    assert stacking.report["weights"]["autoencoder"] > 0
     assert losses["autoencoder"] < losses["closed form"]
     few = GivenLabelStacking("present").fit(b[:300], y[:300], seconds=0, label_graph=edgeless(40))
-    assert list(few.report["weights"]) == ["base", "closed form"]
+    assert list(few.report["weights"]) == ["base", "closed form", "closed form, mean"]
+
+
+def of_whole_sets(num_samples, rng):
+    """Three labels of which the third applies where one of the others alone does: no pair of them says anything."""
+    y = rng.integers(0, 2, (num_samples, 3)).astype(float)
+    y[:, 2] = y[:, 0] != y[:, 1]
+    return np.zeros_like(y), y
+
+
+def test_neighbours_tell_what_sums_of_messages_cannot():
+    rng = np.random.default_rng(0)
+    b, y = of_whole_sets(400, rng)
+    stacking = GivenLabelStacking().fit(b[:300], y[:300], seconds=0)
+    given = y.copy()
+    given[:, 2] = np.nan
+    alone = GivenLabelStacking(kinds=["closed form"]).fit(b[:300], y[:300], seconds=0)
+    found, pairs = (expit(each.decision_function(b, given))[300:, [2]] for each in (stacking, alone))
+    assert macro_roc_auc(y[300:, [2]], found) > 0.99
+    assert macro_roc_auc(y[300:, [2]], pairs) < 0.7
+    again = GivenLabelStacking.from_state(stacking.state_dict())
+    np.testing.assert_array_equal(again.decision_function(b, given), stacking.decision_function(b, given))
+
+
+def test_neighbours_are_weighted_by_given_labels_and_base_logits():
+    y = torch.tensor([[1.0, 1, 0], [1, 0, 1], [0, torch.nan, 1]])
+    b = torch.tensor([[2.0, 0, -1], [0, 1, 0], [-1, 0, 2]])
+    part = LabelNeighbours(fully_connected(3)).start_from_samples(b, y).sharpen(4.0, 2.0)
+    own, given = torch.tensor([[1.0, 1, 0]]), torch.tensor([[1.0, torch.nan, torch.nan]])
+    mean, labels = y.nanmean(dim=0), torch.where(y.isnan(), b.sigmoid(), y)
+    likeness = torch.cosine_similarity(own - b.mean(dim=0), b - b.mean(dim=0))
+    weight = (4 * torch.tensor([1.0, 1, -1]) + 2 * likeness).softmax(dim=0)  # alike in the given label, or opposed
+    torch.testing.assert_close(part(own, given), (0.98 * weight @ labels + 0.02 * mean).logit()[None])
+
+
+def test_of_many_samples_some_are_neighbours(monkeypatch):
+    monkeypatch.setattr(module, "MAX_NEIGHBOURS", 50)
+    stacking = GivenLabelStacking(kinds=["neighbours"]).fit(*arrays(), seconds=0)
+    assert len(stacking.parts["neighbours"].y) == 50
+
+
+def test_many_given_labels_that_repeat_each_other_say_what_one_does():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random((600, 12)) < 0.02, 1, 0) ^ rng.integers(0, 2, (600, 1))
+    b, y = np.zeros(y.shape), y.astype(float)
+    stacking = GivenLabelStacking(kinds=["linear"]).fit(b[:300], y[:300], seconds=100)
+    part, shares = stacking.parts["linear"], []
+    for number in (1, 11):
+        given = np.where(np.arange(12) < number, y, np.nan)[300:]
+        with torch.no_grad():
+            sums = part(torch.zeros(300, 12), torch.from_numpy(given).float()).double().numpy()
+        shares.append(np.median(np.abs(stacking.decision_function(b[300:], given) / sums)[:, 11]))
+    assert stacking.report["weights"]["linear, mean"] > 0
+    assert shares[0] > 2 * shares[1]
+
+
+def test_one_of_an_earlier_version_has_no_means(stacking):
+    b, y = arrays(1)
+    state = stacking.state_dict()
+    number = 1 + len(state["parts"])
+    combination = {**state["combination"], "weight": np.asarray(state["combination"]["weight"])[:, :number]}
+    earlier = GivenLabelStacking.from_state(
+        {name: value for name, value in state.items() if name != "usual"} | {"combination": combination}
+    )
+    parts = [part(*(torch.from_numpy(x).float() for x in (b, first_given(y)))) for part in stacking.parts.values()]
+    logits = torch.stack([torch.from_numpy(b), *parts], dim=-1).detach().double().numpy()
+    expected = earlier.combination.decision_function(logits)
+    np.testing.assert_allclose(earlier.decision_function(b, first_given(y)), expected, atol=1e-4)
 
 
 def test_the_autoencoder_is_a_ridge_regression_on_the_other_labels():
@@ -189,3 +257,5 @@ def test_masks_give_a_share_of_what_is_known():
 def test_refuses_other_masks():
     with pytest.raises(ValueError, match="'given_masks' to be one of both, present"):
         GivenLabelStacking("absent")
+    with pytest.raises(ValueError, match="'kinds' to be one of closed form, neighbours"):
+        GivenLabelStacking(kinds=["trees"])

@@ -127,6 +127,7 @@ class Scorer(nn.Module):
             if scorer.given is not None:
                 self.given = nn.ModuleList(scorer.given.parts.values())
                 self.given.append(_Combination(scorer.given.combination))
+                self.columns = scorer.given.columns
         elif isinstance(scorer, ModuleInference):
             self.networks, self.objective = nn.ModuleList([scorer.model]), scorer.objective
         else:
@@ -167,7 +168,7 @@ class Scorer(nn.Module):
         if given is None or self.given is None:
             return cast("Tensor", calibrated(combined)).sigmoid()
         *parts, combination = self.given
-        among = combination(torch.stack([combined, *(part(combined, given) for part in parts)], dim=-1))
+        among = combination(self.columns(combined, [part(combined, given) for part in parts], given))
         some = (~given.isnan()).any(dim=1, keepdim=True)
         return torch.where(given.isnan(), calibrated(torch.where(some, among, combined)).sigmoid(), given)
 

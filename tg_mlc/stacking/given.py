@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, Literal, get_args
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from scipy.special import expit
 from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.utils import to_undirected
@@ -35,13 +35,18 @@ MAX_DENSE, TOP_K = 1000, 32
 MAX_ATTENDING = 300
 #: The share of labels that masks give is uniform up to this one.
 MAX_SHARE = 0.75
+#: Training samples that :class:`LabelNeighbours` keeps, at most.
+MAX_NEIGHBOURS = 4096
 
 _FOLDS = 3
 # Held-out masks: several for each of few samples, fewer where labels are many.
 _MIN_MASKED, _MAX_MASKED, _MAX_REPEATS, _LEAST_MASKED = 2000, 4000, 5, 500
 _MAX_ENTRIES = 2**20
+# Of labels that all samples have or none.
+_LEAST_VARIANCE = 0.01
 _DAMPING, _POWERS = (0.1, 0.3, 1.0, 3.0), (0.5, 1.0)
 _PENALTIES = (0.1, 0.3, 1.0)
+_AGREEMENTS, _LIKENESSES = (4.0, 8.0, 16.0), (4.0, 8.0)
 # Of the scores of an autoencoder: more than is needed, because the combination can only shrink them.
 _SCALE = 10.0
 _EPOCHS, _MIN_EPOCHS, _BATCH_SIZE, _EMA_DECAY = 20, 4, 64, 0.98
@@ -126,8 +131,59 @@ class LabelAutoencoder(nn.Module):
         return base_logits + (given - self.frequency).nan_to_num(0.0) @ self.weight
 
 
-_PARTS: dict[str, Callable[[LabelGraph], Any]] = {
+class LabelNeighbours(nn.Module):
+    r"""Averages the labels :math:`\mathbf{y}_n` of training samples that agree with the given labels
+    :math:`\mathcal{G}`, and whose base logits :math:`\mathbf{b}_n` are alike: messages between samples.
+
+    .. math::
+        w_n = \operatorname{softmax}_n \big( \alpha \cos(\tilde{\mathbf{y}}_{\mathcal{G}},
+        \tilde{\mathbf{y}}_{n, \mathcal{G}}) + \beta \cos(\mathbf{b} - \bar{\mathbf{b}},
+        \mathbf{b}_n - \bar{\mathbf{b}}) \big), \qquad
+        z_i = \operatorname{logit} \big( 0.98 \, \textstyle\sum_n w_n y_{ni} + 0.02 \, \bar{y}_i \big)
+
+    with standardised labels :math:`\tilde{\mathbf{y}}`. Where few labels depend on each other in more than pairs, whole
+    label sets say what sums of messages cannot.
+    """
+
+    frequency: Tensor
+    y: Tensor
+    base_logits: Tensor
+
+    def __init__(self, label_graph: LabelGraph) -> None:
+        super().__init__()
+        self.register_buffer("frequency", torch.zeros(label_graph.num_labels))
+        for name in ("y", "base_logits"):
+            self.register_buffer(name, torch.zeros(0, label_graph.num_labels))
+        self.register_buffer("sharpness", torch.zeros(2))
+
+    def start_from_samples(self, base_logits: Tensor, y: Tensor) -> Self:
+        """Keeps training samples: held-out logits :math:`(N, L)`, and targets 0, 1, or NaN for unknown."""
+        self.frequency = y.nanmean(dim=0).nan_to_num(0.5)
+        self.base_logits, self.y = base_logits, y
+        return self
+
+    def sharpen(self, agreement: float, likeness: float) -> Self:
+        r"""Sets :math:`\alpha` and :math:`\beta`."""
+        self.sharpness = torch.tensor([agreement, likeness])
+        return self
+
+    def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
+        """Returns logits :math:`(B, L)`."""
+        spread = (self.frequency * (1 - self.frequency) + _LEAST_VARIANCE).sqrt()
+        own, others = (((y - self.frequency) / spread).nan_to_num(0.0) for y in (given, self.y))
+        # Each cosine is one of the given labels alone.
+        lengths = own.norm(dim=1, keepdim=True) * ((~given.isnan()).float() @ others.square().t()).sqrt()
+        centre = self.base_logits.mean(dim=0)
+        mine, theirs = (normalize(b - centre, dim=1) for b in (base_logits, self.base_logits))
+        agreement, likeness = own @ others.t() / lengths.clamp(min=1e-6), mine @ theirs.t()
+        weight = (self.sharpness[0] * agreement + self.sharpness[1] * likeness).softmax(dim=-1)
+        labels = torch.where(self.y.isnan(), self.base_logits.sigmoid(), self.y)
+        return torch.lerp(weight @ labels, self.frequency, 0.02).logit(eps=1e-4)
+
+
+PARTS: dict[str, Callable[[LabelGraph], Any]] = {
     "closed form": ResidualMessages,
+    "neighbours": LabelNeighbours,
     "autoencoder": LabelAutoencoder,
     "trained": ResidualMessages,
     "linear": LinearMessages,
@@ -136,33 +192,46 @@ _PARTS: dict[str, Callable[[LabelGraph], Any]] = {
 
 
 class GivenLabelStacking:
-    """Logits of labels once the values of others are given, by parts that start from base logits.
+    r"""Logits of labels once the values of others are given, by parts that start from base logits.
 
     The parts are the base logits themselves, :class:`~tg_mlc.nn.ResidualMessages` in closed form, trained, and with
-    attention among labels, :class:`LinearMessages`, and for 301 to 1,000 labels :class:`LabelAutoencoder`, where
-    messages run along all pairs. Weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`) combine
-    what they predict of samples that they were not fitted to, under masks like those to come; a part without weight is
-    dropped. Rows without given labels keep their base logits.
+    attention among labels, :class:`LinearMessages`, and where messages run along all pairs, of up to 300 labels
+    :class:`LabelNeighbours`, and of 301 to 1,000 :class:`LabelAutoencoder`. Each part :math:`z_p` counts twice: with
+    its change of the base logits :math:`b`, a sum over the given labels :math:`\mathcal{G}`, and with the mean of the
+    same, because many given labels repeat each other:
+
+    .. math::
+        z = c + w_0 b + \sum_p \Big( w_p z_p + w'_p \big( b + \frac{k}{|\mathcal{G}|} (z_p - b) \big) \Big)
+
+    Weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`) combine what they predict of samples
+    that they were not fitted to, under masks like those to come, which give :math:`k` labels on average; a part without
+    weight is dropped. Rows without given labels keep their base logits.
 
     Args:
         masks (str, optional): :obj:`"both"`, or :obj:`"present"` if only labels that apply will be given.
             (default: :obj:`"both"`)
+        kinds (Sequence[str], optional): The parts that are tried, among :obj:`PARTS`. (default: :obj:`None`, all)
 
     Attributes:
         parts (dict[str, torch.nn.Module]): The parts by name.
-        combination (LogitStacking): Their weights, after that of the base logits.
+        usual (float): The number of labels that masks give on average; :obj:`None` if no part counts as a mean.
+        combination (LogitStacking): The weights of the base logits, the parts, and the parts as means.
         label_graph (LabelGraph): The edges of messages.
         report (dict): Losses, weights, epochs and seconds.
     """
 
     parts: dict[str, nn.Module]
+    usual: float | None
     combination: LogitStacking
     label_graph: LabelGraph
     report: dict[str, Any]
 
-    def __init__(self, masks: GivenMasks = "both") -> None:
+    def __init__(self, masks: GivenMasks = "both", kinds: Sequence[str] | None = None) -> None:
         check_choice("given_masks", masks, get_args(GivenMasks))
+        for kind in kinds or ():
+            check_choice("kinds", kind, PARTS)
         self.masks = masks
+        self.kinds = tuple(PARTS) if kinds is None else tuple(kinds)
 
     def fit(
         self,
@@ -190,26 +259,41 @@ class GivenLabelStacking:
         fitting = _Fitting(base_logits, y, label_graph, self.masks, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            fitting.closed_form("closed form", damping=_DAMPING, power=_POWERS)
-            if MAX_ATTENDING < num_labels <= MAX_DENSE and label_graph.num_edges == num_labels**2:
-                fitting.closed_form("autoencoder", penalty=_PENALTIES)
+            if "closed form" in self.kinds:
+                fitting.closed_form("closed form", ResidualMessages.damp, damping=_DAMPING, power=_POWERS)
+            if label_graph.num_edges == num_labels**2:
+                if "neighbours" in self.kinds and num_labels <= MAX_ATTENDING:
+                    options = {"agreement": _AGREEMENTS, "likeness": _LIKENESSES}
+                    fitting.closed_form("neighbours", LabelNeighbours.sharpen, **options)
+                if "autoencoder" in self.kinds and MAX_ATTENDING < num_labels <= MAX_DENSE:
+                    fitting.closed_form("autoencoder", LabelAutoencoder.damp, penalty=_PENALTIES)
             largest = {"trained": np.inf, "linear": MAX_DENSE, "attention": MAX_ATTENDING}
-            trained = [name for name, most in largest.items() if num_labels <= most]
+            trained = [name for name, most in largest.items() if num_labels <= most and name in self.kinds]
             for place, name in enumerate(trained):
                 fitting.train(name, (start + seconds - time.monotonic()) / (len(trained) - place))
-        logits = torch.stack([fitting.base_logits[fitting.rows], *fitting.held_out.values()], dim=-1)
+        self.usual = max(1.0, (~fitting.given.isnan()).sum(dim=1).float().mean().item())
+        logits = self.columns(fitting.base_logits[fitting.rows], [*fitting.held_out.values()], fitting.given)
         self.combination = LogitStacking().fit(logits.double().numpy(), fitting.rest.numpy())
         weight, bias = np.asarray(self.combination.weight), np.asarray(self.combination.bias)
         # The base logits know more of a label of which masks left out one value only.
         kept = _has_both(y) & ~_has_both(fitting.rest.numpy())
         weight[kept], bias[kept] = np.eye(1, weight.shape[1]), 0.0
-        used = np.append(True, (weight[:, 1:] > 0).any(axis=0))
-        self.combination.weight = weight[:, used]
-        self.parts = {name: part for (name, part), kept in zip(fitting.parts.items(), used[1:], strict=True) if kept}
+        of_parts = weight[:, 1:].reshape(len(weight), 2, -1)  # as sums, and as means
+        used = np.asarray((of_parts > 0).any(axis=(0, 1)))
+        self.combination.weight = np.append(weight[:, :1], of_parts[..., used].reshape(len(weight), -1), axis=1)
+        self.parts = {
+            name: part for (name, part), kept in zip(fitting.parts.items(), used.tolist(), strict=True) if kept
+        }
         self.report = {
             "masks": self.masks,
             "losses": {name: fitting.loss(each) for name, each in fitting.held_out.items()},
-            "weights": dict(zip(["base", *fitting.parts], weight.mean(axis=0).tolist(), strict=True)),
+            "weights": dict(
+                zip(
+                    ["base", *fitting.parts, *(f"{name}, mean" for name in fitting.parts)],
+                    weight.mean(axis=0).tolist(),
+                    strict=True,
+                )
+            ),
             **fitting.chosen,
             "epochs": fitting.epochs,
             "seconds": time.monotonic() - start,
@@ -229,13 +313,24 @@ class GivenLabelStacking:
         num_labels, num_edges = self.label_graph.num_labels, self.label_graph.num_edges
         # Matrix products hold numbers of labels, a few times over; attention and sparse graphs, numbers of edges.
         are_products = num_edges == num_labels**2 and "attention" not in self.parts
-        size = max(64, _NUMBERS // max(4 * num_labels if are_products else num_edges, 1))
+        numbers = max(4 * num_labels if are_products else num_edges, 1)
+        if isinstance(neighbours := self.parts.get("neighbours"), LabelNeighbours):
+            numbers = max(numbers, 4 * len(neighbours.y))
+        size = max(64, _NUMBERS // numbers)
         for place in range(0, len(rows), size):
             some = rows[place : place + size]
             b, known = (torch.from_numpy(np.asarray(matrix[some], dtype=np.float32)) for matrix in (base_logits, given))
-            parts = [logits[some], *(part(b, known).double().numpy() for part in self.parts.values())]
-            logits[some] = self.combination.decision_function(np.stack(parts, axis=-1))
+            base, parts = torch.from_numpy(logits[some]), [part(b, known) for part in self.parts.values()]
+            logits[some] = self.combination.decision_function(self.columns(base, parts, known).numpy())
         return logits
+
+    def columns(self, base_logits: Tensor, parts: Sequence[Tensor], given: Tensor) -> Tensor:
+        """Returns what weights combine :math:`(B, L, C)`: base logits, those of parts, and of parts as means."""
+        means = list[Tensor]()
+        if self.usual is not None:
+            share = self.usual / (~given.isnan()).sum(dim=1, keepdim=True).clamp(min=1)
+            means = [base_logits + share * (part - base_logits) for part in parts]
+        return torch.stack([base_logits, *(part.to(base_logits.dtype) for part in parts), *means], dim=-1)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns all that :meth:`decision_function` needs, as tensors and plain data."""
@@ -247,6 +342,7 @@ class GivenLabelStacking:
             else self.label_graph.edge_index,
             "parts": {name: dict(part.state_dict()) for name, part in self.parts.items()},
             "combination": self.combination.state_dict(),
+            "usual": self.usual,
             "report": self.report,
         }
 
@@ -256,11 +352,16 @@ class GivenLabelStacking:
         found = cls(state["masks"])
         found.combination = LogitStacking().load_state_dict(state["combination"])
         num_labels, edges = len(np.asarray(found.combination.bias)), state["edges"]
-        read_array(state["combination"], "weight", num_labels, 1 + len(state["parts"]))
+        found.usual = state.get("usual")  # which earlier versions did not write
+        times = 1 if found.usual is None else 2
+        read_array(state["combination"], "weight", num_labels, 1 + times * len(state["parts"]))
         found.label_graph = fully_connected(num_labels) if edges is None else LabelGraph(edges, num_nodes=num_labels)
-        found.parts = {name: _PARTS[name](found.label_graph).eval() for name in state["parts"]}
+        found.parts = {name: PARTS[name](found.label_graph).eval() for name in state["parts"]}
         for name, part in found.parts.items():
-            part.load_state_dict(state["parts"][name])
+            kept = state["parts"][name]
+            if isinstance(part, LabelNeighbours):  # which holds as many samples as it was fitted to
+                part.start_from_samples(*(torch.zeros(len(kept[key]), num_labels) for key in ("base_logits", "y")))
+            part.load_state_dict(kept)
         found.report = state["report"]
         return found
 
@@ -291,18 +392,18 @@ class _Fitting:
         self.chosen: dict[str, dict[str, float]] = {}
         self.epochs: dict[str, int] = {}
 
-    def closed_form(self, name: str, **grid: tuple[float, ...]) -> None:
+    def closed_form(self, name: str, set_options: Callable[..., Any], **grid: tuple[float, ...]) -> None:
         """Chooses the options of a part that needs no training."""
         starts = [dict(zip(grid, each, strict=True)) for each in product(*grid.values())]
         logits = torch.empty(len(starts), *self.rest.shape)
         for chosen, masked in self.folds:
             part = self._start(name, chosen)
             for place, start in enumerate(starts):
-                logits[place, masked] = self._predict(part.damp(**start), masked)
+                logits[place, masked] = self._predict(set_options(part, **start), masked)
         losses = [self.loss(each) for each in logits]
         best = losses.index(min(losses))
         self.chosen[name], self.held_out[name] = starts[best], logits[best]
-        self.parts[name] = self._start(name, torch.arange(len(self.y))).damp(**starts[best])
+        self.parts[name] = set_options(self._start(name, torch.arange(len(self.y))), **starts[best])
 
     def train(self, name: str, seconds: float) -> None:
         """Trains a part on each fold, for as many epochs as do best on the first one, and on all samples."""
@@ -331,11 +432,14 @@ class _Fitting:
         return _cross_entropy(logits, rest).item()
 
     def _start(self, name: str, chosen: Tensor) -> Any:
-        part = _PARTS[name](self.label_graph)
+        part = PARTS[name](self.label_graph)
         if isinstance(part, ResidualMessages):
             part.start_from_residuals(self.base_logits[chosen], self.y[chosen], **self.chosen.get("closed form", {}))
         if isinstance(part, LabelAutoencoder):
             part.start_from_labels(self.y[chosen])
+        if isinstance(part, LabelNeighbours):
+            few = chosen[:: -(-len(chosen) // MAX_NEIGHBOURS)]
+            part.start_from_samples(self.base_logits[few], self.y[few])
         return part.eval()
 
     @torch.no_grad()
