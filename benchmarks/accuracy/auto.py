@@ -39,7 +39,7 @@ NAME, OURS = "default", "default"
 #: The default as it would be without label message passing.
 COMBINED = "these classifiers combined"
 DATASETS = (
-    "yeast", "scene", "emotions", "genbase", "corel5k", "mediamill", "rcv1-sample", "tox21", "clintox"
+    "yeast", "scene", "emotions", "genbase", "corel5k", "mediamill", "rcv1-sample", "reuters", "tox21", "clintox"
 )  # fmt: skip
 #: Larger data sets are cut to as many samples, drawn once.
 MAX_SAMPLES = 6000
