@@ -51,8 +51,6 @@ SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 WITH_MASKS, PLAIN = "LaMP complete, with masks", "LaMP complete, without masks"
 LOGISTIC = "logistic regression, with masks"
 OWN_SCORE = "logistic regression on a label's own score, with masks"
-#: Of earlier runs: on the default's scores of all labels, which says less of rare ones.
-STACKED = "logistic regression on the default's scores, with masks"
 NEIGHBOURS = "neighbours by given labels, and the default's scores"
 CLOSED = "default, residual messages in closed form"
 DEFAULT = "default"
@@ -354,7 +352,7 @@ ROWS: dict[str, Callable[[Trial], tuple[Predict, dict[str, Any]]]] = {
     PLAIN: _plain,
     WITH_MASKS: _lamp,
 }
-TAKE_GIVEN = (LOGISTIC, OWN_SCORE, STACKED, NEIGHBOURS, CLOSED, DEFAULT, WITH_MASKS)
+TAKE_GIVEN = (LOGISTIC, OWN_SCORE, NEIGHBOURS, CLOSED, DEFAULT, WITH_MASKS)
 FAMILY_ROWS = ("lamp", "lamp-given")
 
 

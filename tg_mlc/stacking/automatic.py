@@ -73,12 +73,11 @@ def auto(
        networks that fit all labels at once; kernels use correlations of labels, unless these form a hierarchy.
     2. LaMP is trained on their scores and the inputs, once for each of five folds (fewer where time is short).
     3. Logits of all are combined with weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`),
-       unless one
-       classifier alone does better.
+       unless one classifier alone does better.
     4. Thresholds are fitted to the combined scores, for each metric of the kind that generalises best, or the label
        sets of training samples decide (:func:`~tg_mlc.metrics.tune_thresholds`, cross-fitted).
-    5. Where labels of a sample will be known, messages of their residuals go to the others
-       (:class:`~tg_mlc.stacking.given.GivenLabelStacking`); without known labels, they change nothing.
+    5. Where labels of a sample will be known, messages of their residuals go to the others, and training samples that
+       agree with them count (:class:`~tg_mlc.stacking.given.GivenLabelStacking`); otherwise these change nothing.
 
     .. code-block:: python
 
