@@ -25,7 +25,8 @@ drugs or pairs of the training part alone. Which methods are in the stack, and a
 decided with scores of these folds in view, and for hidden pairs with those of another draw."""
 IN_TABLES = """\
 The default is `tg_mlc.stacking.auto` with {} seconds; what it makes of hundreds of labels was chosen by held-out drugs
-of the first fold, and corrected once by scores of its test drugs."""
+of the first fold, and corrected once by scores of its test drugs. That it weighs what given effects say by their mean,
+too, was decided with scores of the first and the fourth fold in view."""
 GIVEN_INTRO = """\
 ## A new drug of which some effects are known
 
