@@ -261,12 +261,6 @@ class AutoModel(InferenceModel):
         """
         return self.predictions(raw, given, batch_size, coherent)[0].numpy()
 
-    def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
-        """Returns probabilities :math:`(N, L)` as they are without a hierarchy; arguments are as of
-        :meth:`predict_proba`.
-        """
-        return self.scores_and_given(raw, given, batch_size)[0]
-
     def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
         """Returns probabilities, and the labels that were given, by the caller or by the samples."""
         *first, features = self.preprocessor.steps  # type: ignore[attr-defined]
