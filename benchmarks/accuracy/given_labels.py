@@ -304,7 +304,7 @@ def _default(trial: Trial, closed: bool = False) -> tuple[Predict, dict[str, Any
     stacking = base.model.given
     if closed:
         y = trial.task.dataset.y[base.known].double().numpy()
-        stacking = GivenLabelStacking(kinds=["closed form"]).fit(base.logits[base.known], y, 0.0, trial.seed)
+        stacking = GivenLabelStacking(names=["closed form"]).fit(base.logits[base.known], y, 0.0, trial.seed)
     assert stacking is not None
 
     def predict(given: Tensor | None) -> Any:

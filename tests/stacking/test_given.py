@@ -68,7 +68,7 @@ def test_predictions_do_not_depend_on_the_other_rows(stacking, monkeypatch):
 
 def test_products_of_all_pairs_are_computed_of_many_rows(monkeypatch):
     b, y = arrays(num_samples=300)
-    stacking, rows = GivenLabelStacking(kinds=["closed form"]).fit(b, y, seconds=0), []
+    stacking, rows = GivenLabelStacking(names=["closed form"]).fit(b, y, seconds=0), []
     stacking.parts["closed form"].register_forward_hook(lambda part, inputs, output: rows.append(len(output)))
     monkeypatch.setattr(module, "_NUMBERS", 300 * 4 * 6)
     stacking.decision_function(b, first_given(y))
@@ -157,7 +157,7 @@ def test_neighbours_tell_what_sums_of_messages_cannot():
     stacking = GivenLabelStacking().fit(b[:300], y[:300], seconds=0)
     given = y.copy()
     given[:, 2] = np.nan
-    alone = GivenLabelStacking(kinds=["closed form"]).fit(b[:300], y[:300], seconds=0)
+    alone = GivenLabelStacking(names=["closed form"]).fit(b[:300], y[:300], seconds=0)
     found, pairs = (expit(each.decision_function(b, given))[300:, [2]] for each in (stacking, alone))
     assert macro_roc_auc(y[300:, [2]], found) > 0.99
     assert macro_roc_auc(y[300:, [2]], pairs) < 0.7
@@ -178,7 +178,7 @@ def test_neighbours_are_weighted_by_given_labels_and_base_logits():
 
 def test_of_many_samples_some_are_neighbours(monkeypatch):
     monkeypatch.setattr(module, "MAX_NEIGHBOURS", 50)
-    stacking = GivenLabelStacking(kinds=["neighbours"]).fit(*arrays(), seconds=0)
+    stacking = GivenLabelStacking(names=["neighbours"]).fit(*arrays(), seconds=0)
     assert len(stacking.parts["neighbours"].y) == 50
 
 
@@ -186,7 +186,7 @@ def test_many_given_labels_that_repeat_each_other_say_what_one_does():
     rng = np.random.default_rng(0)
     y = np.where(rng.random((600, 12)) < 0.02, 1, 0) ^ rng.integers(0, 2, (600, 1))
     b, y = np.zeros(y.shape), y.astype(float)
-    stacking = GivenLabelStacking(kinds=["linear"]).fit(b[:300], y[:300], seconds=100)
+    stacking = GivenLabelStacking(names=["linear"]).fit(b[:300], y[:300], seconds=100)
     part, shares = stacking.parts["linear"], []
     for number in (1, 11):
         given = np.where(np.arange(12) < number, y, np.nan)[300:]
@@ -257,5 +257,5 @@ def test_masks_give_a_share_of_what_is_known():
 def test_refuses_other_masks():
     with pytest.raises(ValueError, match="'given_masks' to be one of both, present"):
         GivenLabelStacking("absent")
-    with pytest.raises(ValueError, match="'kinds' to be one of closed form, neighbours"):
-        GivenLabelStacking(kinds=["trees"])
+    with pytest.raises(ValueError, match="'names' to be one of closed form, neighbours"):
+        GivenLabelStacking(names=["trees"])

@@ -228,7 +228,7 @@ def inputs_of(predictor: Predictor, model: str, delimiter: str | None, encoding:
 
 def one_input(inputs: Inputs, csv: str | None, **options: str | None) -> str | None:
     """The one input among options named by kinds, which the model has to take; :obj:`None` if there is a file."""
-    found = {kind: value for kind, value in options.items() if value is not None}
+    found = {name: value for name, value in options.items() if value is not None}
     wanted = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"
     if len(found) + (csv is not None) != 1 or not found.keys() <= {inputs.kind}:
         got = ", ".join(f"--{name}" for name in [*found, *(["csv"] if csv is not None else [])]) or "none"

@@ -93,15 +93,15 @@ def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list
     counts = labels.class_counts(part_of, len(PARTS))
     parts = [(i, part) for i, part in enumerate(PARTS) if (part_of == i).any()]
     lines = []
-    for kind, of_kind in (("negative", counts[:, :num_labels]), ("positive", counts[:, num_labels:])):
-        nowhere = (of_kind == 0).all(axis=0)
-        lacking = [("anywhere", nowhere), *((f"in {part}", (of_kind[i] == 0) & ~nowhere) for i, part in parts)]
+    for value, of_value in (("negative", counts[:, :num_labels]), ("positive", counts[:, num_labels:])):
+        nowhere = (of_value == 0).all(axis=0)
+        lacking = [("anywhere", nowhere), *((f"in {part}", (of_value[i] == 0) & ~nowhere) for i, part in parts)]
         for where, absent in lacking:
             if absent.any():
                 listed = [names[i] for i in np.flatnonzero(absent)]
                 if len(listed) > MISSING_NAMES_SHOWN:
                     listed[MISSING_NAMES_SHOWN:] = [f"and {len(listed) - MISSING_NAMES_SHOWN} more"]
-                lines.append(f"no known {kind} {where} for {absent.sum()} of {num_labels} labels: {'; '.join(listed)}")
+                lines.append(f"no known {value} {where} for {absent.sum()} of {num_labels} labels: {'; '.join(listed)}")
     return "\n".join(lines) or f"both classes of all {num_labels} labels in every part"
 
 

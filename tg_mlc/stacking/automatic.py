@@ -228,8 +228,8 @@ class AutoModel(InferenceModel):
             self.given = parts.part("given", make, GivenLabelStacking.state_dict, GivenLabelStacking.from_state)
         self.report = {
             "classifiers": {
-                kind: {"view": each.view, "setting": list(each.setting), "seconds": each.seconds}
-                for kind, each in features.classifiers.items()
+                name: {"view": each.view, "setting": list(each.setting), "seconds": each.seconds}
+                for name, each in features.classifiers.items()
             },
             "lamp": None if folds is None else {"folds": len(folds.models), "epochs": folds.epochs, **folds.options},
             "without_lamp": without_lamp,

@@ -112,7 +112,7 @@ class StackingFeatures(Preprocessor):
 
     Args:
         kinds (Sequence[str], optional): The classifiers, among :obj:`searches`. (default: :obj:`None`, all)
-        searches (dict, optional): How each kind of classifier is chosen (see :class:`ClassifierSearch`).
+        searches (dict, optional): How each classifier is chosen (see :class:`ClassifierSearch`).
             (default: :obj:`AUTOMATIC`: :obj:`"svm"` and :obj:`"logistic"` (linear), :obj:`"ridge"` (kernel ridge
             regression) and :obj:`"forest"`)
         seconds (float, optional): The time for all of them together, of which each has an equal share of what is left;
@@ -121,7 +121,7 @@ class StackingFeatures(Preprocessor):
         parts (ResumableParts, optional): Keeps each classifier once it is fitted. (default: :obj:`None`, nowhere)
 
     Attributes:
-        classifiers (dict[str, StackedClassifier]): The classifiers by kind, after :meth:`fit`.
+        classifiers (dict[str, StackedClassifier]): The classifiers by name, after :meth:`fit`.
 
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
@@ -162,13 +162,13 @@ class StackingFeatures(Preprocessor):
         self.views = {name: view.fit(train) for name, view in views.items()}
         matrices = {name: view.matrix(dataset) for name, view in self.views.items()}
         self.classifiers = {}
-        for place, (kind, search) in enumerate(tqdm(self.searches.items(), "Classifiers", disable=None, leave=False)):
+        for place, (name, search) in enumerate(tqdm(self.searches.items(), "Classifiers", disable=None, leave=False)):
             share = max(0.0, end - self.parts.clock()) / (len(self.searches) - place)
             taken = matrices if search.view is None else {search.view: matrices[search.view]}
             find = partial(find_classifier, search, taken, y, split, share, self.seed)
             key = "" if self.parts.folder is None else key_of((search, self.seed, split.hash), [*taken.values(), y])
             pack = partial(StackedClassifier.state_dict, with_scores=True)
-            self.classifiers[kind] = self.parts.part(f"{kind}-{key}", find, pack, StackedClassifier.from_state)
+            self.classifiers[name] = self.parts.part(f"{name}-{key}", find, pack, StackedClassifier.from_state)
         return self._samples(dataset, [each.held_out for each in self.classifiers.values()])
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
@@ -199,16 +199,16 @@ class StackingFeatures(Preprocessor):
         needed = {self.scaling, *(each.view for each in self.classifiers.values())}
         return {
             "views": {name: view.state_dict() for name, view in self.views.items() if name in needed},
-            "classifiers": {kind: each.state_dict() for kind, each in self.classifiers.items()},
+            "classifiers": {name: each.state_dict() for name, each in self.classifiers.items()},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Takes the classifiers of another one."""
         self.views = {name: _make_view(name).load_state_dict(each) for name, each in state["views"].items()}
-        self.classifiers = {kind: StackedClassifier.from_state(each) for kind, each in state["classifiers"].items()}
+        self.classifiers = {name: StackedClassifier.from_state(each) for name, each in state["classifiers"].items()}
         if unknown := [each.view for each in self.classifiers.values() if each.view not in self.views]:
             raise ValueError(f"Expected the views of classifiers among {list(self.views)} (got {unknown})")
-        sizes = {kind: len(each.classifier.classes_) for kind, each in self.classifiers.items()}
+        sizes = {name: len(each.classifier.classes_) for name, each in self.classifiers.items()}
         if len({*sizes.values()}) > 1:
             raise ValueError(f"Expected classifiers of the same labels (got numbers of labels {sizes})")
         return self

@@ -210,7 +210,7 @@ class GivenLabelStacking:
     Args:
         masks (str, optional): :obj:`"both"`, or :obj:`"present"` if only labels that apply will be given.
             (default: :obj:`"both"`)
-        kinds (Sequence[str], optional): The parts that are tried, among :obj:`PARTS`. (default: :obj:`None`, all)
+        names (Sequence[str], optional): The parts that are tried, among :obj:`PARTS`. (default: :obj:`None`, all)
 
     Attributes:
         parts (dict[str, torch.nn.Module]): The parts by name.
@@ -226,12 +226,12 @@ class GivenLabelStacking:
     label_graph: LabelGraph
     report: dict[str, Any]
 
-    def __init__(self, masks: GivenMasks = "both", kinds: Sequence[str] | None = None) -> None:
+    def __init__(self, masks: GivenMasks = "both", names: Sequence[str] | None = None) -> None:
         check_choice("given_masks", masks, get_args(GivenMasks))
-        for kind in kinds or ():
-            check_choice("kinds", kind, PARTS)
+        for name in names or ():
+            check_choice("names", name, PARTS)
         self.masks = masks
-        self.kinds = tuple(PARTS) if kinds is None else tuple(kinds)
+        self.names = tuple(PARTS) if names is None else tuple(names)
 
     def fit(
         self,
@@ -259,16 +259,16 @@ class GivenLabelStacking:
         fitting = _Fitting(base_logits, y, label_graph, self.masks, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            if "closed form" in self.kinds:
+            if "closed form" in self.names:
                 fitting.closed_form("closed form", ResidualMessages.damp, damping=_DAMPING, power=_POWERS)
             if label_graph.num_edges == num_labels**2:
-                if "neighbours" in self.kinds and num_labels <= MAX_ATTENDING:
+                if "neighbours" in self.names and num_labels <= MAX_ATTENDING:
                     options = {"agreement": _AGREEMENTS, "likeness": _LIKENESSES}
                     fitting.closed_form("neighbours", LabelNeighbours.sharpen, **options)
-                if "autoencoder" in self.kinds and MAX_ATTENDING < num_labels <= MAX_DENSE:
+                if "autoencoder" in self.names and MAX_ATTENDING < num_labels <= MAX_DENSE:
                     fitting.closed_form("autoencoder", LabelAutoencoder.damp, penalty=_PENALTIES)
             largest = {"trained": np.inf, "linear": MAX_DENSE, "attention": MAX_ATTENDING}
-            trained = [name for name, most in largest.items() if num_labels <= most and name in self.kinds]
+            trained = [name for name, most in largest.items() if num_labels <= most and name in self.names]
             for place, name in enumerate(trained):
                 fitting.train(name, (start + seconds - time.monotonic()) / (len(trained) - place))
         self.usual = max(1.0, (~fitting.given.isnan()).sum(dim=1).float().mean().item())
