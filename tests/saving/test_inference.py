@@ -135,3 +135,22 @@ def test_given_labels_of_samples_are_no_calibration():
     predictor = network().conformalize(samples())
     with pytest.raises(ValueError, match="no 'given' labels with a coverage"):
         predictor.predict(known, coverage=0.8)
+
+
+def test_a_default_of_unknown_labels_is_saved_with_what_it_knows_of_given_ones(tmp_path):
+    new = samples(20, seed=1)
+    given = np.full((20, 3), np.nan)
+    given[:, 0] = 1.0
+    model = tg_mlc.auto(samples(200), seconds=0)
+    loaded = tg_mlc.load(model.save(tmp_path / "model"))
+    assert "neighbours" in model.given.parts
+    np.testing.assert_allclose(loaded.scores(new, given=given), model.predict_proba(new, given=given), atol=1e-6)
+
+
+def test_a_model_that_could_not_be_loaded_is_not_written_over_another(tmp_path):
+    model = tg_mlc.auto(samples(200), seconds=0)
+    model.save(tmp_path / "model")
+    model.given.parts["neighbours"].y[0, 0] = torch.nan
+    with pytest.raises(ValueError, match=r"'given\.parts\.neighbours\.y' hold 1 of 600 numbers that are NaN"):
+        model.save(tmp_path / "model")
+    tg_mlc.load(tmp_path / "model")

@@ -123,6 +123,8 @@ def test_unknown_targets_and_constant_labels_are_no_obstacle():
     y[::3, 1], y[:, 5] = np.nan, 0.0
     stacking = GivenLabelStacking().fit(b, y, seconds=0)
     assert np.isfinite(stacking.decision_function(b, first_given(y))).all()
+    assert "neighbours" in stacking.parts
+    assert all(value.isfinite().all() for part in stacking.parts.values() for value in part.state_dict().values())
 
 
 def test_an_autoencoder_of_hundreds_of_labels_tells_what_their_number_does(monkeypatch):
@@ -173,13 +175,29 @@ def test_neighbours_are_weighted_by_given_labels_and_base_logits():
     mean, labels = y.nanmean(dim=0), torch.where(y.isnan(), b.sigmoid(), y)
     likeness = torch.cosine_similarity(own - b.mean(dim=0), b - b.mean(dim=0))
     weight = (4 * torch.tensor([1.0, 1, -1]) + 2 * likeness).softmax(dim=0)  # alike in the given label, or opposed
-    torch.testing.assert_close(part(own, given), (0.98 * weight @ labels + 0.02 * mean).logit()[None])
+    expected = (0.98 * weight @ labels + 0.02 * mean).logit()
+    torch.testing.assert_close(part(own, given)[0, 1:], expected[1:])
+    assert part(own, given)[0, 0] == own[0, 0]
+
+
+@pytest.mark.parametrize("name", list(module.PARTS))
+def test_the_value_of_a_given_label_leaves_its_own_logit_alone(name, monkeypatch):
+    monkeypatch.setattr(module, "MAX_ATTENDING", 5 if name == "autoencoder" else 300)
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random((300, 6)) < 0.2, 1, 0) ^ rng.integers(0, 2, (300, 1))
+    stacking = GivenLabelStacking(names=[name]).fit(np.zeros(y.shape), y.astype(float), seconds=100)
+    assert list(stacking.parts) == [name]
+    given = np.full((2, 6), np.nan)
+    given[:, 0] = 0, 1
+    first, second = stacking.decision_function(np.zeros((2, 6)), given)
+    assert first[0] == pytest.approx(second[0], abs=1e-6)
+    assert abs(first[1:] - second[1:]).min() > 0.1
 
 
 def test_of_many_samples_some_are_neighbours(monkeypatch):
-    monkeypatch.setattr(module, "MAX_NEIGHBOURS", 50)
-    stacking = GivenLabelStacking(names=["neighbours"]).fit(*arrays(), seconds=0)
-    assert len(stacking.parts["neighbours"].y) == 50
+    monkeypatch.setattr(module, "MAX_NEIGHBOURS", 299)
+    stacking = GivenLabelStacking(names=["neighbours"]).fit(*arrays(num_samples=300), seconds=0)
+    assert len(stacking.parts["neighbours"].y) == 299
 
 
 def test_many_given_labels_that_repeat_each_other_say_what_one_does():

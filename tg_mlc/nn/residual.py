@@ -156,7 +156,8 @@ class ResidualMessages(nn.Module):
         message = self._along(self.to_others)(mask * weight) * self.log_scale.exp() / self.deviation**self.power
         logits = (1 + self.base_scale) * base_logits + self.bias + message + self._along(self.presence)(mask)
         if self.attention is not None:
-            logits = logits + self.attention(base_logits, residual, given)
+            # The state of a given label holds its value.
+            logits = logits + torch.where(known, 0.0, self.attention(base_logits, residual, given))
         return torch.where(known.any(dim=1, keepdim=True), logits, base_logits)
 
     @property

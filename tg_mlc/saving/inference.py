@@ -252,7 +252,7 @@ class InferenceModel(ABC):
         besides to be made again.
         """
         beside = {} if estimator is None else {"estimator": estimator}
-        state = self.checked_state(**options)
+        check_finite(state := self.checked_state(**options))
         about = {"label_names": self.label_names, "facts": {"versions": versions(), **(facts or {})}}
         if self.calibration is not None:
             about["calibration"] = {"methods": self.calibration.methods, **self.calibration.state_dict()}

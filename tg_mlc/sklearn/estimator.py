@@ -79,7 +79,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
                 label graph, or, if set to :obj:`True`, the argument :obj:`label_graph` of the estimator.
                 (default: :obj:`False`)
         """
-        return self._form.decide(self._margins(X, coherent=coherent))
+        margins = self._margins(X, coherent=coherent)  # which refuses to predict before a fit, that makes the form
+        return self._form.decide(margins)
 
     def predict_proba(self, X: Any, coherent: bool | LabelGraph = False) -> FloatArray:
         """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.

@@ -142,7 +142,7 @@ class LabelNeighbours(nn.Module):
         z_i = \operatorname{logit} \big( 0.98 \, \textstyle\sum_n w_n y_{ni} + 0.02 \, \bar{y}_i \big)
 
     with standardised labels :math:`\tilde{\mathbf{y}}`. Where few labels depend on each other in more than pairs, whole
-    label sets say what sums of messages cannot.
+    label sets say what sums of messages cannot. A label that is given keeps its base logit.
     """
 
     frequency: Tensor
@@ -157,9 +157,11 @@ class LabelNeighbours(nn.Module):
         self.register_buffer("sharpness", torch.zeros(2))
 
     def start_from_samples(self, base_logits: Tensor, y: Tensor) -> Self:
-        """Keeps training samples: held-out logits :math:`(N, L)`, and targets 0, 1, or NaN for unknown."""
+        """Keeps training samples: held-out logits :math:`(N, L)`, and targets 0, 1, or NaN for unknown, which count as
+        the logits expect them.
+        """
         self.frequency = y.nanmean(dim=0).nan_to_num(0.5)
-        self.base_logits, self.y = base_logits, y
+        self.base_logits, self.y = base_logits, torch.where(y.isnan(), base_logits.sigmoid(), y)
         return self
 
     def sharpen(self, agreement: float, likeness: float) -> Self:
@@ -170,15 +172,15 @@ class LabelNeighbours(nn.Module):
     def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
         """Returns logits :math:`(B, L)`."""
         spread = (self.frequency * (1 - self.frequency) + _LEAST_VARIANCE).sqrt()
-        own, others = (((y - self.frequency) / spread).nan_to_num(0.0) for y in (given, self.y))
+        own, others = ((given - self.frequency).nan_to_num(0.0) / spread, (self.y - self.frequency) / spread)
         # Each cosine is one of the given labels alone.
         lengths = own.norm(dim=1, keepdim=True) * ((~given.isnan()).float() @ others.square().t()).sqrt()
         centre = self.base_logits.mean(dim=0)
         mine, theirs = (normalize(b - centre, dim=1) for b in (base_logits, self.base_logits))
         agreement, likeness = own @ others.t() / lengths.clamp(min=1e-6), mine @ theirs.t()
         weight = (self.sharpness[0] * agreement + self.sharpness[1] * likeness).softmax(dim=-1)
-        labels = torch.where(self.y.isnan(), self.base_logits.sigmoid(), self.y)
-        return torch.lerp(weight @ labels, self.frequency, 0.02).logit(eps=1e-4)
+        logits = torch.lerp(weight @ self.y, self.frequency, 0.02).logit(eps=1e-4)
+        return torch.where(given.isnan(), logits, base_logits)  # neighbours are chosen by the values of given labels
 
 
 PARTS: dict[str, Callable[[LabelGraph], Any]] = {
@@ -204,8 +206,8 @@ class GivenLabelStacking:
         z = c + w_0 b + \sum_p \Big( w_p z_p + w'_p \big( b + \frac{k}{|\mathcal{G}|} (z_p - b) \big) \Big)
 
     Weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`) combine what they predict of samples
-    that they were not fitted to, under masks like those to come, which give :math:`k` labels on average; a part without
-    weight is dropped. Rows without given labels keep their base logits.
+    that they were not fitted to, under masks like those to come, which give :math:`k` labels on average, or 1 if fewer;
+    a part without weight is dropped. Rows without given labels keep their base logits.
 
     Args:
         masks (str, optional): :obj:`"both"`, or :obj:`"present"` if only labels that apply will be given.
@@ -438,7 +440,7 @@ class _Fitting:
         if isinstance(part, LabelAutoencoder):
             part.start_from_labels(self.y[chosen])
         if isinstance(part, LabelNeighbours):
-            few = chosen[:: -(-len(chosen) // MAX_NEIGHBOURS)]
+            few = chosen[torch.linspace(0, len(chosen) - 1, min(len(chosen), MAX_NEIGHBOURS)).long()]
             part.start_from_samples(self.base_logits[few], self.y[few])
         return part.eval()
 
