@@ -42,8 +42,10 @@ _FOLDS = 3
 # Held-out masks: several for each of few samples, fewer where labels are many.
 _MIN_MASKED, _MAX_MASKED, _MAX_REPEATS, _LEAST_MASKED = 2000, 4000, 5, 500
 _MAX_ENTRIES = 2**20
-# Of labels that all samples have or none.
+# Added to the variance of a label in training samples, because rare labels would outweigh all others.
 _LEAST_VARIANCE = 0.01
+# Of averages over neighbours, the share of label frequencies, because few neighbours say 0 or 1.
+_PRIOR_SHARE = 0.02
 _DAMPING, _POWERS = (0.1, 0.3, 1.0, 3.0), (0.5, 1.0)
 _PENALTIES = (0.1, 0.3, 1.0)
 _AGREEMENTS, _LIKENESSES = (4.0, 8.0, 16.0), (4.0, 8.0)
@@ -179,7 +181,7 @@ class LabelNeighbours(nn.Module):
         mine, theirs = (normalize(b - centre, dim=1) for b in (base_logits, self.base_logits))
         agreement, likeness = own @ others.t() / lengths.clamp(min=1e-6), mine @ theirs.t()
         weight = (self.sharpness[0] * agreement + self.sharpness[1] * likeness).softmax(dim=-1)
-        logits = torch.lerp(weight @ self.y, self.frequency, 0.02).logit(eps=1e-4)
+        logits = torch.lerp(weight @ self.y, self.frequency, _PRIOR_SHARE).logit(eps=1e-4)
         return torch.where(given.isnan(), logits, base_logits)  # neighbours are chosen by the values of given labels
 
 
@@ -283,19 +285,12 @@ class GivenLabelStacking:
         of_parts = weight[:, 1:].reshape(len(weight), 2, -1)  # as sums, and as means
         used = np.asarray((of_parts > 0).any(axis=(0, 1)))
         self.combination.weight = np.append(weight[:, :1], of_parts[..., used].reshape(len(weight), -1), axis=1)
-        self.parts = {
-            name: part for (name, part), kept in zip(fitting.parts.items(), used.tolist(), strict=True) if kept
-        }
+        self.parts = {name: part for (name, part), has in zip(fitting.parts.items(), used.tolist(), strict=True) if has}
+        titles = ["base", *fitting.parts, *(f"{name}, mean" for name in fitting.parts)]
         self.report = {
             "masks": self.masks,
             "losses": {name: fitting.loss(each) for name, each in fitting.held_out.items()},
-            "weights": dict(
-                zip(
-                    ["base", *fitting.parts, *(f"{name}, mean" for name in fitting.parts)],
-                    weight.mean(axis=0).tolist(),
-                    strict=True,
-                )
-            ),
+            "weights": dict(zip(titles, weight.mean(axis=0).tolist(), strict=True)),
             **fitting.chosen,
             "epochs": fitting.epochs,
             "seconds": time.monotonic() - start,
