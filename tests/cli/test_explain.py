@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import tg_mlc
 from tg_mlc import cli
 
+pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 
 
@@ -58,6 +60,8 @@ def test_metrics_are_those_of_all_rows(text: str):
         (["--csv", "rows.csv", "--rows", "0"], r"--rows .*\(got 0\)"),
         (["--csv", "rows.csv", "--labels", "tal"], r"'tal'.*'tall'"),
         (["--csv", "rows.csv", "--names", "height_"], r"height_"),
+        (["--csv", "rows.csv", "--given", "tal"], r"--given .*'tal'"),
+        (["--csv", "rows.csv", "--given", "all"], r"all 2 labels given"),
     ],
 )
 def test_what_cannot_be_explained_is_refused(
@@ -68,3 +72,21 @@ def test_what_cannot_be_explained_is_refused(
     assert status == 1
     assert re.search(message, capsys.readouterr().err)
     assert not report.exists()
+
+
+def test_given_labels_move_the_others(rows: Path):
+    """One column of labels is known: the report has what it changes, and metrics of the other alone."""
+    options = ["--csv", str(rows / "rows.csv"), "--rows", "3", "--method", "occlusion"]
+    _, report = explain(rows, *options, "--given", "tall")
+    data = data_of(report.read_text(encoding="utf-8"))
+    predictor = tg_mlc.load(rows / "model")
+    table = pd.read_csv(rows / "rows.csv")
+    expected = predictor.scores(table[["height", "width"]], table[["tall"]])
+    for row, sample in enumerate(data["samples"]):
+        found = dict(zip(sample["labels"], sample["probability"], strict=True))
+        assert found == pytest.approx(dict(enumerate(expected[row])), abs=1e-3)
+        assert "given labels" in str(sample["parts"])
+    [metrics] = re.findall(r"<th scope=\"col\">share</th>.*?</table>", report.read_text("utf-8"), re.DOTALL)
+    cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", metrics)
+    shares = {name: cells[cells.index(name) + 2] for name in ("tall", "broad")}
+    assert shares == {"tall": "", "broad": f"{table['broad'].mean():.3g}"}

@@ -26,6 +26,7 @@ from tg_mlc.explanations.subject import Subject, as_plain
 from tg_mlc.graphs import LabelGraph, tree
 from tg_mlc.inputs.smiles import molecule_from_smiles
 from tg_mlc.models import node_lamp
+from tg_mlc.sklearn import LaMPClassifier
 
 FOLDERS = Path(__file__).parents[1] / "saving" / "folders"
 
@@ -306,6 +307,30 @@ def test_given_labels_are_a_part_of_the_logit_of_all_classifiers():
         np.testing.assert_allclose(
             expit(sum(sample.parts.values()))[1:], predictor.scores(raw, given)[row, 1:], atol=1e-5
         )
+
+
+def test_labels_given_to_a_network_that_takes_none_are_a_part_of_the_logit(tmp_path: Path):
+    """As an estimator learns from given labels beside its network."""
+    x = np.random.default_rng(0).normal(size=(80, 3))
+    y = (x[:, :2] + 0.5 * x[:, 2:] > 0).astype(int)
+    classifier = LaMPClassifier(max_epochs=2, train_options={"given_masks": "both"}).fit(x, y, (x, y))
+    predictor = tg_mlc.load(classifier.save(tmp_path / "model"))
+    name = predictor.label_names[0]
+    raw, given = x[:2], {name: 1}
+    for row, sample in enumerate(tg_mlc.explain(predictor, raw, method="occlusion", given=given)):
+        assert np.abs(sample.parts["given labels"][1:]).max() > 0
+        np.testing.assert_allclose(sample.probability, predictor.scores(raw, given)[row], atol=1e-5)
+        np.testing.assert_allclose(sample.probability[1:], expit(sum(sample.parts.values()))[1:], atol=1e-5)
+        assert sample.clamped.shape[0] == 2
+    with pytest.raises(ValueError, match="all 2 labels given"):
+        tg_mlc.explain(predictor, raw, given=dict.fromkeys(predictor.label_names, 1))
+
+
+def test_given_labels_of_a_model_that_learned_nothing_of_them_are_refused():
+    x = np.random.default_rng(0).normal(size=(80, 3))
+    predictor = tg_mlc.auto(from_arrays(x, (x[:, :1] > 0).astype(int), ["a"]), seconds=0)
+    with pytest.raises(ValueError, match="given"):
+        tg_mlc.explain(predictor, x[:2], method="occlusion", given={"a": 1})
 
 
 def test_sparse_rows_become_lists():

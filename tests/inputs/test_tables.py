@@ -378,9 +378,12 @@ def test_quotes_that_are_not_closed(write):
         assert len(read_table(write('a,b\n"one line\nand another",1\n'))) == 1
 
 
-def test_blank_lines_of_one_column_are_rows(write):
+def test_blank_lines_of_one_column_are_rows(write, monkeypatch: pytest.MonkeyPatch):
     table = read_table(write("body\nx\n\ny\n\n\n"))
     assert (table.texts("body"), table.lines) == (["x", "", "y"], [2, 3, 4])
+    path = write("body\nx\n" + "\n" * 20 + "y\n" + "\n" * 20)
+    monkeypatch.setattr(tables, "_BLOCK", 4)
+    assert sum(map(len, read_blocks(path))) == 22
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,14 @@ class Scores:
         return int(self.num_refused > 0)
 
 
+def given_values(given: str) -> dict[str, str]:
+    """The labels of ``nausea=1,rash=0``."""
+    pairs = [pair.rpartition("=") for pair in given.split(",")]
+    if wrong := [name + mark + value for name, mark, value in pairs if not name or value.strip() not in ("0", "1")]:
+        raise ValueError(f"Expected --given as in nausea=1,rash=0, with 1 or 0 for each label (got '{wrong[0]:.60}')")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
 def calibration_of(predictor: Predictor) -> str:
     """Whether probabilities are calibrated for each label, and by what, in words."""
     counts = predictor.scorer.calibration_methods.items()

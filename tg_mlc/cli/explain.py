@@ -25,6 +25,7 @@ def explain_(
     rows: int = 5,
     names: str | None = None,
     labels: str | list[str] | None = None,
+    given: str | None = None,
     method: str = "auto",
     metric: str = "f1_micro",
     title: str | None = None,
@@ -47,13 +48,17 @@ def explain_(
         rows: The number of rows of --csv to explain.
         names: The column of --csv that names the rows.
         labels: The labels to explain, between commas; by default, all.
+        given: Labels that are known, such as nausea=1,rash=0 for one input; with --csv, the columns of labels whose
+            cells are known where they are not blank, between commas, or all.
         method: What scores parts of the input: attention, rollout, gradient, integrated gradients, alone, shapley,
             occlusion or group occlusion; auto tries all and chooses the most faithful.
         metric: What thresholds are best for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
         title: The headline of the report.
         device: Where to compute.
     """
-    from tg_mlc.cli._inputs import inputs_of, one_input, split_names
+    import numpy as np
+
+    from tg_mlc.cli._inputs import given_values, inputs_of, one_input, split_names
     from tg_mlc.explanations import explain
     from tg_mlc.inputs.schema import match_names
     from tg_mlc.inputs.tables import read_blocks
@@ -64,17 +69,21 @@ def explain_(
     inputs = inputs_of(predictor, model, delimiter, encoding)
     value = one_input(inputs, csv, smiles=smiles, text=text, dna=dna)
     options: dict[str, Any] = {"labels": None if labels is None else split_names(labels), "metric": metric}
-    raw: Any = [value]
     per_label, bins = dict[str, Any](), list[Any]()
-    if csv is not None:
+    if csv is None:
+        raw: Any = [value]
+        options["given"] = None if given is None else given_values(given)
+    else:
         if rows < 1:
             raise ValueError(f"Expected --rows to be at least 1 (got {rows})")
         table = next(iter(read_blocks(csv, inputs.delimiter, inputs.encoding)))
         raw = inputs.raw(table)
-        scores, refused = predictor.readable_scores(raw)
+        known = None if given is None else inputs.given(table, predictor.label_names, given)
+        scores, refused = predictor.readable_scores(raw, known)
         kept = [row for row in range(len(table)) if row not in refused]
         if not kept:
             raise ValueError(f"Expected at least one row that can be read in '{csv}' (got none)")
+        options["given"] = None if known is None else known[kept[:rows]]
         if inputs.input_kind.reads_columns:
             options["names"] = [table.where(row) for row in kept[:rows]]
         if names is not None:
@@ -83,7 +92,8 @@ def explain_(
         if {*inputs.labels} <= {*table.header}:
             y = inputs.targets(table, predictor.label_names, {})
             options["y"] = y[kept[:rows]]
-            per_label, bins = _per_label(y[kept], scores[kept], predictor.decide(scores[kept], metric))
+            asked = y if known is None else np.where(np.isnan(known), y, np.nan)
+            per_label, bins = _per_label(asked[kept], scores[kept], predictor.decide(scores, metric, known)[kept])
         if rows < MEASURED_ROWS:
             options["validation"] = _taken(raw, kept[rows : rows + MEASURED_ROWS] or kept)
         raw = _taken(raw, kept[:rows])
@@ -91,7 +101,7 @@ def explain_(
     places = [predictor.label_names.index(name) for name in explanation.labels]
     if per_label:
         explanation.facts["per_label"] = {name: values[places].tolist() for name, values in per_label.items()}
-        explanation.facts["per_label_of"] = f"Of {len(kept)} rows of the file; calibrated if shares and means agree."
+        explanation.facts["per_label_of"] = f"{len(kept)} rows of the file; calibrated if shares and means agree."
         explanation.facts["reliability"] = bins
     explanation.to_html(out, title)
     areas = explanation.faithfulness.get(explanation.method)

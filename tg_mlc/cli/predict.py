@@ -66,7 +66,7 @@ def predict(
         json: Prints JSON, a line for each row of a file.
     """
     from tg_mlc._files import file_sha256
-    from tg_mlc.cli._inputs import Scores, calibration_of, inputs_of, one_file, one_input
+    from tg_mlc.cli._inputs import Scores, calibration_of, given_values, inputs_of, one_file, one_input
     from tg_mlc.metrics.coverage import Coverage, Per
     from tg_mlc.saving import load
     from tg_mlc.saving.folder import CONTENT
@@ -82,7 +82,7 @@ def predict(
     inputs = inputs_of(predictor, model, delimiter, encoding)
     value = one_input(inputs, csv, smiles=smiles, text=text, dna=dna)
     if csv is None:
-        values = None if given is None else _values(given)
+        values = None if given is None else given_values(given)
         scores = predictor.scores([value], values, batch_size, coherent)
         decisions = predictor.decide(scores, decides, values, coherent)
         title = "probability" if predictor.scorer.calibration is None else "calibrated probability"
@@ -111,14 +111,6 @@ def predict(
             written.note(rows.num_refused)
     print(f"tg-mlc: probabilities are {calibration_of(predictor)}", file=sys.stderr)  # noqa: T201
     return rows.status("left blank")
-
-
-def _values(given: str) -> dict[str, str]:
-    """The labels of ``nausea=1,rash=0``."""
-    pairs = [pair.rpartition("=") for pair in given.split(",")]
-    if wrong := [name + mark + value for name, mark, value in pairs if not name or value.strip() not in ("0", "1")]:
-        raise ValueError(f"Expected --given as in nausea=1,rash=0, with 1 or 0 for each label (got '{wrong[0]:.60}')")
-    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _kept(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:

@@ -158,13 +158,13 @@ class Explanation:
             ValueError: If the label is none of the asked ones.
             ImportError: If matplotlib is not installed (extra ``plot``).
         """
-        pyplot = require("matplotlib.pyplot", extra="plot")
         shown = self.samples[sample]
         place = int(shown.probability.argmax()) if label is None else self.label(label)
         bars = [(f"components ({self.method})", shown.components, shown.scores[self.method][:, place])]
         if shown.label_effects.size:
             bars.append(("other labels", self.label_names, shown.label_effects[:, place]))
-        figure, axes = pyplot.subplots(1, len(bars), figsize=(5 * len(bars), 4), squeeze=False)
+        figure = require("matplotlib.figure", extra="plot").Figure(figsize=(5 * len(bars), 4), layout="constrained")
+        axes = figure.subplots(1, len(bars), squeeze=False)
         for axis, (title, names, values) in zip(axes[0], bars, strict=True):
             order = np.argsort(-np.abs(np.nan_to_num(values)))[:top][::-1]
             signed = np.where(values[order] < 0, "tab:blue", "tab:orange")
@@ -172,7 +172,6 @@ class Explanation:
             axis.set_yticks(np.arange(len(order)), [str(names[i])[:30] for i in order])
             axis.set_title(title)
         figure.suptitle(f"{shown.name}: {self.labels[place]} ({shown.probability[place]:.2f})"[:80])
-        figure.tight_layout()
         if path is not None:
             figure.savefig(path)
         return figure

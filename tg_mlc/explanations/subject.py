@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from itertools import product
 from typing import Any, cast
 
@@ -32,6 +33,7 @@ from tg_mlc.ops.patterns import adjacency_of, to_list
 from tg_mlc.saving import Predictor
 from tg_mlc.saving.inference import batches_of, in_type_of
 from tg_mlc.stacking import AutoModel
+from tg_mlc.stacking.given import GivenLabelStacking
 
 BATCH_SIZE = 128  #: samples at a time
 
@@ -71,14 +73,22 @@ class Subject:
         self.steps: list[Preprocessor] = [step for step in steps if step is not None]
         read = self._read(raw)
         self._raw = None if read is raw or preprocessor is None else raw
-        self.given = None if given is None else given_labels(self.label_names, given, len(self.samples))
+        #: Learned from given labels beside the networks; without it, networks take given labels, or nothing does.
+        self.messages: GivenLabelStacking | None = scorer.given
+        self.network_takes_given = self.automatic is None and self.messages is None
+        if given is None and "given" in self.samples[0]:
+            given = torch.cat([sample.given for sample in self.samples])
+        self.given: Tensor | None = None
+        if given is not None and self.network_takes_given:
+            self.given = given_labels(self.label_names, given, len(self.samples))
+        elif given is not None:
+            self.given = scorer.known_labels(self.samples, given)
         self._pairs = scorer.coherence(None)
         if self.given is not None and self._pairs is not None:
             self.given = propagate(self.given, self._pairs, self.label_names, "given")
         self.probes = [NetworkProbe(network, at, isinstance(self.kind, Vectors)) for network in networks]
-        #: Which labels can be given.
-        known = self.automatic.given is not None if self.automatic is not None else takes_given_labels(networks[0])
-        self.takes_given = known
+        takes = takes_given_labels(networks[0]) if self.network_takes_given else self.messages is not None
+        self.takes_given = takes  #: whether labels can be given
         #: The part of logits that scores of component states explain; :obj:`None` if it is all.
         self.part: str | None = "LaMP"
         if self.automatic is None:
@@ -115,7 +125,7 @@ class Subject:
         made.tokenizer = self._like.tokenizer
         for step in self.steps:
             made = step.transform(made)
-        return made if given is None or self.automatic is not None else with_attribute(made, "given", given)
+        return with_attribute(made, "given", given) if given is not None and self.network_takes_given else made
 
     def batch(self, samples: Sequence[Data], given: Tensor | None = None) -> Batch:
         """One batch of samples, as networks take it."""
@@ -125,6 +135,8 @@ class Subject:
         model = self.probes[0].network
         [batch] = batches_of(finished, len(finished))
         device = next((weight.device for weight in model.parameters()), torch.device("cpu"))
+        if "given" in batch and not self.network_takes_given:
+            del batch.given
         return in_type_of(model, batch.to(device))
 
     def logits(self, samples: Sequence[Data], given: Tensor | None = None) -> Tensor:
@@ -163,14 +175,7 @@ class Subject:
     def _ask(self, samples: Sequence[Data]) -> Callable[[Tensor | None], Tensor]:
         """Logits :math:`(N, L)` of samples that are prepared once, by what is known of their labels."""
         if self.automatic is not None:
-            logits, messages = self.automatic._combined(self.finish(samples), BATCH_SIZE), self.automatic.given
-
-            def by_stacking(given: Tensor | None) -> Tensor:
-                if given is None or messages is None or given.isnan().all():
-                    return torch.from_numpy(logits)
-                return torch.from_numpy(messages.decision_function(logits, given.numpy()))
-
-            return by_stacking
+            return partial(self._stacked, self.automatic._combined(self.finish(samples), BATCH_SIZE))
         # Networks that count samples by their components miss those at the end that have none.
         batch, network = self.batch([*samples, self.samples[0]]), self.probes[0].network
         objective = cast(Any, self.predictor.scorer).objective
@@ -185,7 +190,12 @@ class Subject:
                 return cast(Tensor, network(asked)).double().cpu()[:-1]
             return torch.logit(objective.scores(network, asked).double().cpu(), eps=1e-7)[:-1]
 
-        return by_network
+        return by_network if self.network_takes_given else partial(self._stacked, by_network(None).numpy())
+
+    def _stacked(self, logits: np.ndarray, given: Tensor | None) -> Tensor:
+        if given is None or self.messages is None or given.isnan().all():
+            return torch.from_numpy(logits)
+        return torch.from_numpy(self.messages.decision_function(logits, given.numpy()))
 
     @torch.no_grad()
     def _of_network(self, probe: NetworkProbe, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
@@ -201,10 +211,15 @@ class Subject:
         """
         if self.automatic is None:
             probe, batch = self.probes[0], self.batch(samples, given)
-            if self.part is None or probe.beside_labels(batch) is None:
-                return {}
-            logits, apart = self._of_network(probe, batch)
-            return {self.part: logits - apart, probe.beside: apart}
+            found = {}
+            if self.part is not None and probe.beside_labels(batch) is not None:
+                logits, apart = self._of_network(probe, batch)
+                found = {self.part: logits - apart, probe.beside: apart}
+            if given is not None and self.messages is not None:
+                without = self.logits(samples)
+                found = found or {"without given labels": without.numpy()}
+                found["given labels"] = (self.logits(samples, given) - without).numpy()
+            return found
         finished, combination = self.finish(samples), self.automatic.combination
         assert combination.weight is not None
         titles = [each.title for each in self.automatic.stacking.classifiers.values()]

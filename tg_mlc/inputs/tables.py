@@ -667,16 +667,18 @@ def _long_cells() -> Iterator[None]:
 
 def _without_last_blanks(frames: Iterator[Any]) -> Iterator[Any]:
     """Records without the blank lines at the end of a file of one column."""
-    before = None
+    held: list[Any] = []  # a frame and those after it that are blank, which are rows only if another one follows
     for frame in frames:
-        if before is not None:
-            yield before
-        before = frame
-    if before is not None:
-        kept = len(before)
-        while before.shape[1] == 1 and kept and before.iloc[kept - 1, 0] == "":
+        if held and (frame.shape[1] > 1 or any(frame.iloc[:, 0].tolist())):
+            yield from held
+            held = []
+        held.append(frame)
+    if held:
+        last = held[0]
+        kept = len(last)
+        while last.shape[1] == 1 and kept and last.iloc[kept - 1, 0] == "":
             kept -= 1
-        yield before.iloc[:kept]
+        yield last.iloc[:kept]
 
 
 def looks_like_libsvm(first_lines: list[str]) -> bool:

@@ -307,6 +307,32 @@ class ModuleInference(InferenceModel):
 
     @torch.inference_mode()
     def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
+        samples = self._samples(raw, given)
+        device = next(self.model.parameters()).device
+        scores: list[Tensor] = []
+        found: list[Tensor] = []
+        logits: list[Tensor] = []
+        for loaded in make_loader(samples, batch_size=batch_size):
+            if self.examples is None and blueprint_of(self.model) is None:
+                self.examples = loaded
+            batch = in_type_of(self.model, loaded.to(device))
+            if self.given is not None:  # changes these logits afterwards, from which it was learned
+                if "given" in batch:
+                    del batch.given
+                logits.append(logits_of(self.model, [batch]))
+                continue
+            scores.append(scores_of(self.objective, self.model, batch).cpu())
+            of_batch = given_in(self.model, batch)
+            found += [] if of_batch is None else [of_batch]
+        if self.given is not None:
+            known = self.known_labels(samples, given)
+            if known is None:
+                return torch.cat(logits).float().sigmoid(), None
+            return self.with_given(torch.cat(logits).double().numpy(), known)
+        return torch.cat(scores), torch.cat(found) if found else None
+
+    def _samples(self, raw: Any, given: Any) -> Any:
+        """Samples as the network takes them, with the labels that are given if it takes these."""
         samples = raw
         if not makes_batches(raw):
             are_samples = isinstance(raw, (list, tuple)) and bool(raw) and all(isinstance(one, BaseData) for one in raw)
@@ -322,22 +348,8 @@ class ModuleInference(InferenceModel):
         if given is not None and self.given is None:
             if not isinstance(samples, MultiLabelDataset):
                 raise ValueError(f"Expected no 'given' for samples that come as batches (got {type(samples).__name__})")
-            samples = with_attribute(samples, "given", given_labels(self.label_names, given, len(samples)))
-        device = next(self.model.parameters()).device
-        scores: list[Tensor] = []
-        found: list[Tensor] = []
-        for loaded in make_loader(samples, batch_size=batch_size):
-            if self.examples is None and blueprint_of(self.model) is None:
-                self.examples = loaded
-            batch = in_type_of(self.model, loaded.to(device))
-            if self.given is not None and "given" in batch:  # which change scores afterwards
-                del batch.given
-            scores.append(scores_of(self.objective, self.model, batch).cpu())
-            of_batch = given_in(self.model, batch)
-            found += [] if of_batch is None else [of_batch]
-        if self.given is not None and (known := self.known_labels(samples, given)) is not None:
-            return self.with_given(torch.logit(torch.cat(scores).double(), 1e-7).numpy(), known)
-        return torch.cat(scores), torch.cat(found) if found else None
+            return with_attribute(samples, "given", given_labels(self.label_names, given, len(samples)))
+        return samples
 
     def state_dict(self, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Returns all that it takes to build the model again, and to predict with it. Arguments of the constructor of a
