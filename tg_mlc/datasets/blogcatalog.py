@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 
 import scipy.io
 import scipy.sparse as sp
@@ -32,7 +33,9 @@ class BlogCatalog(PublishedDataset):
         return y
 
     def make(self) -> Samples:
-        arrays = scipy.io.loadmat(io.BytesIO(*self.read_raw().values()))
+        with warnings.catch_warnings():  # SciPy tells that its matrices will become arrays, which are both taken here
+            warnings.simplefilter("ignore", DeprecationWarning)
+            arrays = scipy.io.loadmat(io.BytesIO(*self.read_raw().values()))
         network, group = sp.coo_array(arrays["network"]), arrays["group"].toarray()
         edge_index = torch.stack([torch.from_numpy(place).long() for place in (network.row, network.col)])
         data = Data(edge_index=edge_index, y=torch.from_numpy(group).float(), num_nodes=group.shape[0]).coalesce()
