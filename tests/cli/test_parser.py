@@ -75,7 +75,7 @@ def test_help_of_flags(capsys):
     printed = capsys.readouterr().out
     assert " --force " in printed
     assert "{true,false}" not in printed
-    assert "The columns of labels, between commas" in printed
+    assert "The columns of labels, separated by commas" in printed
 
 
 def test_an_interruption_imports_nothing(capsys, monkeypatch):

@@ -52,7 +52,7 @@ def _add_commands(parser: Any, commands: Mapping[str, Any]) -> None:
             continue
         sources = [*_shared(command).values(), command]  # what has its options as parameters
         if any(map(_parameters, sources)):
-            child.add_argument("--config", action="config", help="A YAML file of options, as of --print_config.")
+            child.add_argument("--config", action="config", help="A YAML file of options, as --print_config prints it.")
         for source in sources:
             _add_parameters(child, source)
 

@@ -36,10 +36,10 @@ _MARK, _LOCK = ".tg_mlc", ".lock"  # in the folder of a training
 
 
 class Run:
-    """A training, which keeps in the folder ``training`` of its model what takes long, until all is done.
+    """A training, which keeps slow intermediate results in the folder ``training`` of its model until all is done.
 
-    A file in that folder marks it as ours, so that a folder of this name that someone else made stays as it is; another
-    one locks out a second training. :obj:`force` replaces a model that is there, and starts anew.
+    A file in that folder marks it as ours, so that a folder of this name that another program made stays as it is;
+    another file locks out a second training. :obj:`force` replaces a model that is there, and starts anew.
     """
 
     def __init__(self, options: TrainOptions, file: FileFlags, *, force: bool = False, json: bool = False) -> None:

@@ -17,16 +17,16 @@ def compare_(
     metric: str = "average_precision_macro",
     json: bool = False,
 ) -> int:
-    """Tells whether messages along label graphs help, against classifiers alone, on the same splits of a CSV file.
+    """Tells whether messages along label graphs help, by comparison with classifiers alone on splits of a CSV file.
 
     The folder --out gets every row of every seed as soon as it is done, from which the same command goes on, and the
     results as comparison.json, comparison.csv and, with the extra plot, comparison.png. A seed that would not end
     within --seconds is not begun.
 
     Args:
-        graphs: Label graphs, between commas: edgeless, complete, prior, learned, and files of edges by name.
-        seeds: The number of splits, of which the first has the seed --seed.
-        metric: The metric that decides.
+        graphs: Label graphs, separated by commas: edgeless, complete, prior, learned, and files of edges by name.
+        seeds: The number of splits; the first has the seed --seed.
+        metric: The metric to compare by.
         json: Prints the result as JSON.
     """
     from tg_mlc.cli._inputs import split_names

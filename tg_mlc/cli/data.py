@@ -16,10 +16,10 @@ class DamagedError(Exception):
 
 
 def get(name: str, *, root: str = "data", force: bool = False) -> int:
-    """Downloads a data set where needed, and processes it.
+    """Downloads a data set if needed, and processes it.
 
     Args:
-        name: One of those that "tg-mlc data list" shows.
+        name: The data set, one of those that "tg-mlc data list" shows.
         root: The folder of all data sets; this one gets a folder of its own in it.
         force: Processes it again, even if it is there.
     """
@@ -32,7 +32,7 @@ def info(name: str, *, root: str | None = None) -> int:
     """Prints the card of a data set.
 
     Args:
-        name: One of those that "tg-mlc data list" shows.
+        name: The data set, one of those that "tg-mlc data list" shows.
         root: Counts the data set in this folder of all data sets again, and fails if it is not there or anything
             differs from what is recorded; nothing is downloaded.
     """
@@ -47,11 +47,11 @@ def info(name: str, *, root: str | None = None) -> int:
 
 
 def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write: str | None = None) -> int:
-    """Prints what each column of a file is taken for; the exit status is 1 if one is refused.
+    """Prints the inferred role of each column of a file; the exit status is 1 if one is refused.
 
     Args:
         csv: The file, which may be ARFF.
-        labels: The columns of labels, between commas; for ARFF also Mulan's XML file.
+        labels: The columns of labels, separated by commas; for ARFF also Mulan's XML file.
         text: The column of texts, SMILES or DNA, if there is one.
         write: A YAML file for the result, to be changed by hand and passed to "tg-mlc train" as --schema.
     """

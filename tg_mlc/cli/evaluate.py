@@ -20,7 +20,7 @@ def evaluate(
     reliability: str | None = None,
     json: bool = False,
 ) -> int:
-    """Evaluates a model on the rows of a CSV file, whose labels are known.
+    """Evaluates a model on the rows of a CSV file with known labels.
 
     Rows whose molecule or DNA cannot be read are reported and left out; the exit status is then 1. Names of labels that
     the model does not know are reported, too, and count in no metric.
@@ -30,10 +30,10 @@ def evaluate(
         csv: A file with the columns of inputs and labels that the model was trained on.
         arff: The file, if it is ARFF.
         delimiter: The mark between cells; by default, the one that occurs most in the header.
-        encoding: How characters are stored; by default, what the first bytes say, else UTF-8.
+        encoding: The encoding of characters; by default, what the first bytes say, else UTF-8.
         batch_size: The number of samples at a time.
-        device: Where to compute.
-        reliability: A file for the picture of how probabilities agree with shares (SVG).
+        device: The device to compute on, such as cpu or cuda.
+        reliability: A file for the reliability diagram (SVG), which shows how well probabilities agree with shares.
         json: Prints JSON.
     """
     import numpy as np

@@ -31,7 +31,7 @@ def explain_(
     title: str | None = None,
     device: str = "cpu",
 ) -> int:
-    """Writes a report of why labels were predicted, or not, of one input or the first rows of a CSV file.
+    """Writes a report of why labels were predicted, or not, for one input or the first rows of a CSV file.
 
     It is one HTML file that works without a network. Where --csv has the columns of labels, it shows which apply, and
     metrics per label of the first 4,096 rows.
@@ -39,22 +39,22 @@ def explain_(
     Args:
         model: The folder of the model.
         out: The HTML file.
-        smiles: A molecule.
+        smiles: A molecule, as SMILES.
         text: A text.
-        dna: A piece of DNA.
+        dna: A DNA sequence.
         csv: A file with the columns of inputs that the model was trained on, of any format that training takes.
         delimiter: The mark between cells of --csv; by default, the one that occurs most in the header.
-        encoding: How characters of --csv are stored; by default, what the first bytes say, else UTF-8.
+        encoding: The encoding of characters of --csv; by default, what the first bytes say, else UTF-8.
         rows: The number of rows of --csv to explain.
         names: The column of --csv that names the rows.
-        labels: The labels to explain, between commas; by default, all.
-        given: Labels that are known, such as nausea=1,rash=0 for one input; with --csv, the columns of labels whose
-            cells are known where they are not blank, between commas, or all.
-        method: What scores parts of the input: attention, rollout, gradient, integrated gradients, alone, shapley,
-            occlusion or group occlusion; auto tries all and chooses the most faithful.
-        metric: What thresholds are best for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
+        labels: The labels to explain, separated by commas; by default, all.
+        given: Known labels, such as nausea=1,rash=0 for one input; with --csv, the columns of labels that are known,
+            separated by commas, or all; blank cells stay unknown.
+        method: The method that scores parts of the input: attention, rollout, gradient, integrated gradients, alone,
+            shapley, occlusion or group occlusion; auto tries all and chooses the most faithful.
+        metric: The metric decisions are tuned for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
         title: The headline of the report.
-        device: Where to compute.
+        device: The device to compute on, such as cpu or cuda.
     """
     import numpy as np
 

@@ -19,18 +19,18 @@ def export_(
     coverage_per: str = "label",
     json: bool = False,
 ) -> int:
-    """Exports a model as a program that runs without tg_mlc, once its probabilities were compared.
+    """Exports a model as a program that runs without tg_mlc, and checks that both give the same probabilities.
 
     Args:
         model: The folder of the model.
         out: The new folder: the program, thresholds, names of labels, how inputs become tensors, and 20 golden inputs.
         format: torch-export, for PyTorch alone, or onnx.
         csv: A file whose first rows are the golden inputs; by default, the model makes some up.
-        base_scores: What becomes of base classifiers: export puts them into the program, input leaves them to you.
-        no_given: Leaves out the input of labels that are known already.
-        coverage: The share of what applies that label sets hold, such as 0.9, by a model of "train --coverage_share";
+        base_scores: Where base classifiers run: export puts them into the program, input takes their scores instead.
+        no_given: Leaves out the input for labels that are known already.
+        coverage: The share of true labels that label sets hold, such as 0.9; needs a model of "train --coverage_share";
             their thresholds are exported, too.
-        coverage_per: What --coverage is of: each label, or the labels of a sample together.
+        coverage_per: The unit of --coverage: label, for each label, or sample, for the labels of a sample together.
         json: Prints JSON.
     """
     from tg_mlc.cli._inputs import inputs_of

@@ -40,29 +40,29 @@ def predict(
     """Predicts the labels of one input, or of all rows of a CSV file.
 
     Rows whose molecule or DNA cannot be read are reported, and get no probabilities; the exit status is then 1.
-    Files are read and written some rows at a time: a command that was stopped goes on beside --out if it is run again.
+    Files are read and written some rows at a time: if a command with --out was stopped, run it again to go on.
 
     Args:
         model: The folder of the model.
-        smiles: A molecule.
+        smiles: A molecule, as SMILES.
         text: A text.
-        dna: A piece of DNA.
+        dna: A DNA sequence.
         csv: A file with the columns of inputs that the model was trained on, of any format that training takes.
         arff: The same, if it is ARFF.
         delimiter: The mark between cells of --csv; by default, the one that occurs most in the header.
-        encoding: How characters of --csv are stored; by default, what the first bytes say, else UTF-8.
-        keep: The columns of --csv to repeat beside the predictions, between commas; all, or none, with the numbers of
-            lines instead.
+        encoding: The encoding of characters of --csv; by default, what the first bytes say, else UTF-8.
+        keep: The columns of --csv to repeat beside the predictions, separated by commas; or all; or none, which gives
+            the numbers of lines instead.
         out: The file for the predictions of --csv; by default, they are printed.
-        given: Labels that are known, such as nausea=1,rash=0 for one input; with --csv, the columns of labels whose
-            cells are known where they are not blank, between commas, or all.
-        metric: What thresholds are best for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
-        on_error: What becomes of rows that cannot be read: blank leaves them without predictions, raise stops.
+        given: Known labels, such as nausea=1,rash=0 for one input; with --csv, the columns of labels that are known,
+            separated by commas, or all; blank cells stay unknown.
+        metric: The metric decisions are tuned for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
+        on_error: How to treat rows that cannot be read: blank leaves them without predictions, raise stops.
         batch_size: The number of samples at a time.
-        device: Where to compute.
-        coherent: true or false, whether labels agree with their hierarchy; by default, if it came with the data.
-        coverage: The share of what applies that label sets hold, such as 0.9, by a model of "train --coverage_share".
-        coverage_per: What --coverage is of: each label, or the labels of a sample together.
+        device: The device to compute on, such as cpu or cuda.
+        coherent: Whether labels agree with their hierarchy; by default, true if the hierarchy came with the data.
+        coverage: The share of true labels that label sets hold, such as 0.9; needs a model of "train --coverage_share".
+        coverage_per: The unit of --coverage: label, for each label, or sample, for the labels of a sample together.
         json: Prints JSON, a line for each row of a file.
     """
     from tg_mlc._files import file_sha256

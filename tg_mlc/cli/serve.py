@@ -16,19 +16,19 @@ def serve(
     max_batch: int = 256,
     drain: int = 30,
 ) -> int:
-    """Serves models over HTTP until it is terminated; http://127.0.0.1:8000/docs then shows how to ask.
+    """Serves models over HTTP until it is terminated; http://127.0.0.1:8000/docs then documents requests.
 
     Args:
         model: The folder of a model, whose name requests give: POST /models/NAME/predict.
-        also: Folders of further models, between commas.
-        host: The address to listen at; 0.0.0.0 for all of this machine.
+        also: Folders of further models, separated by commas.
+        host: The address to listen on; 0.0.0.0 for all addresses of this machine.
         port: The port.
-        token_file: A file with a token in each line, one of which requests must bear.
-        max_bytes: The largest body of a request.
+        token_file: A file with a token in each line; requests must bear one of them.
+        max_bytes: The most bytes in the body of a request.
         max_items: The most inputs of a request.
         max_seconds: The most seconds until a request is answered.
         max_batch: The most inputs that are scored together.
-        drain: The most seconds that requests in progress get at the end.
+        drain: The most seconds that requests in progress get when the server is terminated.
     """
     from tg_mlc.cli._inputs import split_names
     from tg_mlc.serving import Limits

@@ -12,17 +12,17 @@ class FileFlags:
 
     Args:
         delimiter: The mark between cells, \t for a tab; by default, the one that occurs most in the header.
-        encoding: How characters are stored; by default, what the first bytes say, else UTF-8.
+        encoding: The encoding of characters; by default, what the first bytes say, else UTF-8.
         decimal: The mark of decimals, a dot or a comma.
-        ignore: Columns to leave out, between commas.
-        id: Columns that name the rows, between commas, which are no inputs.
-        categorical: Columns whose numbers are names of categories, between commas.
+        ignore: Columns to leave out, separated by commas.
+        id: Columns that name the rows and are no inputs, separated by commas.
+        categorical: Columns whose numbers are names of categories, separated by commas.
         label_separator: The mark between names, if --labels is one column that lists the names of a row's labels.
-        label_paths: The mark between the parts of names of labels that are paths, to add their ancestors.
+        label_paths: The mark in names of labels that are paths, such as / in science/physics, to add their ancestors.
         hierarchy: A file of the parents of labels (OBO, SKOS in RDF/XML, or a table of child and parent), to add
             ancestors and to make predictions coherent.
-        schema: A file of "tg-mlc data check --write", in place of what is inferred.
-        max_lost: The share of rows that may be left out because they cannot be read; five rows always may.
+        schema: A file that "tg-mlc data check --write" wrote, in place of what is inferred.
+        max_lost: The share of rows that may be left out because they cannot be read; five rows always may be.
     """
 
     delimiter: str | None = None
@@ -45,16 +45,16 @@ class TrainOptions:
     Args:
         out: The folder of the result: a model, or the tables of a comparison.
         csv: The file, with a header: CSV or other text, Parquet, Excel or JSON.
-        labels: The columns of labels, between commas; their cells are 0, 1 or blank (unknown).
-        arff: The file, if it is ARFF, whose labels need not be named if it says which they are, as those of MEKA and,
-            with paths of a hierarchy, of Clus do.
+        labels: The columns of labels, separated by commas; their cells are 0, 1 or blank (unknown).
+        arff: The file, if it is ARFF; leave out --labels if the file says which attributes are labels, as those of MEKA
+            and, with paths of a hierarchy, of Clus do.
         smiles: The column of SMILES.
         text: The column of texts.
         dna: The column of DNA.
-        features: The columns of inputs, between commas; by default, all but the labels and the names of rows.
-        split: How to choose the rows for testing: random, stratified or (SMILES) scaffold.
+        features: The columns of inputs, separated by commas; by default, all but the labels and the names of rows.
+        split: How to choose the rows for testing: random, stratified or, for SMILES, scaffold.
         seconds: The time that all trainings may take, roughly; small files take less.
-        seed: Seed of the split, of folds, trees and weights; equal seeds give equal models where time ends no search.
+        seed: Seed of the split, of folds, trees and weights; equal seeds give equal models unless time ends a search.
     """
 
     out: str
@@ -80,15 +80,15 @@ def train(
     force: bool = False,
     json: bool = False,
 ) -> int:
-    """Trains a model on a CSV file and evaluates it on a tenth of the rows that it has not seen.
+    """Trains a model on a CSV file and evaluates it on a tenth of the rows, which are kept out of training.
 
     Args:
-        given_masks: The labels that "predict --given" will be told: both, present and absent ones, or present, only
-            those that apply.
-        coverage_share: The share of the other rows that no fit sees, so that "predict --coverage 0.9" can promise what
+        given_masks: The labels that "predict --given" will get: both (present and absent ones), or present (only those
+            that apply).
+        coverage_share: The share of training rows that no fit sees, so that "predict --coverage 0.9" can promise what
             label sets hold.
         calibrate: Calibrates the combined probabilities of each label once more.
-        force: Replaces a model that is there, and starts anew what was interrupted.
+        force: Replaces a model that exists, and starts interrupted training anew.
         json: Prints the result as JSON.
     """
     from tg_mlc.cli._training import Run, time_left

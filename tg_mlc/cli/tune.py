@@ -20,7 +20,7 @@ def tune(options: TrainOptions, file: FileFlags, *, trials: int = 20, force: boo
 
     Args:
         trials: The number of settings to try.
-        force: Replaces a model that is there, and starts anew what was interrupted.
+        force: Replaces a model that exists, and starts interrupted training anew.
         json: Prints the result as JSON.
     """
     from tg_mlc.cli._training import Run, time_left
