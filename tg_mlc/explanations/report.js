@@ -26,7 +26,7 @@
     const size = Math.abs(value);
     return (value < 0 ? "−" : "+") + size.toFixed(size >= 0.1 || !size ? 2 : size >= 0.01 ? 3 : 4);
   };
-  // What another label does to one: the name, the note, and the place in a row of effects.
+  // Effects of another label on one: the name, the note, and the place in a row of effects.
   const MEASURES = [
     ["by its messages", "Change of its logit by the messages of another label: the logit with them, less the logit without them.", 1],
     ["if it is known to apply", "Change of its logit if another label were known to apply.", 4],

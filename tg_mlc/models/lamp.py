@@ -130,8 +130,8 @@ class LaMP(nn.Module):
         self.given_labels = GivenLabels(channels) if given_labels else None
         if given_labels and not self.labels.has_neighbours:
             warnings.warn(
-                "What is known of a label changes no other prediction, as no label attends to another (expected a "
-                "label graph with edges for given_labels=True); give one, or let known labels be components: "
+                "A known label changes no other prediction, because no label attends to another (expected a label "
+                "graph with edges for given_labels=True); give one, or let known labels be components: "
                 "LaMP(GivenComponents(encoder, num_labels), ...)",
                 stacklevel=2,
             )

@@ -27,7 +27,7 @@ else:  # which says what to install
 
 
 class _Numbers:
-    """What a server counts and measures, for Prometheus."""
+    """The counts and measurements of a server, for Prometheus."""
 
     def __init__(self) -> None:
         prometheus = require("prometheus_client", extra="serve")
@@ -35,9 +35,9 @@ class _Numbers:
         sizes = {"registry": registry, "buckets": [2**k for k in range(11)]}
         self.requests = prometheus.Counter("tg_mlc_requests", "By status.", ["model", "status"], registry=registry)
         self.inputs = prometheus.Counter("tg_mlc_inputs", "Read or not.", ["model", "read"], registry=registry)
-        self.seconds = prometheus.Histogram("tg_mlc_request_seconds", "Of a request.", ["model"], registry=registry)
-        self.batch_inputs = prometheus.Histogram("tg_mlc_batch_inputs", "Of a batch.", ["model"], **sizes)
-        self.batch_seconds = prometheus.Histogram("tg_mlc_batch_seconds", "Of a batch.", ["model"], registry=registry)
+        self.seconds = prometheus.Histogram("tg_mlc_request_seconds", "Per request.", ["model"], registry=registry)
+        self.batch_inputs = prometheus.Histogram("tg_mlc_batch_inputs", "Per batch.", ["model"], **sizes)
+        self.batch_seconds = prometheus.Histogram("tg_mlc_batch_seconds", "Per batch.", ["model"], registry=registry)
         self.waiting = prometheus.Gauge("tg_mlc_inputs_waiting", "For a model.", ["model"], registry=registry)
         self.type = prometheus.CONTENT_TYPE_LATEST
         self.registry, self.generate = registry, prometheus.generate_latest

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class Scored(NamedTuple):
-    """What a model says of one input."""
+    """The probabilities of one input, or the reason why there are none."""
 
     probability: np.ndarray | None  #: ``[L]``
     error: str | None = None  #: why there is none
@@ -104,7 +104,7 @@ class Batcher:
         return [[next(scored) for _ in waiting.inputs] for waiting in batch]
 
     def score(self, inputs: list[Any], given: np.ndarray | None) -> list[Scored]:
-        """What the model says of each input; where it refuses them together, each alone."""
+        """The probabilities of each input; if the model refuses inputs together, it takes each alone."""
         try:
             raw = as_raw(inputs)
             scores, refused = self.predictor.readable_scores(raw, given, self.limits.max_batch)

@@ -40,8 +40,8 @@ class Request(pydantic.BaseModel):
         None, description="Labels that are known of each input: 1 or 0 by name."
     )
     metric: str = pydantic.Field("f1_micro", description="The metric that decisions are best for.")
-    coverage: float | None = pydantic.Field(None, description="The share of what applies that decisions hold, if any.")
-    coverage_per: Per = pydantic.Field("label", description="What the share is of: each label, or those of a sample.")
+    coverage: float | None = pydantic.Field(None, description="The share of true labels that decisions hold, if any.")
+    coverage_per: Per = pydantic.Field("label", description="The unit of the share: each label, or each sample.")
     explain: list[str] | None = pydantic.Field(None, description="Labels to explain, which takes long.")
 
 
@@ -57,11 +57,11 @@ class Limits:
     """Limits of what a server takes.
 
     Args:
-        max_bytes (int, optional): Of the body of a request. (default: :obj:`10000000`)
+        max_bytes (int, optional): Bytes in the body of a request. (default: :obj:`10000000`)
         max_items (int, optional): Inputs of a request. (default: :obj:`1000`)
         max_explained (int, optional): Inputs times labels of a request that asks for explanations.
             (default: :obj:`32`)
-        max_seconds (float, optional): Until a request is answered. (default: :obj:`30`)
+        max_seconds (float, optional): Seconds until a request is answered. (default: :obj:`30`)
         max_waiting (int, optional): Inputs of all requests that wait for a model. (default: :obj:`10000`)
         max_batch (int, optional): Inputs that are scored together. (default: :obj:`256`)
         pause (float, optional): Seconds to wait for further requests before a batch that is not full.
