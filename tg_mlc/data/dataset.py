@@ -19,7 +19,7 @@ class MultiLabelDataset(InMemoryDataset):
     """A PyG :class:`~torch_geometric.data.InMemoryDataset` whose samples carry ``y`` of shape ``[1, num_labels]``."""
 
     label_names: list[str]  #: in the order of the columns of ``y``
-    #: What the input of a sample is, for tables of features: :obj:`"bag"` (the numbers of its words ``x`` of shape
+    #: The kind of a sample's input, for tables of features: :obj:`"bag"` (the numbers of its words ``x`` of shape
     #: ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"` (``x`` of shape ``[1, num_inputs]``),
     #: :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``) or :obj:`"embeddings"` (several
     #: vectors, ``x`` of shape ``[n, num_inputs]``).

@@ -94,6 +94,6 @@ def _words(value: Any) -> str:
         return f"{value.dtype} {value.tolist()}"  # whole, and not shortened as when it is printed
     if isinstance(value, type) or not hasattr(value, "__dict__"):
         return repr(value)
-    # What an object prints by itself is its address.
+    # By default, an object prints its address.
     printed = str(type(value)) if repr(value) == object.__repr__(value) else repr(value)
     return f"{printed} {_words(vars(value))}"

@@ -115,10 +115,10 @@ class Split:
     Args:
         train, val, test (torch.Tensor): Indices of the samples of each part, ``long``.
         name (str): How the split was made.
-        report (str, optional): What its maker has to say about it, *e.g.* which labels lack a class in which part.
+        report (str, optional): Remarks of its maker, *e.g.* which labels lack a class in which part.
 
     Raises:
-        ValueError: If an index is negative or occurs twice, or if a part is no one-dimensional ``long`` tensor.
+        ValueError: If an index is negative or occurs twice, or if a part is not a one-dimensional ``long`` tensor.
     """
 
     train: Tensor
@@ -171,7 +171,7 @@ class Split:
 
         Args:
             num_samples (int): The number of samples that are to be divided.
-            of (str, optional): What holds them, for the message. (default: :obj:`"'dataset'"`)
+            of (str, optional): The name of their data set, for the message. (default: :obj:`"'dataset'"`)
 
         Raises:
             ValueError: If the split names a sample that is not there.

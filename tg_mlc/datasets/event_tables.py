@@ -43,7 +43,7 @@ def _in_parentheses(frame: Any) -> Any:
     return frame.assign(Order_Demand=demand.str.replace(r"^\((.*)\)$", r"-\1", regex=True))
 
 
-#: What :func:`load_events` knows: the public sets of the LANET paper, groceries, and one that pip installs.
+#: Data sets for :func:`load_events`: the public ones of the LANET paper, groceries, and one that pip installs.
 EVENT_SOURCES = {
     "sales": EventSource(
         "https://www.kaggle.com/competitions/competitive-data-science-predict-future-sales",

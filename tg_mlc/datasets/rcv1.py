@@ -72,7 +72,7 @@ class RCV1(PublishedTable):
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        form (str, optional): What to read: :obj:`"vectors"`, :obj:`"tokens"`, :obj:`"json"`.
+        form (str, optional): The form to read: :obj:`"vectors"`, :obj:`"tokens"`, :obj:`"json"`.
             (default: :obj:`"vectors"`)
         reverse_split (bool, optional): Whether the large part trains and the small one tests. (default: :obj:`False`)
         binary (bool, optional): If set to :obj:`True`, bags are without weights. (default: :obj:`False`)

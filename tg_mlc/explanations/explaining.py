@@ -89,7 +89,7 @@ def explain(
             samples)
         given (Any, optional): Labels that are known already, as :meth:`~tg_mlc.saving.Predictor.predict` takes them.
             (default: :obj:`None`)
-        names (Sequence[str], optional): What to call the samples. (default: :obj:`None`, by their inputs)
+        names (Sequence[str], optional): The names of the samples. (default: :obj:`None`, by their inputs)
         label_names (Sequence[str], optional): The labels of a network. (default: :obj:`None`, those of its label graph)
         validation (Any, optional): Samples by which faithfulness is measured, which needs no labels.
             (default: :obj:`None`, the explained ones)
@@ -203,7 +203,7 @@ def _explained(subject: Subject, places: list[int], wanted: Sequence[str]) -> li
 
 
 class View(NamedTuple):
-    """What one network, or the mean of several, says of a sample, as of :class:`SampleExplanation`."""
+    """The explanation of a sample by one network, or by the mean of several, as in :class:`SampleExplanation`."""
 
     beside: list[str]  #: components beside those of the sample
     scores: dict[str, np.ndarray]
@@ -230,7 +230,7 @@ def _views(
     places: list[int],
     wanted: Sequence[str],
 ) -> list[View]:
-    """What a network says of each sample."""
+    """The explanation of each sample by a network."""
     batch = subject.batch(samples, given)
     attention = probe.attention(batch)
     none = np.zeros((len(samples), 0, len(places)))

@@ -98,7 +98,7 @@ class Explanation:
     method: str  #: the chosen method
     faithfulness: dict[str, Faithfulness]  #: by method, and that of a :obj:`"random"` order; empty if not measured
     samples: list[SampleExplanation]
-    #: What is known of the model, its :obj:`"label_graph"` ``[2, E]`` among it; a report also shows metrics of asked
+    #: Facts about the model, its :obj:`"label_graph"` ``[2, E]`` among them; a report also shows metrics of asked
     #: labels, as :obj:`"per_label"` by their names, and :obj:`"reliability"`, the bins of an evaluation.
     facts: dict[str, Any] = field(default_factory=dict)
 

@@ -134,7 +134,7 @@ def plot_lines(
 
 
 def _attention(sample: SampleExplanation, step: int) -> tuple[np.ndarray, np.ndarray]:
-    """What labels attend to in a step among components :math:`(C, L)` and labels :math:`(J, L)`, summed over heads."""
+    """The attention of labels in a step to components :math:`(C, L)` and labels :math:`(J, L)`, summed over heads."""
     if not 1 <= step <= len(sample.attention):
         raise ValueError(f"Expected 'step' to be one of the {len(sample.attention)} of the model (got {step})")
     to_labels = sample.label_attention

@@ -31,7 +31,7 @@ Change = Callable[[Tensor], Tensor]
 
 
 class Attention(NamedTuple):
-    """What labels attend to, and what is read out of their states."""
+    """The attention of labels, and the logits that are read out of their states."""
 
     states: Tensor  #: ``[S, B, L]``, logits read out of all states by the head alone
     to_components: Tensor  #: ``[T, heads, N, L]``

@@ -133,7 +133,7 @@ def _notes(explanation: Explanation, noun: str) -> list[str]:
 def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
     """All numbers, of as many labels of each sample as fit."""
     methods, names = explanation.methods, explanation.label_names
-    # Of one label: scores, and effects, which are five numbers of twice the length.
+    # For one label: scores, and effects, which are five numbers of twice the length.
     beside = 10 * min(len(names), MOST_EFFECTS) + 2 * len(explanation.state_names) + 10
     entries = sum(sum(len(sample.scored(method)[0]) for method in methods) + beside for sample in explanation)
     most = max(1, MAX_NUMBERS // entries)

@@ -46,9 +46,9 @@ class Subject:
         raw (Any): Raw inputs, or samples.
         label_names (Sequence[str], optional): The labels of a network. (default: :obj:`None`, those of its label graph,
             or of the samples)
-        given (Any, optional): What is known of labels, as :func:`~tg_mlc.data.given_labels` takes it.
+        given (Any, optional): Known labels, as :func:`~tg_mlc.data.given_labels` takes them.
             (default: :obj:`None`)
-        at (str, optional): As of :class:`NetworkProbe`. (default: :obj:`None`)
+        at (str, optional): As in :class:`NetworkProbe`. (default: :obj:`None`)
     """
 
     noun = "graph"  #: an input that is of none of the kinds that the command line has options for
@@ -206,8 +206,8 @@ class Subject:
 
     @torch.no_grad()
     def parts(self, samples: Sequence[Data], given: Tensor | None = None) -> dict[str, np.ndarray]:
-        """What each classifier of an :class:`~tg_mlc.stacking.AutoModel`, or what label messages and what bypasses
-        them, add to the logits :math:`(N, L)`, whose sum they are; nothing if there is one part, or it cannot be told.
+        """The terms of each classifier of an :class:`~tg_mlc.stacking.AutoModel`, or of label messages and what
+        bypasses them, which sum to the logits :math:`(N, L)`; none if there is one part, or it cannot be told.
         """
         if self.automatic is None:
             probe, batch = self.probes[0], self.batch(samples, given)
@@ -264,7 +264,7 @@ class Subject:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What is known of the model."""
+        """The facts about the model."""
         kind = self.noun if self.kind is None else self.kind.option
         found = {"model": type(self.predictor.scorer).__name__, "kind": kind, **self.predictor.facts}
         if self.automatic is not None:

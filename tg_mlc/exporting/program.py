@@ -29,7 +29,7 @@ from tg_mlc.stacking.features import StackingFeatures
 Format = Literal["torch-export", "onnx"]
 #: Makes the input of base classifiers from the name of their view.
 VIEW = "features_{}"
-# What a batch holds beside inputs of a network.
+# Entries of a batch beside the inputs of a network.
 _NO_INPUTS = {"y", "given", "num_graphs", "_num_graphs"}
 
 
@@ -232,7 +232,7 @@ def save_onnx(program: ExportedProgram, path: Path, names: list[str]) -> Callabl
     return run
 
 
-# What ONNX lacks, in operators that it has.
+# Operations that ONNX lacks, made of operators that it has.
 
 
 def _groups(ends: Tensor, size: int) -> Tensor:

@@ -31,7 +31,7 @@ MAX_NAMED = 120
 MAX_PAIRS_PER_LABEL = 1.2
 
 INK, POSITIVE, NEGATIVE = "#1b2a41", (0.15, 0.35, 0.65), (0.75, 0.15, 0.15)
-# Of the palette of Okabe and Ito, which all eyes tell apart.
+# Colours of the palette of Okabe and Ito, which all eyes tell apart.
 SHARED, ONLY_A, ONLY_B = (0.0, 0.45, 0.70), (0.84, 0.37, 0.0), (0.0, 0.62, 0.45)
 
 

@@ -94,8 +94,8 @@ def read_table(name: str, lines: Lines, holds: str, spaces: bool = False) -> Tab
 
 
 def role_of(cell: str) -> str | None:
-    """What a column of this name holds, one of :data:`ROLES`, nothing in particular (:obj:`""`), or :obj:`None` for a
-    text that names no column, as that of a label. Its words may be joined as in :obj:`childName` or :obj:`child_name`.
+    """The role of a column of this name: one of :data:`ROLES`, none in particular (:obj:`""`), or :obj:`None` for text
+    that names no column, such as a label. Its words may be joined as in :obj:`childName` or :obj:`child_name`.
     """
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+", cell)]
     rest = [word for word in words if word not in NEUTRAL.split()]

@@ -300,7 +300,7 @@ def _read_skos(text: str, name: str, by_name: bool) -> Parentage:
 
 
 def _find_roles(table: Table) -> list[str]:
-    """What the columns hold, if the first line names them; a name beside :obj:`parent` alone is that of the child."""
+    """The role of each column, if the first line names them; a name beside :obj:`parent` alone is that of the child."""
     found = [role_of(cell) for cell in table.header]
     if len(found) == 2 and "" in found:  # as in "term, is_a"
         ends = {"up": "parent", "down": "child"}

@@ -68,7 +68,7 @@ def wordnet(
         threshold (float, optional): The least similarity of an edge, :obj:`None` for any. (default: :obj:`0.8`)
         top_k (int, optional): As in :func:`.co_occurrence`; edges need not have an opposite then.
             (default: :obj:`None`, all)
-        words (dict or callable, optional): What to look up instead of a name, *e.g.*
+        words (dict or callable, optional): The noun to look up instead of a name, *e.g.*
             :obj:`{"bop": "balance of payments"}` or :obj:`lambda name: name.removeprefix("TAG_")`; :obj:`None` for
             nothing. Names that a dictionary does not have stand for themselves. (default: :obj:`None`)
         heads (bool, optional): If set to :obj:`False`, a name of several words that as a whole is no noun is not

@@ -73,7 +73,7 @@ class Arff(NamedTuple):
     labels: list[str]  #: the attributes that are labels
     #: The values of each attribute that are numbered by their order, because their meaning is unknown.
     ordered: Mapping[str, list[str]] = MappingProxyType({})
-    #: What the numbers of each attribute with more than two values, or with paths, stand for.
+    #: The columns of 0 and 1 that each attribute with more than two values, or with paths, stands for.
     columns: Mapping[str, Columns] = MappingProxyType({})
 
     def without(self, names: Container[str]) -> Arff:

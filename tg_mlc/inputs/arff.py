@@ -98,7 +98,7 @@ def from_arff(
 
 
 def arff_schema(table: Arff, hints: Hints | None = None) -> Schema:
-    """What each attribute of an ARFF file is."""
+    """The schema of an ARFF file, with the role of each attribute."""
     hints = hints or Hints(of="arff")
     hints.check(table.names)
     is_sparse = sp.issparse(table.matrix)

@@ -50,9 +50,9 @@ def from_arrays(
             or the vocabulary of its words. Words outside of the vocabulary become its word 0, ``<unk>``, in a sequence,
             and are left out of a bag.
             (default: the columns of a data frame, or the words that occur, the most frequent first)
-        kind (str, optional): What an input is: :obj:`"bag"` (words with weights, in no order; of lists of words, which
-            ones are present), :obj:`"vector"`, :obj:`"embeddings"` (several vectors), or :obj:`"sequence"` (words in
-            order). (default: inferred where it can be, and the choice printed)
+        kind (str, optional): The kind of input: :obj:`"bag"` (words with weights, in no order; for lists of words,
+            which ones are present), :obj:`"vector"`, :obj:`"embeddings"` (several vectors), or :obj:`"sequence"`
+            (words in order). (default: inferred where it can be, and the choice printed)
         train (array, optional): Rows of the training part, or a mask; they alone give the vocabulary.
             (default: :obj:`None`)
         test (array, optional): Rows of the test part, or a mask; with :obj:`train` and :obj:`test`, the data set has an

@@ -64,13 +64,13 @@ def from_csv(
         feature_columns (list of str, optional): The columns of inputs. (default: those of :obj:`like`, else all but the
             labels, the index and names of rows)
         text_column (str, optional): The column of texts, instead of numbers. (default: :obj:`None`)
-        label_separator (str, optional): What stands between names of labels. (default: :obj:`None`)
-        label_paths (str, optional): What stands between the parts of names of labels that are paths, such as the slash
+        label_separator (str, optional): The mark between names of labels. (default: :obj:`None`)
+        label_paths (str, optional): The mark between the parts of names of labels that are paths, such as the slash
             in ``science/physics``: a sample with it has ``science``, too, and the data set the :obj:`label_graph` of
             their hierarchy; empty for other names. (default: :obj:`None`)
-        kind (str, optional): What an input is. (default: inferred as :func:`from_arrays` does)
+        kind (str, optional): The kind of input. (default: inferred as :func:`from_arrays` does)
         tokenizer (callable, optional): Splits a text into words. (default: :func:`tg_mlc.inputs.vocabulary.tokenize`)
-        delimiter (str, optional): What stands between cells. (default: what occurs most in the header)
+        delimiter (str, optional): The mark between cells. (default: the one that occurs most in the header)
         encoding (str, optional): How characters are stored. (default: what the first bytes say, else UTF-8)
         decimal (str, optional): The mark of decimals. (default: a dot, or a comma where most cells have one)
         ignore (list of str, optional): Columns to leave out. (default: :obj:`()`)

@@ -185,7 +185,7 @@ def labels_of_header(header: str, labels: Container[str] = ()) -> list[str]:
     """The labels that the name of a sequence lists, divided by commas and perhaps followed by ``::`` and a place, each
     perhaps with its value: ``"A_1,B_1,C_0::9:1024-2048"`` has the labels A and B.
 
-    What is one of :obj:`labels` as it stands has no value: where there is a label C_0, the example has that, too.
+    An entry that is one of :obj:`labels` as it stands has no value: if there is a label C_0, the example has that, too.
     """
     entries = [entry.strip() for entry in header.partition("::")[0].split(",")]
     listed = [entry for entry in entries if entry and (entry in labels or not entry.endswith("_0"))]

@@ -25,7 +25,7 @@ UNKNOWN_LETTER = LETTERS.index("N")
 UNKNOWN_LABEL = 2  # in a byte
 MAX_LETTERS = 1 << 28  # the longest human chromosome has 248 million
 ROWS_AT_ONCE = 1 << 14
-# What IUPAC (https://doi.org/10.1093/nar/13.9.3021) has for two or more letters, and X for a masked one.
+# Codes of IUPAC (https://doi.org/10.1093/nar/13.9.3021) for two or more letters, and X for a masked one.
 _KNOWN = {**dict.fromkeys("NRYSWKMBDHVX", UNKNOWN_LETTER), "A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
 _LETTERS_IN_WORDS = f"{', '.join(LETTERS)} or another of IUPAC"
 _STRANGE = 255

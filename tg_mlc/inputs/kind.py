@@ -73,14 +73,14 @@ class SampleOptions(ReadOptions, total=False):
 
 @dataclass(frozen=True)
 class FileOptions:
-    """What a person says of how a file is to be read, which is inferred otherwise."""
+    """A person's choices about how to read a file, which are inferred otherwise."""
 
     label_separator: str | None = None  #: the mark between names, if one column lists the labels of a row
     label_paths: str | None = None  #: the mark between the parts of names of labels that are paths
     delimiter: str | None = None  #: the mark between cells
     encoding: str | None = None  #: how characters are stored
     max_lost: float = 0.1  #: the share of rows that may be left out because they cannot be read
-    hints: Hints = field(default_factory=Hints)  #: what a person says of columns
+    hints: Hints = field(default_factory=Hints)  #: those about columns
     hierarchy: str | Path | None = None  #: a file of the parents of labels, as read_parents takes it
 
 

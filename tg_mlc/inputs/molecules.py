@@ -48,7 +48,7 @@ from tg_mlc.inputs.smiles import (
 
 #: The vectors that describe a molecule as a whole, by the attribute that holds them.
 VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")
-#: What stands for bonds in their names, by RDKit's names of their types.
+#: Signs for bonds in their names, by RDKit's names of their types.
 BONDS = {"SINGLE": "-", "DOUBLE": "=", "TRIPLE": "#", "AROMATIC": ":"}
 #: Molecules to try a model with: a single atom, salts, rings, charges and stereo centres among them.
 EXAMPLES = (

@@ -250,7 +250,7 @@ def is_misspelled(cell: str) -> bool:
 
 
 def looks_like(cell: str) -> str:
-    """What a cell seems to be, for messages."""
+    """The apparent form of a cell, for messages."""
     if not any(map(str.isdigit, cell)):
         return "text"
     found = next((each for each in candidates([cell]) if each.parse(cell) is not None), None)

@@ -82,7 +82,7 @@ class Preprocessor(ABC):
         """Takes what another one has learned, replacing what this one has.
 
         Args:
-            state (dict): What :meth:`state_dict` returned, with arrays or tensors.
+            state (dict): The result of :meth:`state_dict`, with arrays or tensors.
         """
         vars(self).update(state)
         return self

@@ -84,7 +84,7 @@ class Column:
 
 @dataclass
 class Hints:
-    """What a person says of columns, which is inferred otherwise."""
+    """A person's choices about columns, which are inferred otherwise."""
 
     ignore: Collection[str] = ()  #: columns to leave out
     categorical: Collection[str] = ()  #: columns whose values are names, even if they are written as numbers
@@ -544,7 +544,7 @@ def _read_texts(column: Column, texts: list[str], unique: list[str], hints: Hint
 def _expected_number(
     cell: str, notation: Notation | None, num_others: int, texts: list[str], where: Where, name: str
 ) -> str:
-    """What is said of a cell that is no number, as most of its column are."""
+    """The message about a cell that is no number, although most cells of its column are."""
     row, is_word = texts.index(cell), looks_like(cell) == "text" and not any(map(str.isdigit, cell))
     expected = f"Expected {notation or PLAIN}, or blank (missing), in {where(row, name)}, as in most rows"
     told = "holds units, or a second header" if row == 0 else "sums up the others"

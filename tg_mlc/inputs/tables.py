@@ -70,7 +70,7 @@ class Table:
     first: int  #: the number in the file of the first of these rows
     _find_lines: Callable[[], list[int]] | None
     delimiter: str | None = None  #: the mark between cells
-    #: Of columns that list names of a hierarchy, each name with those just above it, if the file says so.
+    #: For columns that list names of a hierarchy, each name with those just above it, if the file says so.
     parents: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -136,8 +136,8 @@ class Table:
         return values
 
     def schema(self, columns: Sequence[str], labels: Sequence[str], hints: Hints, text: Role | None = None) -> Schema:
-        """What the columns are, given those of inputs, if they are chosen, and of labels; :obj:`text` is the role of
-        the only column of inputs, if that is no column of a matrix.
+        """The schema of the columns, given those of inputs, if they are chosen, and of labels; :obj:`text` is the role
+        of the only column of inputs, if that is no column of a matrix.
         """
         self.require(labels, columns or [name for name in self._named() if name not in labels], may_lack_labels=True)
         roles: dict[str, Role] = dict.fromkeys(labels, "label")

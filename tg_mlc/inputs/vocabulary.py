@@ -15,7 +15,7 @@ from tg_mlc._names import check_names
 from tg_mlc._options import check_count
 from tg_mlc.data.records import Tokens
 
-#: What stands for every word outside the vocabulary; its number is 0.
+#: The word that stands for every word outside the vocabulary; its number is 0.
 UNKNOWN = "<unk>"
 #: Scripts without spaces between words: Thai to Myanmar, Khmer, Chinese and Japanese.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"

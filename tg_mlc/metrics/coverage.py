@@ -21,7 +21,7 @@ _TINY = 1e-9  # by which (n + 1)(1 - coverage) may be off in floating point
 
 
 class Coverage(NamedTuple):
-    """What label sets have to hold, in place of a metric that decisions are best for."""
+    """The coverage that label sets have to reach, in place of a metric that decisions are best for."""
 
     share: float  #: of what applies
     per: Per = "label"
@@ -46,9 +46,9 @@ class ConformalThresholds:
     which no part of the model may have been fitted to.
 
     Per label, the threshold is the :math:`k`-th smallest score of the :math:`n` samples to which the label is known to
-    apply, :math:`k = \lfloor (n + 1) \alpha \rfloor` for a coverage of :math:`1 - \alpha`. Of samples to which the
-    label applies, its set then misses at most :math:`\alpha` in expectation, and at least :math:`\alpha - 1 / (n + 1)`
-    if no scores are equal. With :math:`k = 0`, all sets hold the label.
+    apply, :math:`k = \lfloor (n + 1) \alpha \rfloor` for a coverage of :math:`1 - \alpha`. The label is then missing
+    from the sets of at most :math:`\alpha` of the samples to which it applies, in expectation, and of at least
+    :math:`\alpha - 1 / (n + 1)` if no scores are equal. With :math:`k = 0`, all sets hold the label.
 
     Per sample, one threshold :math:`\lambda` for all labels is the largest with :math:`(n \hat{R}(\lambda) + 1) / (n +
     1) \le \alpha`, where :math:`\hat{R}` is the mean over the :math:`n` samples with a label that applies of the share

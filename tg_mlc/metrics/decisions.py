@@ -12,7 +12,7 @@ from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, IntArray, T
 ZeroDivision = Literal[0, 1, "drop"]
 ZeroDivisions = ZeroDivision | Mapping[str, ZeroDivision] | None
 
-#: What an F1 counts as when there is neither a positive nor a prediction.
+#: The value of an F1 if there is neither a positive nor a prediction.
 DEFAULT_ZERO_DIVISION: dict[str, ZeroDivision] = {"f1_samples": 1, "f1_micro": 0, "f1_macro": 0}
 SAMPLES, LABELS = 0, 1
 #: The decision metrics, and whether each counts per sample or per label.

@@ -16,7 +16,7 @@ from tg_mlc._options import check_choice
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, check_scale, read_matrix, read_scores, read_targets
 from tg_mlc.metrics.decisions import DECISION_METRICS, DEFAULT_ZERO_DIVISION, value_of
 
-#: What :meth:`LabelSets.tuned` tries: from all label sets alike to as often as they occur.
+#: Priors that :meth:`LabelSets.tuned` tries: from all label sets alike to as often as they occur.
 PRIORS: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0)
 
 _EDGE = 1e-4

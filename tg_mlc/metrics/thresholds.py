@@ -190,13 +190,13 @@ class ThresholdTuner:
         return self.thresholds
 
 
-#: What decides for a metric.
+#: Thresholds or label sets, which decide for a metric.
 Decider = ThresholdTuner | LabelSets
 
 
 def coherent_decider(decider: Decider, pairs: Tensor, y: ArrayLike | None = None, scores: Any = None) -> Decider:
-    """What decides, with thresholds that keep decisions of coherent scores coherent: those of labels below others are
-    at least those of the others. Targets and coherent scores choose whether the former are raised or the latter
+    """The decider, with thresholds that keep decisions of coherent scores coherent: those of labels below others are at
+    least those of the others. Targets and coherent scores choose whether the former are raised or the latter
     lowered; without them, the former are raised.
     """
     if isinstance(decider, LabelSets) or decider.fitted().size == 1:

@@ -48,12 +48,12 @@ class InferenceModel(ABC):
 
     Attributes:
         label_names (list[str]): The labels.
-        tuners (dict[str, ThresholdTuner or LabelSets]): What decides, by the metric that it is chosen for.
+        tuners (dict[str, ThresholdTuner or LabelSets]): Thresholds or label sets, by the metric that they suit.
         hierarchy (LabelGraph, optional): The hierarchy of the labels, if the model knows one; if it came with the data,
             which its kind says, predictions are coherent unless told otherwise.
-        given (GivenLabelStacking, optional): What given labels say of the others, beside the logits without them.
-        calibration (Calibration, optional): What makes calibrated probabilities of others.
-        conformal (ConformalThresholds, optional): What decides if a coverage is asked for.
+        given (GivenLabelStacking, optional): Changes the logits of other labels if some labels are given.
+        calibration (Calibration, optional): Turns probabilities into calibrated ones.
+        conformal (ConformalThresholds, optional): Finds the thresholds if a coverage is asked for.
     """
 
     kind: ClassVar[str]

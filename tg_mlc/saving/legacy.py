@@ -130,7 +130,7 @@ STATES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "StackingFeatures": _stacking_features,
 }
 
-#: What a former option says under today's options, by its value.
+#: Today's options that replace a former option, by its value.
 CHOICES: dict[str, dict[Any, dict[str, Any]]] = {
     "encoder": {
         "emb": {"node_messages": False},

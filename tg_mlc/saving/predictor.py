@@ -50,9 +50,9 @@ class Predictor:
         predictor.save("model")
 
     Args:
-        scorer (InferenceModel, MultiLabelModule or torch.nn.Module): What computes the scores, such as an
+        scorer (InferenceModel, MultiLabelModule or torch.nn.Module): The source of the scores, such as an
             :class:`~tg_mlc.stacking.AutoModel`; or a network of logits.
-        facts (dict, optional): What is known of the model: versions, validation metrics, hashes of data and split.
+        facts (dict, optional): Facts about the model: versions, validation metrics, hashes of data and split.
             (default: :obj:`None`)
         label_names (Sequence[str], optional): The labels of a network. (default: :obj:`None`)
 
@@ -109,10 +109,10 @@ class Predictor:
         """Returns which labels apply :math:`(N, L)`, given probabilities; none where these are NaN.
 
         Args:
-            scores (numpy.ndarray): What :meth:`scores` or :meth:`readable_scores` returned.
+            scores (numpy.ndarray): The result of :meth:`scores` or :meth:`readable_scores`.
             metric (str or Coverage, optional): The metric that thresholds or label sets were chosen for, or what they
                 are to cover. (default: :obj:`"f1_micro"`)
-            given (Any, optional): Labels that were known, whose decisions are what they are. (default: :obj:`None`)
+            given (Any, optional): Labels that were known, which keep their values. (default: :obj:`None`)
             coherent (bool or LabelGraph, optional): As in :meth:`predict`. (default: :obj:`None`)
 
         Raises:

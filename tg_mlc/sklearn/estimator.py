@@ -32,9 +32,9 @@ from tg_mlc.saving.inference import InferenceModel
 from tg_mlc.saving.model import packed, unpacked
 from tg_mlc.sklearn.label_form import LabelForm
 
-# Of several classes that are all as good as excluded, one has to have a probability; and log odds are to be finite.
+# If several classes are all as good as excluded, one still needs a probability; and log odds have to be finite.
 _SMALLEST = 1e-12
-# What fitting decides beside the labels and the model, and the type of what is an array.
+# Attributes that fitting sets beside the labels and the model, and the types of those that are arrays.
 _FITTED: dict[str, Any] = {
     "inputs_": None, "_columns": None, "thresholds_": float, "n_features_in_": None, "feature_names_in_": object,
     "n_iter_": None,
@@ -207,7 +207,7 @@ class SavedEstimator(RawInputEstimator):
 
     @abstractmethod
     def _scorer(self) -> InferenceModel:
-        """What computes the scores, as a folder holds it."""
+        """The inference model that computes the scores, as a folder holds it."""
 
     @abstractmethod
     def _adopt(self, scorer: Any) -> None:

@@ -129,10 +129,10 @@ class LaMPClassifier(SavedEstimator):
         inputs_ (str): The kind of inputs.
         trained_ (TrainedModel): The preprocessor and the model.
         n_iter_ (int): The number of epochs.
-        calibration_ (Calibration): What calibrates probabilities, if it was asked for.
-        conformal_ (ConformalThresholds): What decides for a coverage, if samples were kept for it.
-        given_ (GivenLabelStacking): What given labels say of the others, learned from validation samples;
-            :obj:`None` if there are less than 20.
+        calibration_ (Calibration): Calibrates probabilities, if it was asked for.
+        conformal_ (ConformalThresholds): Finds the thresholds for a coverage, if samples were kept for it.
+        given_ (GivenLabelStacking): Changes the logits of other labels if some labels are given, as learned
+            from validation samples; :obj:`None` if there are fewer than 20.
     """
 
     inputs: str = "auto"
@@ -335,7 +335,7 @@ class AutoClassifier(SavedEstimator):
         label_graph (LabelGraph, optional): The hierarchy of labels, which predictions then respect.
             (default: :obj:`None`)
         coverage_share, calibrate (optional): As of :func:`tg_mlc.stacking.auto`. (default: :obj:`0`, :obj:`False`)
-        random_state (int or RandomState, optional): What decides folds, trees and weights. (default: :obj:`None`)
+        random_state (int or RandomState, optional): The seed of folds, trees and weights. (default: :obj:`None`)
 
     Attributes:
         model_ (AutoModel): The fitted model.
