@@ -26,7 +26,7 @@ Stream = IO[bytes] | io.BufferedIOBase
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": partial(lzma.open, format=lzma.FORMAT_XZ)}
 _MARKS = {".gz": b"\x1f\x8b\x08", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
 SUFFIXES = tuple(_OPENERS)  #: of compressed files, in lower or upper case
-#: What reading a damaged file raises; an OSError that has a number is one of the disk, and passes.
+#: Errors that reading a damaged file raises; an OSError with a number comes from the disk instead.
 DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 MAX_BYTES = 2**32  # of a file that is held whole

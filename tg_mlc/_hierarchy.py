@@ -78,8 +78,8 @@ def coherent_loss(logits: Tensor, y: Tensor, pairs: Tensor) -> Tensor:
 def propagate(
     y: Tensor, pairs: Tensor, label_names: Sequence[str] | None = None, name: str = "y", *, check: bool = True
 ) -> Tensor:
-    """What labels :math:`(N, L)`, 0, 1, or NaN for unknown, say of others: those above a label that applies apply,
-    those below one that does not do not; a :class:`ValueError` if they contradict each other, unless unchecked.
+    """Labels :math:`(N, L)`, 0, 1, or NaN for unknown, with those that follow: a label above one that applies applies,
+    one below a label that does not, does not; a :class:`ValueError` if they contradict each other, unless unchecked.
     """
     present = coherent((y == 1).float(), pairs) == 1
     absent = coherent((y == 0).float(), pairs.flip(0)) == 1

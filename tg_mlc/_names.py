@@ -47,7 +47,7 @@ def check_same_names(
     raise ValueError(f"Expected {expected} (got {len(found)}; {what}); make both of one data set, or permute one")
 
 
-#: What saved models find by name in rooms above them, by the package that is imported for it.
+#: Names that saved models look up in the rooms above ``saving``, by the package to import for them.
 ROOMS = {
     "tg_mlc.training": "BinaryObjective",
     "tg_mlc.stacking": "GivenLabelStacking StackingFeatures auto",

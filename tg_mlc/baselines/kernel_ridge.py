@@ -222,7 +222,7 @@ def _regress_correlated(
     values, u = eigen
     z = some - some.mean(axis=0)
     z /= np.maximum(np.linalg.norm(z, axis=0), 1e-12)
-    # Of fewer samples than labels, correlations have no more directions than samples.
+    # If there are fewer samples than labels, correlations have no more directions than samples.
     strength, v = _eigen(z.T @ z if len(z) >= z.shape[1] else z @ z.T)
     if len(z) < z.shape[1]:
         strength, v = strength[strength > 1e-9], z.T @ v[:, strength > 1e-9]

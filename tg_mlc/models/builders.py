@@ -25,7 +25,7 @@ _BLUEPRINT, _ARGUMENTS = "_tg_mlc_blueprint", "_tg_mlc_arguments"
 
 @dataclass(frozen=True)
 class Blueprint:
-    """What it takes to build a model again, as plain data."""
+    """Sufficient plain data to build a model again: its builder, the options, and the sizes of samples."""
 
     builder: str  #: the name of the function
     options: dict[str, Any]  #: its arguments beside training samples and label graph
@@ -88,7 +88,7 @@ def rebuilt_by(build: Callable[..., nn.Module], model: nn.Module, options: dict[
 
 
 def blueprint_of(model: nn.Module) -> Blueprint | None:
-    """What it takes to build a model again, if a builder made it."""
+    """The blueprint of a model, if a builder made it."""
     return cast("Blueprint | None", vars(model).get(_BLUEPRINT))
 
 

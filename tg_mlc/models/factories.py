@@ -52,7 +52,7 @@ def table_lamp(
     input, with the encoder of that kind.
 
     Its components are the words, or :obj:`num_components` linear images of the vector. The bias of the
-    readout starts between the mean frequency of all labels and that of every label. Of samples with an attribute
+    readout starts between the mean frequency of all labels and that of every label. If samples have an attribute
     :obj:`base_scores`, scores :math:`(L, C)` of other classifiers (see :class:`~tg_mlc.stacking.StackingFeatures`),
     labels take in their own and pass them on. With :obj:`score_skip`, the model starts from logits that are fitted
     to these scores (see :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), to which messages, unless the

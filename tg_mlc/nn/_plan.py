@@ -79,7 +79,7 @@ def plan(
 
 
 def _signature(conv: AttentionConv, edges: Adj | Pattern | None, return_weights: bool) -> tuple[Any, ...]:
-    """What a plan depends on of the edges."""
+    """The properties of the edges that a plan depends on."""
     if isinstance(edges, Blocks):
         return edges.num_queries, edges.num_keys, edges.num_samples, edges.max_queries, edges.max_keys, edges.num_edges
     if isinstance(edges, Shared):
@@ -92,7 +92,7 @@ def _signature(conv: AttentionConv, edges: Adj | Pattern | None, return_weights:
 
 
 def _signature_of(module: nn.Module) -> tuple[Any, ...]:
-    """What a plan depends on of a module: its type, whether it has hooks, and what its weights are."""
+    """The properties of a module that a plan depends on: its type, whether it has hooks, and what its weights are."""
     plain = next((each for each in (Linear, nn.LayerNorm, nn.Sequential, nn.ReLU) if is_plain(module, each)), None)
     weights = (module._parameters.get("weight"), module._parameters.get("bias"))
     return plain, *((None if w is None or is_lazy(w) else (w.shape, w.dtype, w.device)) for w in weights)

@@ -135,7 +135,7 @@ class SharedLogits(ScoreEncoder):
             scores (torch.Tensor): Scores of training samples by classifiers that were fitted without them,
                 :math:`(N, L, C)`, or :math:`(N, L)` where :math:`C` is 1.
             y (torch.Tensor): Their labels :math:`(N, L)`: 0, 1, or NaN for unknown.
-            offset (torch.Tensor or float, optional): What else adds to the logits, *e.g.* the bias :math:`(L)` of a
+            offset (torch.Tensor or float, optional): Another term of the logits, *e.g.* the bias :math:`(L)` of a
                 readout. (default: :obj:`0.0`)
             seed (int, optional): Seed of the choice of :obj:`MAX_PAIRS` pairs, if there are more. (default: :obj:`0`)
 

@@ -90,8 +90,8 @@ class NeighbourComponents(nn.Module):
                 those of the relation of every hop, from the seeds outwards.
             seeds (int or torch.Tensor): How many of the first nodes are seeds, as the :obj:`batch_size` of a
                 :class:`~torch_geometric.loader.NeighborLoader`, or which, as numbers or a mask.
-            known (torch.Tensor, optional): What is known of the labels of the seeds' node type. Those of the seeds of
-                this call are never read, neither their own nor as neighbours of each other. (default: :obj:`None`)
+            known (torch.Tensor, optional): The known labels of the seeds' node type. Those of the seeds of this call
+                are never read, neither their own nor as neighbours of each other. (default: :obj:`None`)
         """
         # The states of all hops are one list where they are of one type: how labels that are known find their hops.
         states = [x] * (self.num_hops + 1) if isinstance(x, Tensor) else list(x)

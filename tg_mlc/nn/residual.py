@@ -195,7 +195,7 @@ class ResidualMessages(nn.Module):
 
 
 class _StateAttention(nn.Module):
-    """What labels that attend to each other's states (unknown, absent, present) add to logits: nothing at first."""
+    """Attention of labels to each other's states (unknown, absent, present), which adds nothing to logits at first."""
 
     def __init__(self, label_graph: Data, channels: int, heads: int, dropout: float) -> None:
         super().__init__()

@@ -467,7 +467,7 @@ def most_edges(num_rows: int, num_edges: int) -> int:
 
 
 class Segments(NamedTuple):
-    """What is asked of the segments that a pointer delimits."""
+    """The properties of the segments that a pointer delimits."""
 
     first: int
     last: int

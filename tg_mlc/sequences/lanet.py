@@ -148,8 +148,8 @@ class LANET(nn.Module):
         readout_dropout (float, optional): Dropout on the final states. (default: :obj:`0.3`)
         tied (bool, optional): If set to :obj:`True`, the logit of a label is the product of its projected state and its
             embedding, :math:`(\mathbf{P} \mathbf{u}_k)^{\top} \mathbf{W}_k / \sqrt{C}`. (default: :obj:`False`)
-        memory (PersonalMemory, optional): What the whole history says, as one view more and as logits to add. It is
-            ours, not the paper's; the model starts as the memory alone. (default: :obj:`None`)
+        memory (PersonalMemory, optional): A memory of the whole history: one more view, and logits to add. It is ours,
+            not the paper's; the model starts as the memory alone. (default: :obj:`None`)
         window (dict, optional): Options of :class:`~tg_mlc.sequences.windows.WindowViews`, *e.g.*
             :obj:`{"window_size": 3, "amount": False}`. (default: :obj:`None`)
         **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`). By default, :obj:`heads` is

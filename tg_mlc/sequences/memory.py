@@ -111,7 +111,7 @@ class PersonalMemory(nn.Module):
         frequency (torch.Tensor): The share of training targets that have each label.
         num_features (int): Number :math:`F` of features, of which the last is the share of events.
         channels (int): Size :math:`C` of a view.
-        profiles (torch.Tensor, optional): What :class:`Neighbours` take, in memory of :math:`3 N \cdot L + 10 L^2`;
+        profiles (torch.Tensor, optional): Profiles for :class:`Neighbours`, in memory of :math:`3 N \cdot L + 10 L^2`;
             without, there are none. (default: :obj:`None`)
         hidden_channels (int, optional): Size of the two hidden layers. (default: :obj:`32`)
 
@@ -141,7 +141,7 @@ class PersonalMemory(nn.Module):
             check_count(name, value)
         self.channels = channels
         self.num_features = num_features
-        #: What :meth:`of_sizes` takes.
+        #: The arguments of :meth:`of_sizes`.
         self.sizes = {**sizes, "num_entities": None if profiles is None else len(profiles)}
         self.neighbours = None if profiles is None else Neighbours(profiles)
         num_inputs = 2 * num_features + 1 + len(TREND_DAYS) + (0 if profiles is None else Neighbours.num_features)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 #: The share of the time that classifiers may take before label message passing.
 CLASSIFIER_SHARE = 0.4
-#: What learning from given labels may take in addition, as a share of the time that everything before may take.
+#: The time that learning from given labels may take in addition, as a share of the time that all before may take.
 GIVEN_SHARE = 0.2
 #: Where labels form a hierarchy, or are more than 512: networks learn more there than messages do.
 MANY_SHARE = 0.9
@@ -129,8 +129,8 @@ class AutoModel(InferenceModel):
         preprocessor (Preprocessor): Makes samples with base scores of raw inputs.
         models (list[torch.nn.Module]): LaMP of every fold; none if time was too short, or training diverged.
         combination (LogitStacking): The weights of all logits, those of the models last.
-        given (GivenLabelStacking): What given labels say of the others; :obj:`None` for a single label.
-        tuners (dict[str, ThresholdTuner or LabelSets]): What decides for every metric.
+        given (GivenLabelStacking): Changes the logits of other labels if some are given; :obj:`None` for one label.
+        tuners (dict[str, ThresholdTuner or LabelSets]): Thresholds or label sets for every metric.
         held_out (numpy.ndarray): Combined logits :math:`(N, L)` of training samples by fits without them, from which
             :class:`~tg_mlc.nn.ResidualMessages` of one's own can start; :obj:`None` in a loaded model.
         report (dict): The choices, the scores that decided them, and how long each part took.

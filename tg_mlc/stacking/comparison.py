@@ -58,7 +58,7 @@ class GraphTest(NamedTuple):
 
     @property
     def outcome(self) -> Literal["better", "worse", "no difference"]:
-        """What the test says at a level of 5 %."""
+        """The outcome of the test at a level of 5 %."""
         return "no difference" if self.p >= ALPHA else "better" if self.difference.mean > 0 else "worse"
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ class Comparison:
 
     @property
     def conclusion(self) -> str:
-        """What the tests say in words; of no difference, how large one could still be."""
+        """The outcome of the tests in words; if there is no difference, also how large one could still be."""
         if len(self.seeds) < 2:
             return (
                 f"No conclusion: {len(self.seeds)} of {self.wanted} seeds is done, and a difference can only be told "

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 PartT = TypeVar("PartT")
 
-#: Of what parts are made of, which changes where the same data and options no longer make the same.
+#: The version of how parts are made, which changes if the same data and options no longer make the same parts.
 VERSION = 7
 
 

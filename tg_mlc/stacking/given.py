@@ -26,7 +26,7 @@ from tg_mlc.graphs import LabelGraph, fully_connected
 from tg_mlc.nn import ResidualMessages
 from tg_mlc.stacking.combination import LogitStacking
 
-#: What kind of labels will be given: present and absent ones, or present ones only, as side effects are reported.
+#: The kinds of labels that will be given: present and absent ones, or present ones only, as side effects are reported.
 GivenMasks = Literal["both", "present"]
 
 #: With more labels, messages go along the edges of the largest correlations, :obj:`TOP_K` for each label.
@@ -44,12 +44,12 @@ _MIN_MASKED, _MAX_MASKED, _MAX_REPEATS, _LEAST_MASKED = 2000, 4000, 5, 500
 _MAX_ENTRIES = 2**20
 # Added to the variance of a label in training samples, because rare labels would outweigh all others.
 _LEAST_VARIANCE = 0.01
-# Of averages over neighbours, the share of label frequencies, because few neighbours say 0 or 1.
+# The share of label frequencies in averages over neighbours, because few neighbours say 0 or 1.
 _PRIOR_SHARE = 0.02
 _DAMPING, _POWERS = (0.1, 0.3, 1.0, 3.0), (0.5, 1.0)
 _PENALTIES = (0.1, 0.3, 1.0)
 _AGREEMENTS, _LIKENESSES = (4.0, 8.0, 16.0), (4.0, 8.0)
-# Of the scores of an autoencoder: more than is needed, because the combination can only shrink them.
+# The scale of the scores of an autoencoder: more than is needed, because the combination can only shrink them.
 _SCALE = 10.0
 _EPOCHS, _MIN_EPOCHS, _BATCH_SIZE, _EMA_DECAY = 20, 4, 64, 0.98
 _PENALTY = 10.0

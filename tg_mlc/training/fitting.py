@@ -55,7 +55,7 @@ from tg_mlc.training.data import EpochSampler, MultiLabelDataModule, as_samples
 from tg_mlc.training.module import MultiLabelModule, check_processes, gathered
 from tg_mlc.training.objectives import BinaryObjective, Objective
 
-#: What "best" can mean, and whether more or less of it is better.
+#: Metrics that can choose the best epoch, and whether it is the one with the least or the most.
 MONITORS = {
     "val/loss": "min",
     "val/macro_roc_auc": "max",
@@ -63,7 +63,7 @@ MONITORS = {
     "val/macro_average_precision": "max",
 }
 
-# Of no use for small models on one device, and together as long as some epochs; samplers know of processes themselves.
+# Small models need no summary and no sanity check, which take as long as some epochs; samplers divide samples already.
 _TRAINER_OPTIONS = {"devices": 1, "enable_model_summary": False, "num_sanity_val_steps": 0}
 _TRAINER_OPTIONS |= {"use_distributed_sampler": False}
 
@@ -186,9 +186,9 @@ def fit(
         tg_mlc.load("model", Net).predict(new_samples)
 
     Args:
-        module (torch.nn.Module or MultiLabelModule): What to train: a network that returns logits :math:`(B, L)` of a
+        module (torch.nn.Module or MultiLabelModule): The model: a network that returns logits :math:`(B, L)` of a
             batch, or a module with an objective of its own.
-        data (list of Data, Dataset, DataLoader or MultiLabelDataModule): What to train with: samples with :obj:`y` of
+        data (list of Data, Dataset, DataLoader or MultiLabelDataModule): The data: samples with :obj:`y` of
             shape :math:`(L)` or :math:`(1, L)`: 0, 1, or NaN for unknown; a loader, whose samples and size of batches
             are taken; three of them for training, validation and test; or a module that loads the parts of a split.
         folder (str or PathLike): Where to put checkpoints and logs.
@@ -361,7 +361,7 @@ def train_model(
 
 
 def _of_samples(scorer: ModuleInference) -> ModuleInference:
-    """What scores samples that have passed the preprocessor already."""
+    """The scorer for samples that have passed the preprocessor already."""
     found = copy(scorer)
     found.preprocessor = None
     return found

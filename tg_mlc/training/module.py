@@ -51,7 +51,7 @@ _DECAYS: dict[str, Callable[[float], float]] = {
     "linear": lambda done: 1.0 - done,
 }
 
-# What is logged during validation, and what tg_mlc.metrics calls it.
+# Metrics that are logged during validation, and their names in tg_mlc.metrics.
 _LOGGED = {
     "macro_roc_auc": "roc_auc_macro",
     "micro_roc_auc": "roc_auc_micro",
@@ -88,7 +88,7 @@ class MultiLabelModule(LightningModule):
         warmup (float, optional): Share of all steps during which the learning rate rises. (default: :obj:`0.0`)
         config (dict, optional): Stored in checkpoints, *e.g.* what it takes to build the model again.
             (default: :obj:`None`)
-        preprocessor (Preprocessor, optional): What makes samples of raw inputs, stored in checkpoints as arrays and
+        preprocessor (Preprocessor, optional): Makes samples of raw inputs, and is stored in checkpoints as arrays and
             plain data. (default: :obj:`None`)
 
     Shapes:

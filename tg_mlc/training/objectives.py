@@ -27,7 +27,7 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
     "soft_f1": soft_f1_loss,
     "listwise": listwise_loss,
 }
-# Of the entry that names an objective's class among its options; no option has the name of a keyword.
+# The key of an objective's class among its options; no option has this name, because it is a keyword.
 _CLASS = "class"
 
 
@@ -121,10 +121,10 @@ class Objective(ABC):
 
 def reveal(batch: Batch, max_share: float, generator: torch.Generator | None = None) -> Batch:
     """Label mask training from the `"General Multi-label Image Classification with Transformers"
-    <https://arxiv.org/abs/2011.14027>`_ paper: a batch of which random labels are given.
+    <https://arxiv.org/abs/2011.14027>`_ paper: a batch in which random labels are given.
 
-    Of every sample a share is revealed that is drawn uniformly from 0 to :obj:`max_share`; the targets of these labels
-    become NaN. Labels that are given already stay so, whether their targets are NaN or not.
+    Each sample draws a probability uniformly from 0 to :obj:`max_share`, by which its known labels are revealed: their
+    targets become NaN. Labels that are given already stay so, whether their targets are NaN or not.
     """
     y = batch.y
     device = y.device if generator is None else generator.device
@@ -158,15 +158,15 @@ class BinaryObjective(SigmoidScores, Objective):
     The loss of validation is :func:`~tg_mlc.losses.masked_bce` of the final logits alone.
 
     Args:
-        intermediate_weight (float, optional): The weight :math:`\lambda` of the loss of intermediate readouts. Other
-            than zero, ``model(batch, return_intermediate=True)`` returns an object with :obj:`logits` and
+        intermediate_weight (float, optional): The weight :math:`\lambda` of the loss of intermediate readouts. If it
+            is not zero, ``model(batch, return_intermediate=True)`` returns an object with :obj:`logits` and
             :obj:`intermediate`, as :class:`~tg_mlc.models.LaMP` does. (default: :obj:`0.0`)
         label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
-        loss_name (str, optional): What each term is: :obj:`"bce"`, :obj:`"focal"`, :obj:`"asymmetric"`,
+        loss_name (str, optional): The loss of each term: :obj:`"bce"`, :obj:`"focal"`, :obj:`"asymmetric"`,
             :obj:`"soft_f1"` or :obj:`"listwise"` (see :mod:`tg_mlc.losses`). (default: :obj:`"bce"`)
         loss_options (dict, optional): Its options, as numbers or lists, *e.g.* :obj:`{"pos_weight": 5.0}`.
             (default: :obj:`{}`)
-        max_given (float, optional): The largest share of labels that are given in training, as of :class:`Objective`.
+        max_given (float, optional): The largest share of labels that are given in training, as in :class:`Objective`.
             (default: :obj:`0.0`)
 
     Raises:

@@ -38,8 +38,8 @@ MIN_BLOCK, MIN_DROPPED = 2**23, 2**22
 MAX_NARROW, MIN_NARROW = 32, 2**16
 #: Share of a padded product that may be padding before single blocks are cheaper.
 MAX_WASTE = 0.1
-#: What a multiplication costs that folds a projection into keys and values, in others: these products are small, and
-#: what they give is copied.
+#: The cost of a multiplication that folds a projection into keys and values, in other multiplications: these products
+#: are small, and their results are copied.
 FOLD_COST = 1.5
 
 _ON_CUDA = "triton" if is_installed("triton") else "scatter"

@@ -71,7 +71,7 @@ def _lock() -> AbstractContextManager[Any]:
 
 
 _LOCK = Lock()
-#: What was set and has not been left, the latest first.
+#: Settings that were made and have not been left, the latest first.
 _SETTINGS: list[set_backend] = []
 #: The names that hold: all that a compiled model has to look at.
 _FORCED: list[str] = []

@@ -1,9 +1,9 @@
 """Attention over compressed edges on a GPU, compiled by Triton.
 
 A program owns a few rows of one group (a head of a sample) and walks along their edges, some of each row at a time.
-Between the passes only the logarithm of every row's sum is kept. What belongs to queries is summed by query and what
-belongs to keys by key, so that every result has one writer and one order of summation: there are no atomic operations,
-and a call always gives the same bits.
+Between the passes only the logarithm of every row's sum is kept. Results of queries are summed by query and those
+of keys by key, so that every result has one writer and one order of summation: there are no atomic operations, and a
+call always gives the same bits.
 
 Programs are ordered group by group, so that the keys and values of only a few groups compete for the cache at a time. A
 row is never divided. One with far more edges than others gets a program of many warps, so that the others need not wait

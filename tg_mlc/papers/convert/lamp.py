@@ -83,8 +83,8 @@ def load_lamp_checkpoint(
     embedding). It is in evaluation mode. Inputs are ragged batches without padding: the symbol 0 of the released code's
     padded batches must be left out, while its begin and end symbols are tokens like all others.
 
-    What no shape tells is taken from the arguments, then from the settings if the training script saved them, then
-    from the defaults.
+    Options that no shape tells are taken from the arguments, then from the settings if the training script saved them,
+    then from the defaults.
 
     Args:
         state_dict (dict or path-like): The state dict, the dict that the training script saves, or the path of such a

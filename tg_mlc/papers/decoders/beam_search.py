@@ -177,7 +177,7 @@ class _Beam(NamedTuple):
         return _Beam(*(entry.flatten(end_dim=1)[rows] for entry in beam)), goes_on[:, 0]
 
     def ranks(self, length_penalty: float) -> Tensor:
-        """What orders hypotheses that have ended."""
+        """The values by which hypotheses that have ended are ordered, the largest first."""
         return self.log_probs / (self.labels.sum(dim=-1) + 1) ** length_penalty
 
     def _log_probs_of(self, logits: Tensor) -> Tensor:

@@ -36,8 +36,8 @@ class RecurrentDecoder(nn.Module):
         p(y_{i+1} \mid y_1, \ldots, y_i) = \textrm{softmax}(\mathbf{W}^o \tanh(\mathbf{W}^c [\mathbf{h}_i, \mathbf{c}_i]
         ))
 
-    The GRU starts from a linear map of the mean component. What it attends to is not fed back, so that training
-    computes all attention at once.
+    The GRU starts from a linear map of the mean component. The result of its attention is not fed back, so that
+    training computes all attention at once.
 
     Args:
         channels (int): Size :math:`d` of all states.

@@ -202,7 +202,7 @@ class Recipe:
             model_options (dict, optional): Arguments of the model that differ from the recipe. (default: :obj:`None`)
             module_options (dict, optional): Arguments of :class:`~tg_mlc.training.MultiLabelModule` that differ from
                 the recipe. (default: :obj:`None`)
-            config (dict, optional): What else to store in checkpoints. (default: :obj:`None`)
+            config (dict, optional): Further entries to store in checkpoints. (default: :obj:`None`)
             **fit_options (optional): Arguments of :func:`~tg_mlc.training.fit` that differ from the recipe.
         """
         if self.data.preprocess and dataset.preprocessor is None:
