@@ -15,7 +15,7 @@ PARTS = {
     "known": "The number of labels of every node is known:",
     "thresholds": "Decisions by thresholds that other nodes chose:",
 }
-#: What is compared: each row less the other.
+#: Comparisons: each row less the other.
 ADDED = {
     "known labels of neighbours add to label messages": (nodes.WITH_KNOWN, nodes.ALONE),
     "label propagation adds to both regressions": (nodes.WITH_GIVEN, nodes.BASE),

@@ -17,7 +17,7 @@ from tg_mlc.datasets.registry import published
 from tg_mlc.metrics.paired import Difference, corrected_difference
 
 COLUMNS = titles("subset_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
-#: What the chart shows.
+#: The metrics in the chart.
 DRAWN = ("f1_samples", "average_precision_macro")
 INTRO = """\
 # A default for your own data

@@ -44,7 +44,7 @@ these messages alone; the default combines them with trained ones and, of up to 
 training samples that agree with the given labels. These neighbours were added, and one of seven forms of them was
 chosen by held-out training samples, with scores of SIDER (seeds 10 to 12), Yeast and Emotions (seed 10) in view.
 
-Of each test sample a share of the labels is given, the same labels to all rows; the scores are those of the labels
+A share of the labels of each test sample is given, the same labels to all rows; the scores are those of the labels
 that are not given. The rivals are logistic regressions of each label, on the inputs or on the default's held-out
 score of the label, beside what is known of the other labels, trained with masks of the same kind and tuned on
 validation samples; the labels of training samples that agree with the given ones, beside the default's scores, tuned

@@ -107,7 +107,7 @@ def _rows(runs: pd.DataFrame, *, published: bool) -> list[str]:
 
 
 def _sentences(runs: pd.DataFrame) -> list[str]:
-    """What the default reaches on each data set."""
+    """The score of the default on each data set, beside the published one and that of its best part."""
     found = []
     for name, each in runs.groupby("dataset", sort=False):
         means = _means(each)
@@ -121,7 +121,7 @@ def _sentences(runs: pd.DataFrame) -> list[str]:
 
 
 def _gains(runs: pd.DataFrame) -> list[str]:
-    """What LaMP adds to the classifiers, and the best label graph to LaMP, on each data set."""
+    """Gains of LaMP over the classifiers, and of the best label graphs over LaMP without one, on each data set."""
     found = []
     for name, each in runs.groupby("dataset", sort=False):
         means, seeds = _means(each), each["seed"].nunique()

@@ -1,4 +1,4 @@
-"""What label graphs gain over none, on all data sets, with intervals: in one picture and one table."""
+"""Gains of label graphs over none on all data sets, with intervals: in one picture and one table."""
 
 from __future__ import annotations
 

@@ -92,10 +92,10 @@ TITLES = {
 SIMULATED = (
     "The purchases are **simulated**, as the authors of Complete Journey say: they are good to compare methods on, and "
     "say nothing about real households. An event is what a household buys in a week.",
-    "What was chosen with test scores in view: an earlier choice of the settings of LANET with memory had 2,597 of the "
-    "test targets in view, so that its rows are not entirely free of them. The ridges of the regressions of labels on "
-    "each other and the number of epochs were chosen on validation targets, as were the weight of the autoencoder's "
-    "labels and the weight decay of the logistic regression on the last three events.",
+    "An earlier choice of the settings of LANET with memory was made with 2,597 of the test targets in view, so that "
+    "its rows are not entirely free of them. The ridges of the regressions of labels on each other and the number of "
+    "epochs were chosen on validation targets, as were the weight of the autoencoder's labels and the weight decay of "
+    "the logistic regression on the last three events.",
 )
 #: Why the paper's model may rank a label's entities worse than a regression on the same events.
 LIKELY = (
@@ -317,9 +317,9 @@ def _attention(result: Result) -> Iterator[str]:
     for metric, title in NAMED.items():
         if gain.get(metric):
             lowest, alone, both = (runs[row][f"metrics.{metric}"].mean() for row in (FREQUENCY, ALONE, MEMORY))
-            share = f", {(alone - lowest) / (both - lowest):.0%} of that lead" if both > lowest else ""
+            share = f", {(alone - lowest) / (both - lowest):.0%} of LANET's lead" if both > lowest else ""
             yield (
-                f"What attention adds to the memory, in {title}: {interval(gain[metric])}. Label frequency has "
+                f"Attention adds {interval(gain[metric])} to the memory in {title}. Label frequency has "
                 f"{number(lowest)}, LANET with memory {number(both)}, memory alone {number(alone)}{share}."
             )
 

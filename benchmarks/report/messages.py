@@ -80,7 +80,7 @@ def comparisons(groups: Groups) -> pd.DataFrame:
             runs = pd.concat([group, groups[dataset, against]])
             tests += [(dataset, *test) for test in compare_rows(runs, row, against, tuple(COLUMNS))]
     found = pd.DataFrame(tests, columns=["dataset", *PairedTest._fields]).astype({"p": float})
-    # Of the headline: a row that differs from the edgeless one in its label graph alone.
+    # The headline is of rows that differ from the edgeless one in their label graph alone.
     alone = [replace(row, graph=EDGELESS.graph) == EDGELESS and row.graph in GRAPHS for row in found["row"]]
     primary = (found["metric"] == PRIMARY) & (found["num_seeds"] >= NUM_SEEDS) & np.array(alone, dtype=bool)
     found.loc[primary, "corrected"] = holm(found.loc[primary, "p"].fillna(1.0).tolist())

@@ -86,7 +86,7 @@ def _seconds(ours: pd.DataFrame) -> str:
 
 
 def _of_default(ours: pd.DataFrame, others: pd.DataFrame) -> str:
-    """What the default reaches, beside the last and best row of each task, on the same folds."""
+    """The scores of the default, beside those of the last and best row of each task, on the same folds."""
     folds = sorted(set(ours["fold"]))
     same, told = others[others["fold"].isin(folds) & (others["seed"] == 0)], []
     for (task, given), mine in ours.groupby(["task", "given"], sort=False):

@@ -18,7 +18,7 @@ from benchmarks.report.writing import listed, machine, table
 WIDE = 512
 #: Candidates of results that the package has no longer.
 REMOVED = ("ours (sddmm)",)
-#: What the picture shows.
+#: Candidates in the picture, with their colours.
 DRAWN = {"literal": "#d55e00", "SDPA": "#e69f00", "ours": "#0072b2"}
 REGIMES = ("R1", "R2", "R3", "R4", "R5", "HUB")
 #: Models of the family as the papers call them.
@@ -29,7 +29,7 @@ IN_PAPERS = {
     "mp-br": ("mped2019", "MP BR"),
     "seq2seq": ("mped2019", "RNN Seq2Seq"),
 }
-#: What the rounds of tools/endurance.py are.
+#: Descriptions of the rounds of tools/endurance.py.
 ROUNDS = {
     "operator": "shapes of the operator, backends beside each other in float64",
     "files": "files with wrong bytes, read or refused with a reason",

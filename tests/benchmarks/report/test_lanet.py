@@ -85,7 +85,7 @@ def test_page_says_what_beats_what() -> None:
     assert "All 3 other rows are surely above label frequency in micro ROC-AUC." in page
     unclear = "not told apart from short: memory alone (+0.0200 (-0.0100 to +0.0400))"
     assert f"beside all other rows (3), in micro ROC-AUC: surely above 2; {unclear}." in page
-    assert "memory alone 0.6800, 90% of that lead." in page
+    assert "memory alone 0.6800, 90% of LANET's lead." in page
     assert "split abc" in page
     assert "abacus" in page
 

@@ -132,7 +132,7 @@ def test_other_numbers_of_steps_are_compared_with_as_many() -> None:
         ("yeast", deep_prior): EDGELESS,  # with as many steps it was not run
     }
     assert found["emotions", deep_complete].mean_difference == pytest.approx(0.01, abs=1e-3)
-    # What differs in more than its label graph is exploratory.
+    # A row that differs in more than its label graph is exploratory.
     written = text([*of_one, *cells(COMPLETE, -0.01)])
     assert (
         "**In samples F1, attention among labels hurts where a difference is significant: above `edgeless` in 0 of 1 "

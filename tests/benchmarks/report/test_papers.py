@@ -152,7 +152,7 @@ def test_steps_of_rows_with_and_without_a_change() -> None:
     assert list(found["bibtex"]) == [1, 3]
     assert "| bibtex | 0.410 ± 0.014 | 0.500 |" in steps_table(found, "steps.svg")
     assert len(draw_steps(found).axes[0].lines) > 0
-    # What changes the dropout has as many steps as the row itself, and is none of this picture.
+    # A row with another label dropout has as many steps as the row itself, and is not in this picture.
     dropped = stored(replace(MPED, change="label dropout 0.5"), 10, 0.1, decoder_steps=3)
     assert steps(table([*cells, dropped])) == found
     assert steps_table({}, "steps.svg") == ["Not run with several numbers of steps."]

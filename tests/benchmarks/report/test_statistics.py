@@ -118,8 +118,8 @@ def test_seeds_that_share_a_split_need_no_correction() -> None:
     assert test.p == pytest.approx(ttest_1samp([0.02, 0.03, 0.02], 0).pvalue)
 
 
-#: Table 6 of Demsar 2006: AUC of C4.5 with and without two parameters that are tuned, on 14 data sets. Of the last but
-#: one, two are printed as equal, but ranked second and third.
+#: Table 6 of Demsar 2006: AUC of C4.5 with and without two parameters that are tuned, on 14 data sets. Two values
+#: of the last but one are printed as equal, but ranked second and third.
 NAMES = ("C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf")
 AUC = """
 0.763 0.768 0.771 0.798
