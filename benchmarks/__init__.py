@@ -1,4 +1,4 @@
 """Comparisons: of time and memory in :mod:`benchmarks.speed`, of predictions in :mod:`benchmarks.accuracy`.
 
-What they write to ``results/`` is rendered into tables and pictures by :mod:`benchmarks.report`.
+:mod:`benchmarks.report` renders the results that they write to ``results/`` into tables and pictures.
 """

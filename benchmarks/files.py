@@ -138,8 +138,8 @@ def check_kept(name: str, identity: Callable[[Run], Hashable], made: Collection[
 
     Args:
         name: The name of the file.
-        identity: What tells a run of it apart: its row and seed.
-        made: The same of the runs that are made.
+        identity: Returns what identifies a run of the file: its row and seed.
+        made: The identities of the runs that are made.
         replace: Whether tracked results are replaced.
 
     Raises:
@@ -176,8 +176,8 @@ def collect(
     Args:
         name: The name of the file.
         content: The description of all runs.
-        calls: What joblib calls, by what tells its runs apart; each returns a list of runs.
-        identity: What tells a run apart, as in calls.
+        calls: The calls for joblib, by the identity of their runs; each returns a list of runs.
+        identity: Returns the identity of a run, as in the keys of calls.
         show: A run in one line.
         keeps: Whether a run that is there need not be made again.
         jobs: How many calls run at a time.

@@ -46,7 +46,7 @@ class Part:
         return [sys.executable, "-m", self.module, "--device", device, *options]
 
 
-#: What a cut-short run should have comes first.
+#: The parts in the order that they run: the most important first, because a run may be cut short.
 PARTS: dict[str, Part] = {
     "correctness": Part(4, "pytest", quick=TESTS[0]),
     "attention": Part(6, "benchmarks.speed.attention", "--repeats 7", takes_seconds=True),

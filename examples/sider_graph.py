@@ -153,7 +153,7 @@ def print_table(rows: dict[str, Evaluation]) -> None:
     print(f"One split with {rows[last].num_samples} test molecules; docs/results/sider.md has the spread of several.")
     others = [row for row in (SILENT, "random forest", "linear SVM") if row in rows]
     gains = ", ".join(f"{column[last] - column[row]:+.3f} against {row}" for row in others)
-    print(f"What counts on this split: {column.name} of {last} is {column[last]:.3f}, which is {gains}.")
+    print(f"The result that counts on this split: {column.name} of {last} is {column[last]:.3f}, which is {gains}.")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from tg_mlc.ops import Blocks, Edges, Pattern, Shared, available_backends, graph
 CSV = "id,text,size,label\n" + "".join(f"{i},word {i % 7},{i * 0.5},{i % 2}\n" for i in range(40))
 ARFF = "@relation x\n@attribute a numeric\n@attribute b {u,v}\n@attribute l {0,1}\n@data\n" + "1,u,0\n2.5,v,1\n" * 20
 GRAPH = "source\ttarget\tweight\na\tb\t0.5\nb\tc\t1\n" * 3
-#: What readers of texts and numbers stumble over.
+#: Bytes that readers of texts and numbers may stumble over.
 INSERTED = (b"\x00", b'"', b",", b"\n", b"NaN", b"1e999", "ß\u2028".encode(), b"\xff")
 #: How a reader may say that a file is wrong.
 ALLOWED = (ValueError, OSError)
@@ -133,7 +133,7 @@ def random_pattern(draw: random.Random) -> Pattern:
 
 
 def outputs(tensors: list[Tensor], pattern: Pattern, backend: str) -> list[Tensor]:
-    """What attention returns, and the gradients of all inputs."""
+    """The output of attention, and the gradients of all inputs."""
     leaves = [each.clone().requires_grad_() for each in tensors]
     out = graph_attention(*leaves, pattern, backend=backend)
     assert isinstance(out, Tensor)

@@ -38,7 +38,7 @@ def write(catalogue: dict[str, dict[str, Any]], path: Path) -> None:
 
 
 def statistics(name: str, root: Path, recorded: dict[str, Any]) -> dict[str, Any]:
-    """What is computed of a data set, or else recorded of it."""
+    """The statistics that are computed from a data set, or else the recorded ones."""
     if not registry.published(name).maker:
         return recorded
     try:

@@ -35,7 +35,7 @@ from tg_mlc.data import from_csv
 pathlib.Path("t.csv").write_text("x,y,a\\n1,2,0\\n3,4,1\\n5,6,1\\n")
 assert len(from_csv("t.csv", label_columns=["a"])) == 3
 """
-#: What a user does with each extra.
+#: Code that uses each extra as a user would.
 USES = {
     "data": TABLE,
     "molecules": """

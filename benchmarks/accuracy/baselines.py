@@ -128,7 +128,7 @@ def rivals(name: str, seed: int) -> dict[str, Rival]:
 
 
 def options_of(classifier: Baseline) -> dict[str, Any]:
-    """What it was made with, but for the seed."""
+    """The options of a classifier, without its seed and number of jobs."""
     found = classifier.get_params()
     return {name: value for name, value in found.items() if name not in ("random_state", "n_jobs")}
 

@@ -55,7 +55,7 @@ ALONE, WITH_KNOWN = "label messages", "label messages, known labels of neighbour
 ON_BASE, ON_GIVEN = f"label messages on {BASE}", f"label messages on {WITH_GIVEN}"
 
 SIZES = {NETMF: 128, WIDE: 256}
-#: Of the regressions: half of it times the squared weights is added to the sum of the losses.
+#: Penalties of the regressions: half of a penalty times the squared weights is added to the sum of the losses.
 PENALTIES = {NODE2VEC: 40.0, NETMF: 40.0, WIDE: 80.0}
 WINDOW, DAMPING, NUM_ROUNDS, NUM_FOLDS = 10, 0.5, 15, 4
 CHANNELS, NUM_NEIGHBOURS, BATCH_SIZE, DROPOUT = 64, 10, 128, 0.3
@@ -271,7 +271,7 @@ def trained(trial: Trial, net: nn.Module, scores: Tensor, steps: int, lr: float)
 
 
 def _shared(trial: Trial, rows: tuple[str, ...]) -> SharedLogits:
-    """What the scores of some classifiers mean together, by one function for all labels."""
+    """One function for all labels from the scores of some classifiers to a logit, fitted to training nodes."""
     skip = SharedLogits(len(rows))
     skip.start_from_scores(trial.stacked(rows)[trial.train], trial.graph.y[trial.train])
     return skip

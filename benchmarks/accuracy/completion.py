@@ -42,8 +42,8 @@ def ridge(kernel: Array, y: Array, alpha: float, labels: Array | None = None) ->
     """Ridge regression on a kernel of samples, times one of labels if there is one.
 
     Returns:
-        What is predicted of each sample by the regression without it, and coefficients by which the kernel to new
-        samples is multiplied.
+        The prediction for each sample by the regression without it, and coefficients by which the kernel to new samples
+        is multiplied.
     """
     values, u = np.linalg.eigh(kernel)
     label_values, v = (np.ones(y.shape[1]), None) if labels is None else np.linalg.eigh(labels)
@@ -56,7 +56,7 @@ def ridge(kernel: Array, y: Array, alpha: float, labels: Array | None = None) ->
 
 
 def crossed(kernel: Array, labels: Array, y: Array, alpha: float) -> Array:
-    """What the same regression predicts of each single pair without it, from all other pairs."""
+    """The prediction for each single pair by the same regression without it, from all other pairs."""
     (values, u), (label_values, v) = np.linalg.eigh(kernel), np.linalg.eigh(labels)
     product = values.clip(min=0)[:, None] * label_values.clip(min=0)
     share = product / (product + alpha)
@@ -70,8 +70,8 @@ def autoencoder(gram: Array, penalty: float, prior: Array | None = None) -> Arra
 
     Args:
         gram: How often two labels occur together.
-        penalty: Of squared weights.
-        prior: What is added to these counts.
+        penalty: The penalty on squared weights.
+        prior: Counts that are added to these.
     """
     inverse = np.linalg.inv(gram + (0 if prior is None else prior) + penalty * np.eye(len(gram)))
     weight = -inverse / np.diag(inverse)

@@ -59,7 +59,7 @@ LOGIC = {
     "logic8": ("[R0;D2,D1][R0;D2][R0;D2,D1]", "[CX3]=O"),
     "logic10": ("[NX3;H2]", "[OD2](C)C", "[cX3]1[cX3H][cX3H][cX3H][cX3H][cX3H]1"),
 }
-#: What is put in place of a hydrogen so that a molecule has such a substructure, in the order above.
+#: Groups that take the place of a hydrogen to give a molecule each substructure, in the order above.
 GRAFTS = dict(
     zip(dict.fromkeys(chain(*LOGIC.values())), ("c1ccccc1", "F", "C=O", "CCC", "N", "OC", "c1ccccc1"), strict=True)
 )

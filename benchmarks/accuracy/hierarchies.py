@@ -177,7 +177,7 @@ class _Rows:
 
 
 def frequency(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
-    """What no input is needed for."""
+    """The frequencies of labels in training, which need no inputs."""
     train, test = load(root, name)
     rows = _Rows(name, "frequency", seed, test.y.numpy())
     rows.add(FREQUENCY, train.y.numpy().mean(axis=0, keepdims=True).repeat(len(test), axis=0))

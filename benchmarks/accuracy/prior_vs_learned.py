@@ -242,7 +242,7 @@ def _try_out(task: Task, split: Split, rows: Sequence[Row]) -> None:
         task.recipe.label_graph(graph, task.dataset, split)
     for row in {replace_fields(row, graph=None) for row in rows}:
         recipe = task.with_settings(row.settings).recipe
-        # How embeddings start matters to no one here, and takes long.
+        # The start of embeddings makes no difference here, and takes long.
         options = {**recipe.model, **({"latent": False} if "latent" in recipe.model else {})}
         try:
             labels, part = edgeless(task.dataset.label_names), task.dataset[split.train]

@@ -49,8 +49,8 @@ class Row:
         model: The model: LaMP, or a classifier or a network without a label graph.
         node_messages: Whether components send messages to each other, if the model is a network.
         graph: The label graph.
-        settings: Whose settings; for models that have some of a paper.
-        change: What an ablation changes.
+        settings: The settings, best or published, of models that a paper has settings for.
+        change: The change that an ablation makes.
     """
 
     model: str
@@ -123,7 +123,7 @@ def frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def row_and_seed(run: Mapping[str, Any]) -> tuple[Row, int]:
-    """What tells stored runs apart."""
+    """The row and the seed, which identify a stored run."""
     return Row.of(run), run["seed"]
 
 

@@ -51,7 +51,7 @@ STACK, DEFAULT = "these on seven kernels, stacked", "the default"
 BASE, OVERLAP, EASE = "nothing known", "nearest neighbours by known effects and structure", "EASE"
 MESSAGES, TOGETHER = "residual messages", "all of these, by boosted trees"
 GRAPHS = ("term classes", "learned", "complete")
-#: What is known: a number of present effects, a share of them, or a share of all labels of both values.
+#: Known effects: a number of the present ones, a share of them, or a share of all labels of both values.
 AMOUNTS: dict[str, tuple[str, float]] = {
     "1 present": ("present", 1),
     "3 present": ("present", 3),
@@ -59,7 +59,7 @@ AMOUNTS: dict[str, tuple[str, float]] = {
     "half of the present": ("present", 0.5),
     "half of all": ("both", 0.5),
 }
-#: What models are told to expect: masks of training drugs are drawn from these.
+#: Amounts that models are told to expect: masks of training drugs are drawn from these.
 EXPECTED = {"present": (1, 3, 10, 0.5), "both": (0.1, 0.3, 0.5, 0.7)}
 NUM_PARTS, NEGATIVES, TOP_K = 5, 0.1, 64
 
@@ -232,7 +232,7 @@ def _pairs(scores: list[Array], frequency: Array) -> Array:
 
 
 def draw_given(y: Array, kind: str, amount: float, rng: np.random.Generator) -> Array:
-    """What is known of each drug, NaN elsewhere; one present effect at least is left to be found."""
+    """Known effects of each drug, NaN elsewhere; if only present ones are known, at least one is left to be found."""
     if kind == "both":
         return np.where(rng.random(y.shape) < amount, y, np.nan)
     given = np.full_like(y, np.nan)
@@ -322,7 +322,7 @@ def _messages(drugs: Drugs, train: Part, part: Part, given: Array, graph: str, d
 
 
 def _methods(drugs: Drugs) -> Mapping[str, tuple[Callable[..., Array], list[dict[str, Any]]]]:
-    """What takes known effects, with the settings that are tried."""
+    """Methods that take known effects, with the settings that are tried."""
     overlap = [{"power": power, "prior": 0.02} for power in (1.0, 2.0, 3.0)]
     linear = [{"penalty": penalty, "prior": prior} for penalty in (200.0, 400.0) for prior in (0.0, 10.0)]
     closed = [{"damping": damping, "power": power} for damping, power in ((3.0, 0.5), (10.0, 0.25), (10.0, 0.5))]

@@ -65,7 +65,7 @@ def main(
         threads: Number of threads.
         replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
         quick: Whether to take tiny sizes, one round, and no measurements of memory.
-        machine: What to call this machine in the names of its files, if they are to stand beside another's.
+        machine: The name of this machine in the names of its files, if they are to stand beside another's.
         seconds: After this time no further regime begins; those that are left out are listed.
     """
     end = time.monotonic() + seconds

@@ -60,12 +60,12 @@ def main(
         repeats: Rounds in which the layouts take turns.
         device: Where to compute.
         precision: In fp32, or in bf16 where lamp.autocast takes it.
-        matmul_precision: What to call ``torch.set_float32_matmul_precision`` with; one that is still exact here.
+        matmul_precision: The setting of ``torch.set_float32_matmul_precision``; one that is still exact here.
         threads: Number of threads.
         checkpoint: Whether to add ours with activation checkpointing.
         replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
         quick: Whether to take tiny sizes, one round, and no measurements of memory.
-        machine: What to call this machine in the names of its files, if they are to stand beside another's.
+        machine: The name of this machine in the names of its files, if they are to stand beside another's.
         seconds: After this time no further size begins; those that are left out are listed.
     """
     end, left_out = time.monotonic() + seconds, []

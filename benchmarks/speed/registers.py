@@ -58,7 +58,7 @@ def main(replace: bool = False, quick: bool = False) -> int:
 
 
 def compiled(name: str, dtype: str, channels: int, dropout: bool, arch: int, walk: str = "many") -> dict[str, Any]:
-    """What the assembler says of a kernel as :mod:`tg_mlc.ops.kernels.csr_triton` would start it, without a bias."""
+    """The assembler's report on a kernel as :mod:`tg_mlc.ops.kernels.csr_triton` would start it, without a bias."""
     function, itemsize = getattr(csr_triton, name), TYPES[dtype].itemsize
     block = triton.next_power_of_2(channels)
     rows, edges, warps = csr_triton.tile(100, 6400 if walk == "many" else 100, block, itemsize)

@@ -42,7 +42,7 @@ def main(
     """Prints seconds and the peak of resident memory, and returns 1 if rows are lost.
 
     Args:
-        engine: What scores: "predict" for the command line, with a table of numbers, or "ray", with molecules.
+        engine: "predict" for the command line, which scores a table of numbers, or "ray", which scores molecules.
         rows: Numbers of rows, joined by commas; Ray takes the second one alone.
         model: The folder of a model of molecules, for Ray.
         root: The folder of data sets, to which SIDER is downloaded for Ray.

@@ -52,8 +52,8 @@ def main(
     Args:
         model: The folder of a model whose kind of input makes up examples.
         clients: Number of clients at the same time.
-        rounds: In which the server and the model alone take turns.
-        seconds: Of each.
+        rounds: Number of rounds in which the server and the model alone take turns.
+        seconds: Seconds that each of the two runs in a round.
         malformed: Number of malformed requests.
         requests: Number of requests over which memory is looked at.
         threads: Number of threads of PyTorch, of the server and of the model alone.
