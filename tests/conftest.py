@@ -1,4 +1,4 @@
-"""What tests of all packages share."""
+"""Fixtures and settings that tests of all packages share."""
 
 from __future__ import annotations
 

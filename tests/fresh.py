@@ -14,8 +14,8 @@ CONTEXT.set_forkserver_preload(["torch"])
 
 
 def run_python(code: str, words: Iterable[str] = (), folder: Path | None = None) -> tuple[str, str]:
-    """What code prints on standard output and as errors; it must end without an error. Its environment is that of the
-    first call of a test run, whatever a test sets later.
+    """Runs code that must end without an error, and returns its standard output and standard error. Its environment is
+    that of the first call of a test run, whatever a test sets later.
     """
     with tempfile.TemporaryDirectory() as files:
         printed = [Path(files) / name for name in ("stdout", "stderr")]

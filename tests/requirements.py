@@ -1,4 +1,4 @@
-"""What tests need that not every installation has."""
+"""Requirements of tests that not every installation meets."""
 
 from __future__ import annotations
 

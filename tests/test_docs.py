@@ -23,7 +23,7 @@ PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.m
 
 @pytest.fixture
 def _readers_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a page takes for granted: a checkpoint in the working folder; and no more training than it takes to run."""
+    """The checkpoint that a page takes for granted in the working folder, and no more training than it takes to run."""
     monkeypatch.chdir(tmp_path)
     train_little(monkeypatch)
     torch.save(random_state(Config()), "model.chkpt")

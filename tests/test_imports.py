@@ -32,7 +32,7 @@ ORDER = (
     ),
     *("data", "nn", "graphs", "ops", "baselines", "losses", "metrics"),
 )
-#: What a room must not import although it stands before it.
+#: Rooms that a room must not import although they come after it.
 APART = {
     "cli": {"nn", "ops"},
     "data": {"nn", "graphs", "ops", "baselines", "losses", "metrics"},

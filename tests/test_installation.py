@@ -1,4 +1,4 @@
-"""What the page on installation says of the package."""
+"""Statements about the package on the page on installation."""
 
 from __future__ import annotations
 

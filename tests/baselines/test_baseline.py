@@ -1,4 +1,4 @@
-"""What every baseline promises."""
+"""The contract of every baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of the benchmarks share."""
+"""Fixtures that tests of the benchmarks share."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def test_bombs_in_archives_are_refused(wheels):
 
 @pytest.fixture
 def answers(monkeypatch):
-    """What addresses answer, and those that were asked."""
+    """The answers of addresses, and the addresses that were asked."""
     contents, asked = {}, []
 
     def read(network, address):
@@ -280,7 +280,7 @@ def test_offline_all_missing_files_are_named_with_their_places(answers, tmp_path
     )
     assert last == f"  '{tmp_path / 'sub/last.xml'}' or '$TG_MLC_DATA/set/raw/last.xml', from c"
     assert "there.arff" not in message
-    assert answers[1] == ["a", "b"]  # nobody waits for each of many files in turn
+    assert answers[1] == ["a", "b"]  # later files are not tried, because each would wait in turn
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
     with pytest.raises(DatasetUnavailableError, match=f"or '{tmp_path}/shared/set/raw/file.arff'"):
         fetch_all(files, tmp_path)

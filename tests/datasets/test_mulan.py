@@ -182,7 +182,7 @@ def test_mediamill_is_also_read_from_arff_files(tmp_path, write):
 
 
 def python2(x):
-    """What Python 2 wrote for ``pickle.dumps({"X": x})``."""
+    """The bytes that Python 2 wrote for ``pickle.dumps({"X": x})``."""
     shape = b"".join(b"I%d\n" % size for size in x.shape)
     data = repr(x.tobytes()).removeprefix("b").encode()
     order, code = x.dtype.str[:1].encode(), x.dtype.str[1:].encode()

@@ -71,7 +71,7 @@ def jsonl(real_file, tmp_path):
 
 @pytest.fixture
 def fetched(monkeypatch):
-    """What scikit-learn would give, with four training documents."""
+    """The data that scikit-learn would give, with four training documents."""
     rng = np.random.default_rng(0)
     data = sp.random(10, 6, 0.5, format="csr", random_state=rng)
     target = sp.csr_matrix((rng.random((10, 3)) < 0.5).astype(np.uint8))

@@ -18,7 +18,7 @@ SAMPLES: dict[str, tuple[Any, list[str], list[int] | None]] = {
     "row": ({"height": 1.5, "colour": "<i>red</i>"}, ["height", "colour"], None),
     "parts": (None, ["bread -2", "milk -1"], None),
 }
-#: Of the molecule, by names of its bonds, their atoms.
+#: The atoms of each bond of the molecule, by the name of the bond.
 BONDS = {"C0-C1": (0, 1), "C1=O2": (1, 2), "C1-O3": (1, 3), "O3-C4": (3, 4)} | {
     f"C{i}:C{i + 1 if i < 9 else 4}": (i, i + 1 if i < 9 else 4) for i in range(4, 10)
 }

@@ -128,7 +128,7 @@ def test_a_network_without_messages_is_explained_by_occlusion(samples):
 
 
 def test_known_labels_clamp_others():
-    """What a label that is given changes is what predictions with and without it differ by."""
+    """The effect of a given label on another is the difference of predictions with and without it."""
     predictor = tg_mlc.load(FOLDERS / "known_labels" / "model")
     raw = json.loads((FOLDERS / "known_labels" / "expected.json").read_text())["raw"][:1]
     [sample] = tg_mlc.explain(predictor, raw, method="gradient")

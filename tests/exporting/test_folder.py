@@ -29,7 +29,7 @@ def exported(tmp_path_factory):
 
 
 def follow(folder):
-    """What the code of the README prints, where neither this package nor PyG can be imported."""
+    """The output of the code of the README, where neither this package nor PyG can be imported."""
     [code] = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
     return run_python(ALONE + code, folder=folder)[0]
 

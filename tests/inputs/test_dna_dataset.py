@@ -241,7 +241,7 @@ def test_files_of_labels_that_are_wrong(write):
 
 
 def outcome(read):
-    """What is read, or the message of the error."""
+    """The value that is read, or the message of the error."""
     try:
         return read()
     except ValueError as error:

@@ -99,7 +99,7 @@ def test_names_that_are_wrong(tmp_path, content, message):
 
 
 def outcome(read):
-    """What is read, or the message of the error."""
+    """The value that is read, or the message of the error."""
     try:
         return read()
     except ValueError as error:

@@ -89,7 +89,7 @@ def test_ties_and_bounds_by_hand():
     conformal = ConformalThresholds(y, scores)
     for share, threshold in ((0.8, 0.2), (0.5, 0.2), (0.39, 0.4), (0.2, 0.8)):
         assert conformal.tuner(Coverage(share), ["a"]).fitted() == [threshold]
-    # Of four samples, 2/5 - 1/5 of five may be missed: (4 * 1/4 + 1)/5.
+    # At a coverage of 0.6, one of four samples may be missed: (4 * 1/4 + 1)/5 = 2/5.
     assert conformal.tuner(Coverage(0.6, "sample"), ["a"]).fitted() == [0.2]
     assert conformal.tuner(Coverage(0.4, "sample"), ["a"]).fitted() == [0.4]
 

@@ -57,7 +57,7 @@ def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, pre
     silent = table_lamp(train, fully_connected(4), **options).eval()
     batch = Batch.from_data_list(train[:5])
     torch.testing.assert_close(silent(batch), silent.score_skip(batch.base_scores) + silent.readout.bias)
-    # Samples whose labels nobody knows tell only the sizes of layers.
+    # Samples with unknown labels tell only the sizes of layers.
     unknown = copy(train)
     unknown._data = copy(train._data)
     unknown._data.y = torch.full_like(train._data.y, torch.nan)
@@ -97,7 +97,7 @@ def test_rare_words_are_left_out_of_new_documents_too():
     batch.x = torch.cat([batch.x, torch.tensor([31])])
     batch.ptr = torch.tensor([0, batch.x.numel()])
     torch.testing.assert_close(model(batch), expected)
-    # As a saved model is built anew: from a sample whose labels nobody knows, which has few of the words.
+    # As a saved model is built anew: from a sample with unknown labels, which has few of the words.
     unknown = ArrayDataset(train[:1].copy().samples())
     unknown._data.y = torch.full_like(unknown._data.y, torch.nan)
     torch.manual_seed(1)

@@ -16,7 +16,7 @@ def ragged(sizes: list[int], channels: int, seed: int = 0, dtype: torch.dtype = 
 
 
 def path_graph(num_labels: int) -> LabelGraph:
-    """Each label sends to the next one and to itself, but nobody sends to the last label."""
+    """Labels send to themselves and to the next one, except that the last one neither sends nor receives."""
     index = torch.arange(num_labels - 1)
     return LabelGraph(
         torch.cat([torch.stack([index[:-1], index[1:]]), index.expand(2, -1)], dim=1), num_nodes=num_labels

@@ -111,7 +111,7 @@ def test_attention_weights() -> None:
         edge_index, flat = shared.to_edge_list(weights)
         total = torch.zeros(15, 2).index_add(0, edge_index[1], flat).view(3, 5, 2)
         torch.testing.assert_close(total[:, :4], torch.ones(3, 4, 2))
-        assert (total[:, 4] == 0).all()  # the label that nobody sends to
+        assert (total[:, 4] == 0).all()  # the label that no label sends to
 
 
 def test_attention_weights_of_edges() -> None:

@@ -80,7 +80,7 @@ def test_words_and_labels_start_from_documents_as_those_of_lamp_do(train):
     expected = table_lamp(train, PRIOR, channels=8, latent=True)
     torch.testing.assert_close(model.encoder.embedding.weight, expected.encoder.embedding.weight)
     torch.testing.assert_close(model.labels.embedding.weight, expected.labels.embedding.weight)
-    # A saved model is built anew from a sample whose labels nobody knows.
+    # A saved model is built anew from a sample with unknown labels.
     unknown = ArrayDataset(train[:1].copy().samples())
     unknown._data.y = torch.full_like(unknown._data.y, torch.nan)
     mped(unknown, PRIOR, channels=8, latent=True).load_state_dict(model.state_dict())

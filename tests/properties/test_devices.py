@@ -1,4 +1,4 @@
-"""What has to hold on a GPU: everything gives what it gives on a CPU, and trains, saves and loads there."""
+"""Properties on a GPU: everything gives what it gives on a CPU, and trains, saves and loads there."""
 
 from __future__ import annotations
 

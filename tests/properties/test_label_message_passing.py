@@ -1,4 +1,4 @@
-"""What has to hold for label message passing over any batch and any label graph."""
+"""Properties of label message passing over any batch and any label graph."""
 
 from __future__ import annotations
 

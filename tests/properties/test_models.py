@@ -1,4 +1,4 @@
-"""What has to hold for whole models, whatever their weights."""
+"""Properties of whole models, whatever their weights."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ def test_weights_that_are_not_finite_are_named(name, number, tmp_path):
 
 
 def first(value, key):
-    """What holds the first entry of a name in a state."""
+    """The dictionary that holds the first entry of a name in a state."""
     if isinstance(value, dict):
         if key in value:
             return value

@@ -176,7 +176,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def scores_of_a_fresh_process():
-    """What a process that has fitted nothing, and unpickles nothing, predicts with the saved model."""
+    """Predicts with the saved model in a process that has fitted nothing, and unpickles nothing."""
     words = [sys.executable, "-c", FRESH]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
 

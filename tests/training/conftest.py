@@ -39,7 +39,7 @@ def _toy_graph(generator: torch.Generator) -> Data:
 
 
 class GINE(nn.Module):
-    """What any PyG model may hold: dropout, and batch norm with its buffers."""
+    """A model with parts that any PyG model may hold: dropout, and batch norm with its buffers."""
 
     def __init__(self, channels: int = 8) -> None:
         super().__init__()

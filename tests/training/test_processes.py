@@ -19,7 +19,7 @@ from tg_mlc.training.data import EpochSampler
 
 
 def run(folder, *launcher, batch_size=16, **options):
-    """What each process found."""
+    """Trains in the processes that a launcher starts, and returns what each found."""
     folder.mkdir()
     with socket.socket() as free:
         free.bind(("", 0))

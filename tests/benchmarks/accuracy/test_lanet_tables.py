@@ -81,8 +81,8 @@ def test_weights_of_rows_equal_rows_that_are_repeated():
 
 
 def test_rows_are_compared_with_one_that_is_there(own_runs):
-    with pytest.raises(ValueError, match=r"'against' to be some of .* \(got \['nobody'\]\)"):
-        lanet_tables.main(cells="table_3.lstm", seeds="0", max_epochs=1, batches=1, draws=2, against="nobody")
+    with pytest.raises(ValueError, match=r"'against' to be some of .* \(got \['unknown'\]\)"):
+        lanet_tables.main(cells="table_3.lstm", seeds="0", max_epochs=1, batches=1, draws=2, against="unknown")
 
 
 SETTINGS = CELLS["table_3.lstm"].described

@@ -1,4 +1,4 @@
-"""What every comparison refuses before it trains anything."""
+"""Refusals of every comparison before it trains anything."""
 
 from __future__ import annotations
 

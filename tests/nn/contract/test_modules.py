@@ -1,4 +1,4 @@
-"""What any PyTorch module has to bear: copies, state dicts, other dtypes and devices."""
+"""Requirements of any PyTorch module: copies, state dicts, other dtypes and devices."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ BACKENDS = [name for name in available_backends() if name != "triton"]
 OTHERS = [name for name in BACKENDS if name != "reference"]
 #: The patterns of backends that do not take all.
 KINDS_OF = {"blocks": ("blocks", "ragged")}
-#: What the others tell people to take instead, and must therefore refuse nothing.
+#: The backends that errors of the others advise, so that they must refuse nothing.
 ADVISED = ("dense", "scatter", "reference", "auto")
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 

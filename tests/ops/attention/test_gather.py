@@ -1,4 +1,4 @@
-"""torch-scatter's kernels, where it is installed and nobody asks for derivatives."""
+"""torch-scatter's kernels, where it is installed and no derivatives are asked for."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ pytest.importorskip("numba", reason="Numba is not installed")
 from tg_mlc.ops.kernels import csr_cpu, csr_numba
 from tg_mlc.ops.kernels.graph import Graph
 
-#: Three threads however few the edges: every thread takes whole groups, or all share each. Of rows in double precision
-#: that fill lines (16 channels do), outputs go past the caches.
+#: Three threads however few the edges: every thread takes whole groups, or all share each. Outputs go past the caches
+#: if rows in double precision fill lines, as 16 channels do.
 MODES = {"whole groups": {"LARGE": 2**30}, "shared groups": {"LARGE": 0}}
 
 

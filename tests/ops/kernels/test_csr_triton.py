@@ -86,7 +86,7 @@ def inputs(
 def outputs_and_gradients(
     tensors: list[Tensor], pattern: Pattern, backend: str = "triton", rounded: torch.dtype | None = None
 ) -> list[Tensor]:
-    """Of queries, keys, values and, if it is given, an edge bias; of a sum with weights that are rounded to a type."""
+    """Output and, for queries, keys, values and any edge bias, gradients of its sum with weights rounded to a type."""
     leaves = [tensor.detach().requires_grad_() for tensor in tensors]
     bias = leaves[3] if len(leaves) > 3 else None
     out = graph_attention(*leaves[:3], pattern, edge_bias=bias, backend=backend)

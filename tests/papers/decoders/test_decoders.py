@@ -1,4 +1,4 @@
-"""What every decoder promises."""
+"""The contract of every decoder."""
 
 from __future__ import annotations
 
