@@ -18,7 +18,8 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 # Fixes the torch that was installed first, so that no other requirement replaces it.
 CONSTRAINTS := $(VENV)/constraints.txt
-PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --constraint $(CONSTRAINTS)
+# Python compiles what it imports, much less than all that is installed.
+PIP_INSTALL = $(BIN)/python -m pip install --no-compile --disable-pip-version-check --constraint $(CONSTRAINTS)
 
 # Recipes read it as $$TORCH: the shell then splits it into words but takes no "<" in it for a redirection.
 export TORCH
@@ -92,7 +93,7 @@ $(STAMPS)/torch.txt: $(STAMPS)/venv FORCE
 	@echo "$$TORCH" | cmp -s - $@ || echo "$$TORCH" > $@
 
 $(STAMPS)/torch: $(STAMPS)/torch.txt
-	set -f; $(BIN)/python -m pip install --disable-pip-version-check $$TORCH
+	set -f; $(BIN)/python -m pip install --no-compile --disable-pip-version-check $$TORCH
 	$(BIN)/python -c 'from importlib.metadata import version; print("torch==" + version("torch"))' > $(CONSTRAINTS)
 	@touch $@
 
