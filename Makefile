@@ -21,6 +21,9 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # Python compiles what it imports, much less than all that is installed.
 PIP_INSTALL = $(BIN)/python -m pip install --no-compile --disable-pip-version-check --constraint $(CONSTRAINTS)
 
+# Tests start many processes; each would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Recipes read it as $$TORCH: the shell then splits it into words but takes no "<" in it for a redirection.
 export TORCH
 

@@ -1,16 +1,19 @@
-"""Code in a process of its own, which has imported PyTorch, since that takes longest, but nothing of this package."""
+"""Code in a process of its own, which has imported PyTorch and PyG, since that takes longest, but nothing of this
+package.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["torch"])
+CONTEXT.set_forkserver_preload(["torch", "torch_geometric"])
 
 
 def run_python(code: str, words: Iterable[str] = (), folder: Path | None = None) -> tuple[str, str]:
@@ -27,6 +30,11 @@ def run_python(code: str, words: Iterable[str] = (), folder: Path | None = None)
         out, err = (path.read_text() if path.exists() else "" for path in printed)
     assert process.exitcode == 0, err
     return out, err
+
+
+def run_alone(code: str) -> str:
+    """Runs code in a new interpreter, where PyTorch and PyG are not imported either, and returns what it prints."""
+    return subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def _execute(code: str, words: list[str], folder: Path | None, printed: list[Path]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import tg_mlc
-from tests.fresh import run_python
+from tests.fresh import run_alone, run_python
 from tg_mlc._names import _REGISTERED, ROOMS
 
 ROOT = Path(__file__).parents[1]
@@ -60,13 +60,13 @@ def rooms() -> list[str]:
 
 
 def test_importing_the_package_imports_no_optional_package():
-    loaded = run_python("import sys, tg_mlc; print(*{name.partition('.')[0] for name in sys.modules})")[0].split()
-    assert not set(OPTIONAL) & set(loaded)
+    loaded = run_alone("import sys, tg_mlc; print(*{name.partition('.')[0] for name in sys.modules})").split()
+    assert not {*OPTIONAL} & {*loaded}
 
 
 def test_rooms_import_without_optional_packages():
     assert rooms()
-    assert run_python(IMPORT_WITHOUT.format(optional=OPTIONAL, names=rooms()))[0] == ""
+    assert run_alone(IMPORT_WITHOUT.format(optional=OPTIONAL, names=rooms())) == ""
 
 
 def test_rooms_import_without_loading_kernels():
@@ -113,7 +113,7 @@ with warnings.catch_warnings(record=True) as loud:
     torch.jit.script(torch.nn.ReLU())
 print(len(found), len(loud) > 0)
 """
-    assert run_python(code)[0] == "0 True\n"
+    assert run_alone(code) == "0 True\n"
 
 
 def test_saved_models_find_what_rooms_above_register():
@@ -160,7 +160,7 @@ try:
 except ValueError as error:
     print(error)
 """
-    assert "cannot be imported: Numba needs another NumPy" in run_python(code)[0]
+    assert "cannot be imported: Numba needs another NumPy" in run_alone(code)
 
 
 def test_core_needs_no_optional_package():

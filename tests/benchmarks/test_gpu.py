@@ -33,6 +33,7 @@ def test_every_part_is_given_its_time_and_what_becomes_of_it_is_kept(
     assert papers[papers.index("--root") + 1] == "there"
 
 
+@pytest.mark.slow
 def test_a_part_runs_as_a_user_would_run_it(own_runs: Path) -> None:
     assert gpu.main("models-bf16,attention", minutes=0.0, device="cpu", quick=True) == 1
     assert gpu.main("correctness", device="cpu", quick=True) == 0

@@ -304,6 +304,7 @@ print(peak() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="resource counts in kilobytes on Linux")
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path):
     raw, length = tmp_path / "raw", 1_000
     raw.mkdir()

@@ -54,6 +54,7 @@ SKIPPED = {
 WITH_LAMP = {"check_fit_check_is_fitted", "check_n_features_in", "check_estimators_pickle", "check_dict_unchanged"}
 
 
+@pytest.mark.slow
 def test_checks_of_the_default_with_label_message_passing(monkeypatch: pytest.MonkeyPatch) -> None:
     trained = []
     fit = AutoClassifier.fit

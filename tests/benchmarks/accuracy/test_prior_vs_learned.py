@@ -404,6 +404,7 @@ def test_parts_that_a_recipe_does_without_are_left_out(
 
 
 @pytest.mark.usefixtures("needs_emotions")
+@pytest.mark.slow
 def test_ablation_end_to_end(tmp_path: Path, results: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = ("no base scores", "base scores of the SVM alone", "no messages among labels")
     for name in CHANGES.keys() - kept:

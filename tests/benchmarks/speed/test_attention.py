@@ -196,6 +196,7 @@ def test_heap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the system does not count peaks of memory")
+@pytest.mark.slow
 def test_peak_memory_of_another_process() -> None:
     arguments: dict[str, Any] = {"regime": "R3", "candidate": OURS, "quick": True, "dtype": "float32", "threads": 1}
     peaks = peaks_of("benchmarks.speed.implementations:memory_jobs", **arguments)
@@ -220,6 +221,7 @@ def test_torch_sparse_agrees() -> None:
         assert agrees(found, torch.float32)
 
 
+@pytest.mark.slow
 def test_quick_run_agrees_and_writes_a_file(
     own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from tests.fresh import run_python
 from tests.ops.random_patterns import ptr, random_edges
 from tg_mlc.ops import Blocks, Pattern, Shared
 from tg_mlc.ops.attention import compressed
@@ -45,7 +44,3 @@ def test_refuses_what_its_kernels_cannot(installed: None, monkeypatch: pytest.Mo
     assert TRITON.refuse(call(EDGES, device="cpu")) is None
     monkeypatch.setattr(compressed, "_HAS_TRITON", False)
     assert "pip install triton" in (TRITON.refuse(call(EDGES)) or "")
-
-
-def test_importing_the_package_does_not_import_triton() -> None:
-    run_python("import sys, tg_mlc; sys.exit('triton' in sys.modules)")
