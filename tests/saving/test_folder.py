@@ -172,14 +172,14 @@ def places(value, path=()):
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        ("tg_mlc.model/3", "a newer version of tg_mlc wrote it: update tg_mlc"),
+        ("tg_mlc.model/4", "a newer version of tg_mlc wrote it: update tg_mlc"),
         ("tg_mlc.model/10", "a newer version of tg_mlc wrote it: update tg_mlc"),
         ("tg_mlc.model/0", "no format that old"),
     ],
 )
 def test_another_version_of_the_format_is_no_damage(found, message, tmp_path):
     signed(small(tmp_path), {**json.loads((tmp_path / "model.json").read_text()), "format": found, "more": 1})
-    with pytest.raises(ValueError, match=rf"in a format up to tg_mlc.model/2 \(got '{found}'\); .*{message}"):
+    with pytest.raises(ValueError, match=rf"in a format up to tg_mlc.model/3 \(got '{found}'\); .*{message}"):
         read_folder(tmp_path)
     text = (tmp_path / "model.json").read_text()
     (tmp_path / "model.json").write_text(text.replace('"b"', '"c"'))

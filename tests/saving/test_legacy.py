@@ -35,7 +35,7 @@ def test_folders_of_earlier_versions_predict_as_before(folder):
 def test_folders_of_earlier_versions_are_saved_in_todays_form(folder, tmp_path):
     predictor = tg_mlc.load(folder / "model")
     stored = json.loads((predictor.save(tmp_path) / "model.json").read_text())
-    assert stored["format"] == "tg_mlc.model/2"
+    assert stored["format"] == "tg_mlc.model/3"
     assert not {"miF1", "TunedScores", "evidence_skip"} & words_in(stored)
     np.testing.assert_array_equal(
         tg_mlc.load(tmp_path).scores(expected_of(folder)["raw"]), predictor.scores(expected_of(folder)["raw"])

@@ -26,7 +26,7 @@ class RegistryEntry(DatasetCard):
     maker: str = ""  #: ``module:class`` that loads it, or empty if there is no file to load
     options: Mapping[str, Any] = field(default_factory=dict)  #: further arguments of the class
     spelling: str = ""  #: the folder that the class makes for it, if it has data sets of several names
-    files: tuple[tuple[RawFile, ...], ...] = ((),)  #: the raw files, in each of the forms in which they are around
+    files: tuple[tuple[RawFile, ...], ...] = ((),)  #: the raw files, a tuple for each published form
     optional_files: tuple[RawFile, ...] = ()  #: files that are fetched when they are asked for
     label_names: tuple[str, ...] = ()
     in_memory: bool = False  #: whether the class keeps no files

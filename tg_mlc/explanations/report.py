@@ -26,8 +26,6 @@ MOST_EDGES = 4000  #: of a label graph or of attention that are drawn
 STEPS = 99  #: of a score, from none to the largest one of a sample, label and method
 #: Methods whose scores tell how much a component counts, but not for what.
 UNSIGNED = ("attention", "rollout")
-#: Components, for people, by the kind of input.
-NOUNS = {"smiles": "atoms", "text": "words", "dna": "k-mers", "rows": "columns", "embeddings": "vectors"}
 #: Attributes of samples that hold vectors of a molecule as a whole, for people.
 TITLES = {
     "morgan": "Morgan fingerprint",
@@ -51,7 +49,7 @@ def report(explanation: Explanation, title: str | None = None) -> str:
         drawing, thumbnail = _draw(sample)
         samples.append({"name": shorten(sample.name, 120), "drawing": drawing, "thumbnail": thumbnail})
     facts = explanation.facts
-    noun = NOUNS.get(facts.get("kind", ""), "components")
+    noun = facts.get("components", "components")
     data = json.dumps(_data(explanation, noun), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     per_label: Mapping[str, Any] = facts.get("per_label", {})
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)

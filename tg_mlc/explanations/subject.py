@@ -265,8 +265,9 @@ class Subject:
     @property
     def facts(self) -> dict[str, Any]:
         """The facts about the model."""
-        kind = self.noun if self.kind is None else self.kind.option
-        found = {"model": type(self.predictor.scorer).__name__, "kind": kind, **self.predictor.facts}
+        kind, parts = (self.noun, InputKind.parts) if self.kind is None else (self.kind.option, self.kind.parts)
+        found: dict[str, Any] = {"model": type(self.predictor.scorer).__name__, "kind": kind, "components": parts}
+        found |= self.predictor.facts
         if self.automatic is not None:
             found["data"] = self.automatic.report["data"]
         if self.probes and self.probes[0].labels is not None:

@@ -74,7 +74,7 @@ class DNA(InputKind):
 
     forms = {"dna": Form("sequence")}
     option = settings = role = "dna"
-    noun = "DNA"
+    noun, parts = "DNA", "k-mers"
     views = {"kmers": Kmers}
     constant_names = list(LETTERS)
 

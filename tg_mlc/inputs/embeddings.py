@@ -40,7 +40,7 @@ class Embeddings(TableKind):
 
     forms = {"embeddings": Form("embeddings")}
     option = "embeddings"
-    noun = "a matrix of vectors"
+    noun, parts = "a matrix of vectors", "vectors"
     lists_labels = False
     views = {"pooled": partial(Pooled, "standard"), "pooled_centred": partial(Pooled, "centred")}
 

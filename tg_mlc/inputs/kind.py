@@ -106,9 +106,10 @@ class InputKind(Preprocessor):
     forms: ClassVar[Mapping[str, Form]]  #: the forms of raw inputs by the names that estimators have for them
     option: ClassVar[str]  #: its name in the options of the command line
     noun: ClassVar[str] = "an input"  #: what a single input is, for messages
+    parts: ClassVar[str] = "components"  #: what components are, for people
     role: ClassVar[Role] = "number"  #: of a column of such inputs, as of :class:`~tg_mlc.inputs.schema.Column`
     settings: ClassVar[str] = "table"  #: the name of LaMP's settings in :obj:`tg_mlc.stacking.folds.SETTINGS`
-    #: By name, what makes a :class:`View`; the last one keeps most of the content of a sample.
+    #: Factories of views by name; the last one keeps most of the content of a sample.
     views: ClassVar[Mapping[str, Callable[[], View]]]
     reads_columns: ClassVar[bool] = False  #: whether an input is several columns of a table, not the cell of one
     lists_labels: ClassVar[bool] = False  #: whether the command line takes a column that lists the names of labels

@@ -23,7 +23,7 @@ from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 
 MIN_CLAIMED = 10  #: values of a category, of which fewer may be written like molecules by chance
-#: All kinds of input, special ones after general ones.
+#: All kinds of input, special ones after general ones, so that a search from the end finds the most special one.
 KINDS: list[type[InputKind]] = [Embeddings, Words, Vectors, Molecules, DNA]
 
 
@@ -88,8 +88,8 @@ def infer_form(X: Any) -> str:
 
 
 def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
-    """Names the kind of columns of texts if one claims the first 50 cells: most of those of a column that is left out,
-    or all of those of a category of at least :obj:`MIN_CLAIMED` values.
+    """Names the kind of input that a column seems to hold: in a column that is left out, most of the first 50 cells
+    look like it; in a category, which needs :obj:`MIN_CLAIMED` values, all of them do.
     """
     for column, kind in _claimed(schema, cells):
         column.role, column.reason = kind.role, f"perhaps inputs: pass --{kind.option} '{column.name}'"

@@ -110,7 +110,7 @@ class Molecules(InputKind):
     """
 
     forms = {"smiles": Form(None)}
-    option, noun, settings, role = "smiles", "a molecule", "molecules", "molecule"
+    option, noun, parts, settings, role = "smiles", "a molecule", "atoms", "molecules", "molecule"
     splits = ("random", "stratified", "scaffold")
     views = {"substructures": partial(MoleculeVectors, ("morgan",)), "vectors": MoleculeVectors}
     sizes: dict[str, int]  #: of each vector

@@ -67,7 +67,7 @@ class Vectors(TableKind):
     """Rows of numbers as samples with the columns that a model was trained on."""
 
     forms = {"vectors": Form("vector", is_matrix=True)}
-    option = "rows"
+    option, parts = "rows", "columns"
     views = {scaling: partial(Scaled, scaling) for scaling in ("standard", "quantile", "centred")}
     reads_columns = True
     takes_view = True

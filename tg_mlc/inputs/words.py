@@ -53,6 +53,7 @@ class Words(TableKind):
 
     forms = {"bags": Form("bag", is_matrix=True), "texts": Form("sequence")}
     option = role = "text"
+    parts = "words"
     views = {"words": WordMatrix}
     #: The values that the words of training bags had; texts have no weights.
     values: Literal["presence", "counts", "weights"] = "presence"

@@ -195,9 +195,9 @@ Decider = ThresholdTuner | LabelSets
 
 
 def coherent_decider(decider: Decider, pairs: Tensor, y: ArrayLike | None = None, scores: Any = None) -> Decider:
-    """The decider, with thresholds that keep decisions of coherent scores coherent: those of labels below others are at
-    least those of the others. Targets and coherent scores choose whether the former are raised or the latter
-    lowered; without them, the former are raised.
+    """Returns the decider with thresholds that keep decisions of coherent scores coherent: that of a label is at least
+    that of each label above it. Thresholds of lower labels are raised, unless lowering those of upper labels does
+    better on targets and coherent scores.
     """
     if isinstance(decider, LabelSets) or decider.fitted().size == 1:
         return decider

@@ -23,8 +23,8 @@ from torch import Tensor
 from tg_mlc._files import file_sha256, replace_when_done, sha256
 from tg_mlc.saving.legacy import upgrade
 
-FORMAT = "tg_mlc.model/2"
-EARLIER = ("tg_mlc.model/1",)  #: formats whose names :mod:`tg_mlc.saving.legacy` knows
+FORMAT = "tg_mlc.model/3"
+EARLIER = ("tg_mlc.model/1", "tg_mlc.model/2")  #: formats whose names :mod:`tg_mlc.saving.legacy` knows
 CONTENT = "model.json"
 WEIGHTS = "weights-*.safetensors"  #: of which the content names one
 MAX_BYTES = 2**28  #: of the plain data
@@ -36,7 +36,9 @@ _KEYS = {"format", "sha256", "weights", "content"}
 
 
 def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Path:
-    """Writes tensors and plain data to a folder, whose earlier content stays until then; files of others always do."""
+    """Writes tensors and plain data to a folder. An earlier model stays until the new one is complete; files that other
+    programs wrote are never touched.
+    """
     folder = check_folder(path)
     tensors: dict[str, Tensor] = {}
     plain = _without_tensors(content, "", tensors)

@@ -1,11 +1,14 @@
 """Crossover table: the densities and sizes from which on one backend overtakes another.
 
 ``backend="auto"`` uses no other figures of speed. ``python -m benchmarks.speed.attention --regimes DENSITY`` compares
-the backends by density. Thresholds are of single precision; those of ``csr`` are rounded from
-benchmarks/results/attention_calibration-cpu.json (those of another processor, in attention_calibration-cpu-epyc.json,
-are mostly higher, by up to two thirds), those of blocks from the latter, and that of folding lies between the two. That
-of ``scatter`` lies between those of 300 labels (2%) and 983 labels (1%), and that of 3% stands for ``triton`` until it
-is measured.
+the backends by density, in single precision. The sources, in benchmarks/results/:
+
+- ``csr``: rounded from attention_calibration-cpu.json; another processor's crossovers, in
+  attention_calibration-cpu-epyc.json, are mostly higher, by up to two thirds;
+- blocks: rounded from attention_calibration-cpu-epyc.json;
+- folding: between the two;
+- ``scatter``: between those of 300 labels (2 %) and 983 labels (1 %);
+- ``triton``: 3 %, until it is measured.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tg_mlc.papers.spen import InferenceNetworkObjective, UnrolledObjective, ene
 #: Learns within half an epoch of Bibtex; with 2e-3, autoregressive ones learn half as much in four (by validation
 #: samples). The papers' 2e-4 is for four times the width.
 _SLOWER = {"module": {"lr": 5e-4}}
-#: Models without label states have none to read out in between; nor do the losses of papers on encoder-decoders.
+#: No intermediate loss: these models have no label states between steps, and papers on encoder-decoders use none.
 _PLAIN: dict[str, Any] = {"objective": {"intermediate_weight": 0.0}}
 _SEQUENCES: dict[str, Any] = {"objective_class": LabelSequenceObjective, "objective": {"label_smoothing": 0.0}}
 
@@ -39,7 +39,7 @@ RIVALS: dict[str, Member] = {
     "gaml": Member(gaml, {**_PLAIN, "model": {"dropout": 0.1}}),
 }
 
-#: By the names under which benchmarks and the command line know them.
+#: LaMP and its rivals, by the names of rows in benchmarks.
 FAMILY: dict[str, Member] = {
     "lamp": Member(),
     # The share of C-Tran (arXiv:2011.14027).
