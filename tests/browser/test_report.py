@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.explanations.made import BAD_NAME, LABELS, explanation
@@ -45,6 +46,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("reports")
     explanation().to_html(folder / "all.html")
     explanation("row", messages=False).to_html(folder / "alone.html")
+    given = explanation("row")
+    given[0].given = np.array([np.nan, np.nan, 1.0, np.nan])
+    given.to_html(folder / "given.html")
     return {path.stem: path.as_uri() for path in folder.iterdir()}
 
 
@@ -89,6 +93,16 @@ def test_a_click_on_a_label_shades_its_components(open_page: Any, kind: int) -> 
     assert shades(page) != skin
     assert page.locator("#label-title").inner_text() == "heart"
     assert page.locator('[data-label][aria-pressed="true"]').count() == 1
+
+
+def test_given_labels_are_told_from_predictions(open_page: Any) -> None:
+    page = open_page("given")
+    label_button(page, "heart").click()
+    assert "predicted (threshold" in page.locator("#verdict").inner_text()
+    assert "(given)" not in label_button(page, "heart").inner_text()
+    label_button(page, "skin").click()
+    assert page.locator("#verdict").inner_text().startswith("given to the model as present, not predicted.")
+    assert "skin (given)" in label_button(page, "skin").inner_text()
 
 
 def test_shades_are_those_of_the_method(open_page: Any) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from contextlib import nullcontext
 from importlib import import_module
 
@@ -265,6 +266,9 @@ def test_labels_that_are_given(rows, fruit, tmp_path, capsys):
     assert cli.main([*command, "--text", "plums", "--given", "green=0", "--json"]) == 0
     shown = {each["label"]: each for each in json.loads(capsys.readouterr().out)}
     assert (shown["green"]["probability"], shown["green"]["decision"]) == (0.0, False)
+    assert [name for name, each in shown.items() if each.get("given")] == ["green"]
+    assert cli.main([*command, "--text", "plums", "--given", "green=0"]) == 0
+    assert re.search(r"green +0\.000 +given +no", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
@@ -277,6 +281,7 @@ def test_labels_that_are_given(rows, fruit, tmp_path, capsys):
             ["--csv", "{}/train.csv", "--given", "body"],
             "Expected --given to name columns of labels, such as ['colours']",
         ),
+        (["--csv", "{}/train.csv", "--given", "green=1"], "write the values into such columns of the file"),
     ],
 )
 def test_wrong_given_labels_are_named(options, message, fruit, capsys):

@@ -162,6 +162,24 @@ def test_labels_that_are_known_move_others_without_messages():
             np.testing.assert_allclose([absent, present], made[0].clamped[j, :, label], rtol=0.006)
 
 
+def test_given_labels_are_told_from_predictions():
+    made = explanation("row")
+    assert Page(made.to_html()).data["samples"][0]["given"] == []
+    made[0].given = np.array([1.0, np.nan, 0.0, np.nan])
+    [sample] = Page(made.to_html()).data["samples"]
+    assert dict(zip(sample["labels"], sample["given"], strict=True)) == {0: 1, 1: None, 2: 0, 3: None}
+
+
+def test_categories_stand_beside_the_cell_of_their_column():
+    made = explanation("row")
+    row = replace(made[0], raw={"soil": "clay", "a": 1}, components=["soil=clay", "soil=sand"])
+    page = replace(made, samples=[row]).to_html()
+    assert re.findall(r"<span data-component=\"\d\">(.*?)</span></th><td>(.*?)</td>", page) == [
+        ("soil=clay", "clay"),
+        ("soil=sand", "clay"),
+    ]
+
+
 def test_labels_that_do_not_fit_are_left_out_but_those_that_apply(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tg_mlc.explanations.report.MAX_NUMBERS", 6 * (3 * 2 + 10 * 27 + 2 * 4 + 10))
     names = [f"label {number}" for number in range(60)]

@@ -58,7 +58,8 @@ class Inputs(NamedTuple):
         chosen = [name for name in wanted if name in table.header] if names == "all" else split_names(names)
         if not chosen or not {*chosen} <= {*wanted}:
             got = f"{chosen or 'none'} among the columns of '{table.path}'"
-            raise ValueError(f"Expected --given to name columns of labels, such as {wanted[:5]} (got {got})")
+            hint = "; write the values into such columns of the file" if "=" in names else ""
+            raise ValueError(f"Expected --given to name columns of labels, such as {wanted[:5]} (got {got}){hint}")
         values = np.full((len(table), len(label_names)), np.nan)
         if self.separator is None:
             found = table.labels(match_names(chosen, table.header, f"'{table.path}'"))

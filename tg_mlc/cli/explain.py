@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tg_mlc.cli._output import check_output
 
@@ -69,9 +69,8 @@ def explain_(
     inputs = inputs_of(predictor, model, delimiter, encoding)
     value = one_input(inputs, csv, smiles=smiles, text=text, dna=dna)
     options: dict[str, Any] = {"labels": None if labels is None else split_names(labels), "metric": metric}
-    per_label, bins = dict[str, Any](), list[Any]()
+    raw, per_label, bins = cast(Any, [value]), dict[str, Any](), list[Any]()
     if csv is None:
-        raw: Any = [value]
         options["given"] = None if given is None else given_values(given)
     else:
         if rows < 1:
@@ -106,7 +105,8 @@ def explain_(
     explanation.to_html(out, title)
     areas = explanation.faithfulness.get(explanation.method)
     how = "" if areas is None else f", whose faithfulness is {areas.gain:.2f}"
-    print(f"The report is in '{out}': {len(explanation)} samples, by {explanation.method}{how}.")  # noqa: T201
+    counted = "1 sample" if len(explanation) == 1 else f"{len(explanation)} samples"
+    print(f"The report is in '{out}': {counted}, by {explanation.method}{how}.")  # noqa: T201
     return 0
 
 

@@ -86,7 +86,7 @@ def predict(
         scores = predictor.scores([value], values, batch_size, coherent)
         decisions = predictor.decide(scores, decides, values, coherent)
         title = "probability" if predictor.scorer.calibration is None else "calibrated probability"
-        _show_one(predictor.label_names, scores[0], decisions[0], thresholds, title, json)
+        _show_one(predictor.label_names, scores[0], decisions[0], thresholds, values or {}, title, json)
         return 0
     check_choice("--on_error", on_error, ("blank", "raise"))
     rows = Scores(predictor, inputs, csv, batch_size, stops=on_error == "raise", given=given, coherent=coherent)
@@ -124,12 +124,17 @@ def _kept(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
     return {f"{name} (in the file)" if name in taken else name: table.texts(name) for name in names}
 
 
-def _show_one(names: list[str], scores: Any, decisions: Any, thresholds: Any, title: str, as_json: bool) -> None:
-    result, rows = [], []
+def _show_one(
+    names: list[str], scores: Any, decisions: Any, thresholds: Any, given: dict[str, str], title: str, as_json: bool
+) -> None:
+    result, rows = list[dict[str, Any]](), []
     columns = zip(names, scores.tolist(), decisions.tolist(), thresholds.tolist(), strict=True)
     for name, score, applies, threshold in sorted(columns, key=lambda column: -column[1]):
         by_sets = isnan(threshold)
         number = None if by_sets else threshold
+        limit = "given" if name in given else "label sets" if by_sets else f"{threshold:.3f}"
         result.append({"label": name, "probability": score, "decision": applies, "threshold": number})
-        rows.append((name, f"{score:.3f}", "label sets" if by_sets else f"{threshold:.3f}", "yes" if applies else "no"))
+        if name in given:
+            result[-1]["given"] = True
+        rows.append((name, f"{score:.3f}", limit, "yes" if applies else "no"))
     show(result, table_of(("label", title, "threshold", "predicted"), rows), as_json)

@@ -130,6 +130,7 @@ def explain(
     for row, sample in enumerate(samples):
         sample.probability, sample.decision = probability[row, places], decision[row, places]
         sample.truth, sample.name = truth[row, places], sample.name if names is None else str(names[row])
+        sample.given = None if known is None else known[row, places]
     measured_by = subject if validation is None else type(subject)(model, validation, label_names, None, at)
     measured_by.part = subject.part
     scored = samples if validation is None else _explained(measured_by, places, wanted)

@@ -71,6 +71,7 @@ class SampleExplanation(SamplePrediction):
     bond_atoms: np.ndarray | None = None  #: ``[K, 2]``, their atoms
     #: By method, ``[K, L]``, the scores of bonds in the units of :attr:`scores`; of no method but occlusion.
     bond_scores: dict[str, np.ndarray] = field(default_factory=dict)
+    given: np.ndarray | None = None  #: ``[L]``, 0 or 1 for labels that were given, else NaN
 
     def scored(self, method: str) -> tuple[list[str], np.ndarray]:
         """The names of all components, and of bonds where the method scores them, with their scores :math:`(C, L)`."""

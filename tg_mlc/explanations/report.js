@@ -57,7 +57,7 @@
   }
 
   function showSample() {
-    const { name, labels, truth, decision, threshold } = sample();
+    const { name, labels, truth, decision, threshold, given } = sample();
     $("sample-title").textContent = name;
     document.querySelectorAll("[data-drawing]").forEach((each) => { each.hidden = each.dataset.drawing != now.sample; });
     document.querySelectorAll("[data-sample]").forEach((each) => {
@@ -70,7 +70,7 @@
       const known = truth[i] == null ? "" : truth[i] ? "●" : "○";
       const told = (decision[i] ? ", predicted" : "") + (truth[i] == null ? "" : truth[i] ? ", applies" : ", does not apply");
       const button = make("button", { type: "button", "data-label": label, on: () => choose({ label }) },
-        make("span", {}, data.labels[label]), make("span", { class: "number", "data-probability": i }),
+        make("span", {}, data.labels[label] + (given[i] == null ? "" : " (given)")), make("span", { class: "number", "data-probability": i }),
         make("span", { class: "mark", "aria-hidden": "true" }, decision[i] ? "✓" : ""),
         make("span", { class: "mark", "aria-hidden": "true" }, known), make("span", { class: "sr" }, told));
       button.classList.toggle("yes", decision[i]);
@@ -95,13 +95,15 @@
   }
 
   function showLabel() {
-    const i = row(), { probability, threshold, decision, truth } = sample(), name = data.labels[now.label];
+    const i = row(), { probability, threshold, decision, truth, given } = sample(), name = data.labels[now.label];
     document.querySelectorAll("[data-label]").forEach((each) => each.setAttribute("aria-pressed", each.dataset.label == now.label));
     $("label-title").textContent = name;
     $("probability").textContent = number(probability[i]);
     const limit = threshold[i] == null ? "by label sets" : `threshold ${number(threshold[i])}`;
     const known = truth[i] == null ? "" : truth[i] ? " It applies in the data." : " It does not apply in the data.";
-    $("verdict").textContent = `${decision[i] ? "predicted" : "not predicted"} (${limit}).${known}`;
+    const predicted = `${decision[i] ? "predicted" : "not predicted"} (${limit}).`;
+    const told = `given to the model as ${given[i] ? "present" : "absent"}, not predicted.`;
+    $("verdict").textContent = (given[i] == null ? predicted : told) + known;
     shade();
     if (data.effects) showEffects();
     const parts = Object.entries(sample().parts).map(([part, values]) => [part, values[i]]);

@@ -193,6 +193,7 @@ def _sample(sample: SampleExplanation, explanation: Explanation, asked: np.ndarr
         "threshold": _plain(explanation.threshold[kept]),
         "decision": [bool(sample.decision[place]) for place in kept],
         "truth": _plain(sample.truth[kept], 0),
+        "given": [] if sample.given is None else _plain(sample.given[kept], 0),
         "states": _plain(sample.states[:, kept]) if sample.states.size else [],
         "components": [*(TITLES.get(each, each) for each in sample.components), *sample.bonds],
         "scores": scores,
@@ -254,11 +255,15 @@ def _draw(sample: SampleExplanation) -> tuple[Any, Any]:
     if not isinstance(raw, Mapping):
         return _chips(sample, list(range(len(components)))), ""
     row = Markup("<tr><th scope='row'>{}</th><td>{}</td></tr>")
-    rows = [
-        row.format(_span(place, name), shorten(raw[name], 60) if name in raw else "")
-        for place, name in enumerate(components)
-    ]
+    cells = {name: _cell(raw, name) for name in components}
+    rows = [row.format(_span(place, name), cell) for place, (name, cell) in enumerate(cells.items())]
     return _block("words cells", [Markup("<table>"), *rows, Markup("</table>")]), ""
+
+
+def _cell(raw: Mapping[str, Any], name: str) -> str:
+    """The cell of a column, or of the category ``column=value``."""
+    column = next((each for each in (name, *raw) if each in raw and f"{name}=".startswith(f"{each}=")), None)
+    return "" if column is None else shorten(raw[column], 60)
 
 
 def _span(place: int, text: str) -> Any:

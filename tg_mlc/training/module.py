@@ -211,10 +211,10 @@ class MultiLabelModule(LightningModule):
             (y, scores), (losses, num_terms) = gathered(loader.sampler, y, scores), gathered(None, losses, num_terms)
         loss = (losses * num_terms).sum() / num_terms.sum().clamp(min=1)
         if not (loss.isfinite() and scores.isfinite().all()):
+            first = "look for NaN among the inputs (QuantileScaler takes them); else " * (self.current_epoch == 0)
             raise FloatingPointError(
                 f"Expected finite outputs (got NaN or infinity after epoch {self.current_epoch}): training has "
-                f"diverged; lower 'lr', or clip gradients. If this is the first epoch, look for NaN among the inputs "
-                f"(QuantileScaler takes them)"
+                f"diverged; {first}lower 'lr', or clip gradients"
             )
         self._scored, self._tuners = (y.cpu(), scores.cpu()), {}
         values = evaluate(*self._scored).values
