@@ -90,3 +90,14 @@ def test_given_labels_move_the_others(rows: Path):
     cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", metrics)
     shares = {name: cells[cells.index(name) + 2] for name in ("tall", "broad")}
     assert shares == {"tall": "", "broad": f"{table['broad'].mean():.3g}"}
+
+
+def test_rows_whose_labels_are_all_given_are_passed_over(rows: Path):
+    table = pd.read_csv(rows / "rows.csv")
+    table.loc[2:, "broad"] = None
+    table.to_csv(rows / "part.csv", index=False)
+    options = ["--csv", str(rows / "part.csv"), "--rows", "2", "--method", "occlusion"]
+    status, report = explain(rows, *options, "--given", "all")
+    assert status == 0
+    names = [sample["name"] for sample in data_of(report.read_text(encoding="utf-8"))["samples"]]
+    assert names == ["row 2 (line 4)", "row 3 (line 5)"]

@@ -68,8 +68,9 @@ def wait_for(process, path, pattern):
         time.sleep(0.05)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("pattern", ["model/training/.lock", "passing/**/last.ckpt"])
+@pytest.mark.parametrize(
+    "pattern", ["model/training/.lock", pytest.param("passing/**/last.ckpt", marks=pytest.mark.slow)]
+)
 def test_a_signal_to_terminate_ends_a_training_like_an_interruption(pattern, tmp_path):
     process = started(tmp_path)
     wait_for(process, tmp_path, pattern)

@@ -23,9 +23,10 @@ from tg_mlc.explanations.explaining import METHODS
 from tg_mlc.explanations.faithfulness import bond_occlusion, occlusion
 from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.explanations.subject import Subject, as_plain
-from tg_mlc.graphs import LabelGraph, tree
+from tg_mlc.graphs import LabelGraph, fully_connected, tree
 from tg_mlc.inputs.smiles import molecule_from_smiles
-from tg_mlc.models import node_lamp
+from tg_mlc.models import LaMP, node_lamp
+from tg_mlc.nn.encoders import BagEncoder
 from tg_mlc.sklearn import LaMPClassifier
 
 FOLDERS = Path(__file__).parents[1] / "saving" / "folders"
@@ -313,7 +314,7 @@ def test_labels_given_to_a_network_that_takes_none_are_a_part_of_the_logit(tmp_p
     """As an estimator learns from given labels beside its network."""
     x = np.random.default_rng(0).normal(size=(80, 3))
     y = (x[:, :2] + 0.5 * x[:, 2:] > 0).astype(int)
-    classifier = LaMPClassifier(max_epochs=2, train_options={"given_masks": "both"}).fit(x, y, (x, y))
+    classifier = LaMPClassifier(max_epochs=2, base_scores=None, train_options={"given_masks": "both"}).fit(x, y, (x, y))
     predictor = tg_mlc.load(classifier.save(tmp_path / "model"))
     name = predictor.label_names[0]
     raw, given = x[:2], {name: 1}
@@ -322,8 +323,33 @@ def test_labels_given_to_a_network_that_takes_none_are_a_part_of_the_logit(tmp_p
         np.testing.assert_allclose(sample.probability, predictor.scores(raw, given)[row], atol=1e-5)
         np.testing.assert_allclose(sample.probability[1:], expit(sum(sample.parts.values()))[1:], atol=1e-5)
         assert sample.clamped.shape[0] == 2
+    assert [*tg_mlc.explain(predictor, raw, method="gradient", given=given)[0].scores] == ["gradient of the network"]
     with pytest.raises(ValueError, match="all 2 labels given"):
         tg_mlc.explain(predictor, raw, given=dict.fromkeys(predictor.label_names, 1))
+
+
+def test_labels_that_samples_carry_are_given_labels():
+    torch.manual_seed(0)
+    network = LaMP(BagEncoder(12, 8), fully_connected(NAMES), num_feature_layers=0, given_labels=True).eval()
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.add_(0.5 * torch.randn_like(weight))
+    given = torch.tensor([[1.0, torch.nan, torch.nan], [torch.nan, 0.0, torch.nan], [0.0, torch.nan, 1.0]])
+    bags = [Data(x=torch.tensor(words), num_nodes=len(words)) for words in ([1, 2, 3, 4], [5, 6, 7], [8])]
+    carrying = [Data(**bag.to_dict(), given=row[None]) for bag, row in zip(bags, given, strict=True)]
+    none = tg_mlc.explain(network, bags, method="occlusion", label_names=NAMES)
+    told = tg_mlc.explain(network, bags, method="occlusion", label_names=NAMES, given=given)
+    carried = tg_mlc.explain(network, carrying, method="occlusion", label_names=NAMES)
+    other = tg_mlc.explain(network, carrying, method="occlusion", label_names=NAMES, given={NAMES[1]: 1})
+    assert [sample.given.tolist() for sample in other] == [pytest.approx([np.nan, 1, np.nan], nan_ok=True)] * 3
+    assert "given" in carrying[0]
+    assert none.samples[0].given is None
+    assert told.faithfulness == carried.faithfulness != none.faithfulness
+    for one, same, row in zip(told, carried, given, strict=True):
+        np.testing.assert_array_equal(one.given, row)
+        np.testing.assert_array_equal(one.given, same.given)
+        np.testing.assert_array_equal(one.probability, same.probability)
+        np.testing.assert_array_equal(one.scores["occlusion"], same.scores["occlusion"])
 
 
 def test_given_labels_of_a_model_that_learned_nothing_of_them_are_refused():
@@ -331,6 +357,15 @@ def test_given_labels_of_a_model_that_learned_nothing_of_them_are_refused():
     predictor = tg_mlc.auto(from_arrays(x, (x[:, :1] > 0).astype(int), ["a"]), seconds=0)
     with pytest.raises(ValueError, match="given"):
         tg_mlc.explain(predictor, x[:2], method="occlusion", given={"a": 1})
+
+
+def test_a_plot_leaves_no_figure_open(network, samples, tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    before = pyplot.get_fignums()
+    figure = tg_mlc.explain(network, samples).plot(label="b", path=tmp_path / "plot.svg")
+    assert [axis.get_title() for axis in figure.axes][1:] == ["other labels"]
+    assert pyplot.get_fignums() == before
+    assert (tmp_path / "plot.svg").stat().st_size > 0
 
 
 def test_sparse_rows_become_lists():

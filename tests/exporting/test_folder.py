@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import tg_mlc
-from tests.fresh import run_python
+from tests.fresh import run_alone
 from tests.requirements import needs_export
 from tg_mlc.data import from_arrays, with_hierarchy
 from tg_mlc.exporting import folder as module
@@ -31,7 +31,7 @@ def exported(tmp_path_factory):
 def follow(folder):
     """The output of the code of the README, where neither this package nor PyG can be imported."""
     [code] = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
-    return run_python(ALONE + code, folder=folder)[0]
+    return run_alone(ALONE + code, folder)
 
 
 @needs_export

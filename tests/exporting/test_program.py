@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -21,6 +22,7 @@ from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder, DNAEncoder, GivenComponents, MoleculeEncoder, SequenceEncoder, VectorEncoder
 from tg_mlc.saving import Predictor
 from tg_mlc.sequences import LANET, EventPreprocessor
+from tg_mlc.sklearn import LaMPClassifier
 
 LABELS = ["a", "b", "c", "d", "e"]
 SIZES = (1, 2, 7, 64)
@@ -98,6 +100,26 @@ def test_program_equals_model(case, form, tmp_path):
         expected = predictor.scorer.scores(samples)
         found = featurize(predictor.scorer, samples, given)
         torch.testing.assert_close(run(*(found[name] for name in scorer.names)), expected, rtol=0, atol=1e-4)
+
+
+@needs_export
+def test_an_estimator_of_a_network_takes_given_labels(tmp_path):
+    """It learns from them beside its network."""
+    x = np.random.default_rng(0).normal(size=(80, 3))
+    y = (x[:, :2] + 2 * x[:, 2:] + np.random.default_rng(1).normal(size=(80, 2)) > 0).astype(int)
+    classifier = LaMPClassifier(max_epochs=2, random_state=0, train_options={"calibrate": True}).fit(x, y, (x, y))
+    predictor = tg_mlc.load(classifier.save(tmp_path / "model"))
+    tensors = featurize(predictor.scorer, x[:20])
+    scorer = Scorer(predictor.scorer, list(tensors))
+    program = trace(scorer, tensors)
+    assert "given" in scorer.names
+    run = save_torch(program, tmp_path / "n.pt2")
+    for given in (np.full((3, 2), np.nan), np.array([[1.0, np.nan], [np.nan, 0.0], [np.nan, np.nan]])):
+        found = featurize(predictor.scorer, x[:3], given)
+        expected = predictor.scores(x[:3], given)
+        scores = run(*(found[name] for name in scorer.names)).detach()
+        np.testing.assert_allclose(scores, expected, atol=1e-4)
+    assert abs(expected - predictor.scores(x[:3]))[0, 1] > 1e-3
 
 
 @needs_export

@@ -193,7 +193,6 @@ print((peak() - before) / 5_000)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak stands in a file of Linux")
-@pytest.mark.slow
 def test_memory_of_a_sequence(tmp_path):
     rng = np.random.default_rng(0)
     letters = np.frombuffer(b"ACGT", dtype=np.uint8)[rng.integers(0, 4, (5_000, 200))]

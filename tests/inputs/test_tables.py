@@ -22,8 +22,8 @@ from tg_mlc.inputs import tables
 from tg_mlc.inputs.schema import Hints
 from tg_mlc.inputs.tables import parse_names, read_blocks, read_molecules, read_table
 
-#: Versions of pandas of which the first reads rows in parts with its slow engine.
-ENGINES = ("2.3.3", "3.0.0")
+#: Versions of pandas of which the first reads rows in parts with its slow engine; the other is the installed one.
+ENGINES = ("2.3.3", pd.__version__)
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".GZ": gzip.compress, ".xz": lzma.compress}
 
 

@@ -4,9 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
+from torch_geometric.nn import global_add_pool
 
 import tg_mlc
-from tg_mlc.saving import legacy, read_checkpoint
+from tg_mlc.saving import Predictor, legacy, read_checkpoint
 from tg_mlc.training import MultiLabelModule
 
 FOLDERS = sorted((Path(__file__).parent / "folders").iterdir())
@@ -109,3 +111,24 @@ def words_in(value):
 )
 def test_options_have_todays_names(stored, today):
     assert legacy.upgrade(stored) == today
+
+
+class Skipping(torch.nn.Module):
+    """A network of one's own with a part that was the name of a part of this package."""
+
+    def __init__(self):
+        super().__init__()
+        self.skip = torch.nn.Linear(2, 2)
+
+    def forward(self, data):
+        return global_add_pool(self.skip(data.x), data.batch)
+
+
+def test_only_the_first_format_has_other_names(tmp_path, monkeypatch):
+    data = [Data(x=torch.ones(1, 2))]
+    predictor = Predictor(Skipping(), label_names=["a", "b"])
+    expected = predictor.scores(data)
+    with monkeypatch.context() as patch:
+        patch.setattr("tg_mlc.saving.folder.FORMAT", "tg_mlc.model/2")
+        predictor.save(tmp_path)
+    np.testing.assert_array_equal(tg_mlc.load(tmp_path, Skipping).scores(data), expected)

@@ -79,7 +79,8 @@ def explain_(
         raw = inputs.raw(table)
         known = None if given is None else inputs.given(table, predictor.label_names, given)
         scores, refused = predictor.readable_scores(raw, known)
-        kept = [row for row in range(len(table)) if row not in refused]
+        asked = range(len(table)) if known is None else np.flatnonzero(np.isnan(known).any(axis=1)).tolist()
+        kept = [row for row in asked if row not in refused]
         if not kept:
             raise ValueError(f"Expected at least one row that can be read in '{csv}' (got none)")
         options["given"] = None if known is None else known[kept[:rows]]
@@ -91,9 +92,9 @@ def explain_(
         if {*inputs.labels} <= {*table.header}:
             y = inputs.targets(table, predictor.label_names, {})
             options["y"] = y[kept[:rows]]
-            asked = y if known is None else np.where(np.isnan(known), y, np.nan)
-            per_label, bins = _per_label(asked[kept], scores[kept], predictor.decide(scores, metric, known)[kept])
-        if rows < MEASURED_ROWS:
+            if known is None or inputs.separator is None:  # of lists, no label that is left applies
+                per_label, bins = _per_label(predictor, kept, y, scores, known, metric)
+        if rows < MEASURED_ROWS and known is None:
             options["validation"] = _taken(raw, kept[rows : rows + MEASURED_ROWS] or kept)
         raw = _taken(raw, kept[:rows])
     explanation = explain(predictor, raw, method=method, **options)
@@ -105,32 +106,49 @@ def explain_(
     explanation.to_html(out, title)
     areas = explanation.faithfulness.get(explanation.method)
     how = "" if areas is None else f", whose faithfulness is {areas.gain:.2f}"
-    counted = "1 sample" if len(explanation) == 1 else f"{len(explanation)} samples"
-    print(f"The report is in '{out}': {counted}, by {explanation.method}{how}.")  # noqa: T201
+    print(f"The report is in '{out}': {_counted(len(explanation))}, by {explanation.method}{how}.")  # noqa: T201
     return 0
+
+
+def _counted(number: int) -> str:
+    return "1 sample" if number == 1 else f"{number} samples"
 
 
 def _taken(raw: Any, rows: list[int]) -> Any:
     return raw.iloc[rows] if hasattr(raw, "iloc") else [raw[row] for row in rows]
 
 
-def _per_label(y: np.ndarray, scores: np.ndarray, decided: np.ndarray) -> tuple[dict[str, np.ndarray], list[Any]]:
-    """Metrics of every label, which is calibrated if its share is its mean probability, and the bins of all labels."""
+def _per_label(
+    predictor: Any, rows: list[int], y: np.ndarray, scores: np.ndarray, known: np.ndarray | None, metric: str
+) -> tuple[dict[str, np.ndarray], list[Any]]:
+    """Metrics of every label over rows where it is neither given nor follows from given labels; it is calibrated if its
+    share is its mean probability; and the bins of all labels.
+    """
     import numpy as np
+    import torch
 
+    from tg_mlc._hierarchy import propagate
     from tg_mlc.metrics._inputs import read_targets
     from tg_mlc.metrics.calibration import Reliability
     from tg_mlc.metrics.decisions import LABELS, count, f1_per_item
     from tg_mlc.metrics.ranking import average_precision_per_label, roc_auc_per_label
 
+    y, scores, known = y[rows], scores[rows], None if known is None else known[rows]
+    decided = predictor.decide(scores, metric, known)
+    if known is not None:
+        told, pairs = torch.from_numpy(known), predictor.scorer.coherence(None)
+        told = told if pairs is None else propagate(told, pairs, predictor.label_names, "given")
+        y = np.where(told.isnan(), y, np.nan)
     if np.isnan(y).all():
         return {}, []
     targets = read_targets(y)
-    known = targets.observed.sum(axis=0)
+    number = targets.observed.sum(axis=0)
+
+    number = np.where(number > 0, number, np.nan)
     counts, reliability = count(targets, decided, LABELS), Reliability.of(targets, scores)
     found = {
-        "share": np.divide(counts.positive, known, out=np.full(len(known), np.nan), where=known > 0),
-        "mean probability": scores.mean(axis=0),
+        "share": counts.positive / number,
+        "mean probability": np.where(targets.observed, scores, 0.0).sum(axis=0) / number,
         "ROC-AUC": roc_auc_per_label(y, scores),
         "average precision": average_precision_per_label(y, scores),
         "F1": f1_per_item(counts, 0),

@@ -138,7 +138,8 @@ def explain(
     of_sample = 2 * len(SHARES) * per_sample * (len(methods) + NUM_RANDOM)  # masked samples
     few = slice(max(-(-MIN_CURVES // per_sample), measured_by.max_masked // of_sample))
     scores = [sample.scores for sample in scored[few]]
-    measured = faithfulness(measured_by, measured_by.samples[few], scores, places, per_sample=per_sample)
+    told = None if measured_by.given is None else measured_by.given[few]
+    measured = faithfulness(measured_by, measured_by.samples[few], scores, places, given=told, per_sample=per_sample)
     return Explanation(
         labels=asked,
         label_names=list(subject.label_names),

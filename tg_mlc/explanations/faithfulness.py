@@ -83,6 +83,7 @@ def faithfulness(
     scores: Sequence[Mapping[str, np.ndarray]],
     labels: Sequence[int],
     *,
+    given: Tensor | None = None,
     per_sample: int = 2,
     seed: int = 0,
 ) -> dict[str, Faithfulness]:
@@ -94,14 +95,16 @@ def faithfulness(
         scores (Sequence): For each sample the scores :math:`(C, L)` by method; those of components that cannot be
             masked are left out.
         labels (Sequence[int]): The labels that scores are of.
+        given (torch.Tensor, optional): The labels :math:`(N, L)` that the samples are given. (default: :obj:`None`)
         per_sample (int, optional): For how many labels of a sample, the most probable ones. (default: :obj:`2`)
         seed (int, optional): Seed of random orders. (default: :obj:`0`)
     """
     rng = np.random.default_rng(seed)
     areas: dict[str, list[tuple[float, float]]] = {}
-    for sample, by_method in zip(samples, scores, strict=True):
+    for row, (sample, by_method) in enumerate(zip(samples, scores, strict=True)):
         number = len(subject.components(sample))
-        whole = subject.logits([sample]).numpy()[0, labels]
+        known = None if given is None else given[row].view(1, -1)
+        whole = subject.logits([sample], known).numpy()[0, labels]
         orders: list[tuple[str, int, np.ndarray]] = []
         for label in np.argsort(-whole, kind="stable")[:per_sample]:
             found = {method: each[:number, label] for method, each in by_method.items()}
@@ -113,9 +116,11 @@ def faithfulness(
         ranks = np.stack([np.argsort(order) for _, _, order in orders])
         added = ranks[:, None] < steps[:, None]
         masks, place = np.unique(np.stack([~added, added], axis=2).reshape(-1, number), axis=0, return_inverse=True)
-        probability = expit(subject.logits([subject.masked(sample, mask) for mask in masks]).numpy())[:, labels]
-        for row, (method, label, _) in enumerate(orders):
-            curves = probability[place.reshape(len(orders), -1, 2)[row], label]  # [steps, 2]
+        masked = [subject.masked(sample, mask) for mask in masks]
+        logits = subject.logits(masked, None if known is None else known.expand(len(masks), -1))
+        probability = expit(logits.numpy())[:, labels]
+        for each, (method, label, _) in enumerate(orders):
+            curves = probability[place.reshape(len(orders), -1, 2)[each], label]  # [steps, 2]
             both = (np.diff(steps) / number) @ ((curves[1:] + curves[:-1]) / 2)
             areas.setdefault(method, []).append((float(both[0]), float(both[1])))
     means = {method: np.mean(each, axis=0) for method, each in areas.items()}

@@ -76,13 +76,17 @@ class Subject:
         #: Learned from given labels beside the networks; without it, networks take given labels, or nothing does.
         self.messages: GivenLabelStacking | None = scorer.given
         self.network_takes_given = self.automatic is None and self.messages is None
-        if given is None and "given" in self.samples[0]:
-            given = torch.cat([sample.given for sample in self.samples])
+        if "given" in self.samples[0]:
+            given = torch.cat([sample.given for sample in self.samples]) if given is None else given
+            self.samples[:] = map(copy, self.samples)
+            for sample in self.samples:
+                del sample.given
         self.given: Tensor | None = None
         if given is not None and self.network_takes_given:
             self.given = given_labels(self.label_names, given, len(self.samples))
         elif given is not None:
             self.given = scorer.known_labels(self.samples, given)
+            scorer.warn_of_absent(self.given)
         self._pairs = scorer.coherence(None)
         if self.given is not None and self._pairs is not None:
             self.given = propagate(self.given, self._pairs, self.label_names, "given")
@@ -95,6 +99,8 @@ class Subject:
             starts = range(0, len(self.samples), BATCH_SIZE)
             batches = (self.batch(self.samples[start : start + BATCH_SIZE]) for start in starts)
             self.part = "messages" if any(map(self.probes[0].is_part, batches)) else None
+            if self.given is not None and self.messages is not None:
+                self.part = self.part or "the network"
 
     def _read(self, raw: Any) -> Any:
         read: Any = raw if self.kind is None else self.kind.transform(raw)
@@ -135,8 +141,6 @@ class Subject:
         model = self.probes[0].network
         [batch] = batches_of(finished, len(finished))
         device = next((weight.device for weight in model.parameters()), torch.device("cpu"))
-        if "given" in batch and not self.network_takes_given:
-            del batch.given
         return in_type_of(model, batch.to(device))
 
     def logits(self, samples: Sequence[Data], given: Tensor | None = None) -> Tensor:

@@ -124,10 +124,6 @@ class Scorer(nn.Module):
         self.combination = self.given = None
         if isinstance(scorer, AutoModel):
             self.networks, self.combination = nn.ModuleList(scorer.models), _Combination(scorer.combination)
-            if scorer.given is not None:
-                self.given = nn.ModuleList(scorer.given.parts.values())
-                self.given.append(_Combination(scorer.given.combination))
-                self.columns = scorer.given.columns
         elif isinstance(scorer, ModuleInference):
             self.networks, self.objective = nn.ModuleList([scorer.model]), scorer.objective
         else:
@@ -135,6 +131,10 @@ class Scorer(nn.Module):
                 f"Expected a model of tg_mlc.auto, a trained module or a network (got a {type(scorer).__name__}); "
                 f"save it with tg_mlc and export what tg_mlc.load returns"
             )
+        if scorer.given is not None:
+            self.given = nn.ModuleList(scorer.given.parts.values())
+            self.given.append(_Combination(scorer.given.combination))
+            self.columns = scorer.given.columns
         self.takes_given = self.given is not None or (self.objective and takes_given_labels(self.networks))
 
     def forward(self, *tensors: Tensor) -> Tensor:
@@ -151,19 +151,22 @@ class Scorer(nn.Module):
             scores = [each(values[view]) for each, view in zip(self.classifiers, self.views, strict=True)]
             values["base_scores"] = torch.stack(scores, dim=-1)
         data = _Inputs(**{name: value for name, value in values.items() if name not in self.views})
-        if self.objective is not None:
+        if self.objective is not None and self.given is None:
             if given is not None:
                 data.given = given
             probabilities: Tensor = scores_of(self.objective, self.networks[0], in_type_of(self.networks[0], data))
             return (
                 probabilities if self.calibration is None else self.calibration.probabilities(probabilities)
             ).float()
-        logits = values["base_scores"]
-        if self.networks:
-            mean = torch.stack([network(data) for network in self.networks]).mean(dim=0)
-            logits = torch.cat([logits, mean.unsqueeze(-1)], dim=-1)
-        assert self.combination is not None
-        combined: Tensor = self.combination(logits)
+        combined: Tensor
+        if self.combination is None:
+            combined = self.networks[0](in_type_of(self.networks[0], data)).float()
+        else:
+            logits = values["base_scores"]
+            if self.networks:
+                mean = torch.stack([network(data) for network in self.networks]).mean(dim=0)
+                logits = torch.cat([logits, mean.unsqueeze(-1)], dim=-1)
+            combined = self.combination(logits)
         calibrated = self.calibration or nn.Identity()
         if given is None or self.given is None:
             return cast("Tensor", calibrated(combined)).sigmoid()

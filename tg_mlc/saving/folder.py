@@ -24,7 +24,7 @@ from tg_mlc._files import file_sha256, replace_when_done, sha256
 from tg_mlc.saving.legacy import upgrade
 
 FORMAT = "tg_mlc.model/3"
-EARLIER = ("tg_mlc.model/1", "tg_mlc.model/2")  #: formats whose names :mod:`tg_mlc.saving.legacy` knows
+EARLIER = ("tg_mlc.model/1", "tg_mlc.model/2")
 CONTENT = "model.json"
 WEIGHTS = "weights-*.safetensors"  #: of which the content names one
 MAX_BYTES = 2**28  #: of the plain data
@@ -36,9 +36,7 @@ _KEYS = {"format", "sha256", "weights", "content"}
 
 
 def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Path:
-    """Writes tensors and plain data to a folder. An earlier model stays until the new one is complete; files that other
-    programs wrote are never touched.
-    """
+    """Writes tensors and plain data to a folder, whose earlier model stays until all is written."""
     folder = check_folder(path)
     tensors: dict[str, Tensor] = {}
     plain = _without_tensors(content, "", tensors)
@@ -92,7 +90,7 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(_damaged(weights, f"{len(packed):,} bytes of another SHA-256 than '{CONTENT}' says"))
     try:
         content: dict[str, Any] = _with_tensors(entries["content"], load(packed))
-        content = upgrade(content) if entries["format"] in EARLIER else content
+        content = upgrade(content) if entries["format"] == EARLIER[0] else content  # later names are today's
         if not isinstance(content, dict):
             raise TypeError(f"the content is no object but {str(content)[:40]}")
     except Exception as error:  # of any class, because any value may be of another type

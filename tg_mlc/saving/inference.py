@@ -106,15 +106,21 @@ class InferenceModel(ABC):
         """Returns scores of logits without given labels, and the labels that are given, if any are."""
         if known is None or self.given is None:
             return torch.from_numpy(expit(logits)), None
-        if self.given.masks == "present" and (absent := (known == 0).any(dim=0).nonzero()[:, 0].tolist()):
+        self.warn_of_absent(known)
+        scores = expit(self.given.decision_function(logits, known.numpy()))
+        return torch.from_numpy(np.where(known.isnan(), scores, known)), known
+
+    def warn_of_absent(self, known: Tensor) -> None:
+        """Warns of labels that are given as absent if the model learned of present ones alone."""
+        if self.given is None or self.given.masks != "present":
+            return
+        if absent := (known == 0).any(dim=0).nonzero()[:, 0].tolist():
             hint = "leave them unknown, or fit with given_masks='both'"
             names = [self.label_names[each] for each in absent[:5]]
             warnings.warn(
                 f"Expected 'given' labels that apply, because of given_masks='present' (got {names} as absent); {hint}",
-                stacklevel=2,
+                stacklevel=3,
             )
-        scores = expit(self.given.decision_function(logits, known.numpy()))
-        return torch.from_numpy(np.where(known.isnan(), scores, known)), known
 
     def coherence(self, coherent: bool | Data | None) -> Tensor | None:
         """Returns the pairs of ancestors and labels below them along which predictions are made coherent, if they are:
@@ -139,8 +145,7 @@ class InferenceModel(ABC):
         """
         pairs = self.coherence(coherent)
         if pairs is not None and given is not None:
-            size = raw.shape[0] if hasattr(raw, "shape") else len(raw)
-            told = given_labels(self.label_names, given, size)
+            told = given_labels(self.label_names, given, raw.shape[0] if hasattr(raw, "shape") else len(raw))
             given = propagate(told, pairs, self.label_names, "given")
             given = given if given.isnan().any() else told  # which may leave labels that only the hierarchy tells
         scores, known = self.scores_and_given(raw, given, batch_size)
@@ -326,8 +331,6 @@ class ModuleInference(InferenceModel):
             found += [] if of_batch is None else [of_batch]
         if self.given is not None:
             known = self.known_labels(samples, given)
-            if known is None:
-                return torch.cat(logits).float().sigmoid(), None
             return self.with_given(torch.cat(logits).double().numpy(), known)
         return torch.cat(scores), torch.cat(found) if found else None
 

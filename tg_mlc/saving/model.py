@@ -51,7 +51,7 @@ def label_graph_users(model: nn.Module) -> Iterator[LabelGraphUser]:
 
 def describe_model(model: nn.Module, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Returns the builder of a model, if one made it, its label graph, and its settings, if they are to be checked.
-    Take these by :func:`describe_settings` before the first forward pass, which may change such attributes.
+    Take settings by :func:`describe_settings` before the first forward pass, which may change them.
     """
     blueprint = blueprint_of(model)
     return {
