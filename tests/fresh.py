@@ -32,10 +32,12 @@ def run_python(code: str, words: Iterable[str] = (), folder: Path | None = None)
     return out, err
 
 
-def run_alone(code: str, folder: Path | None = None) -> str:
-    """Runs code in a new interpreter, where PyTorch and PyG are not imported either, and returns what it prints."""
-    words = [sys.executable, "-c", code]
-    return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, cwd=folder, timeout=300).stdout
+def run_alone(code: str, words: Iterable[str] = (), folder: Path | None = None) -> str:
+    """Runs code in a new interpreter, where PyTorch and PyG are not imported either, nor is memory of them left over,
+    and returns what it prints.
+    """
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=folder, timeout=300).stdout
 
 
 def _execute(code: str, words: list[str], folder: Path | None, printed: list[Path]) -> None:

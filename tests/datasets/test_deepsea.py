@@ -13,7 +13,7 @@ import pytest
 import scipy.io
 import torch
 
-from tests.fresh import run_python
+from tests.fresh import run_alone
 from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.datasets import deepsea as files
 from tg_mlc.datasets.deepsea import DeepSEA, read_outputs, select_outputs, unique_names
@@ -317,6 +317,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
             # Chunks that were never written are zeros and take no place.
             x[:, :, :10] = x[:, :, -10:] = block
             file[f"{part}data"] = rng.integers(0, 2, (len(OUTPUTS), size), dtype=np.uint8)
-    printed, _ = run_python(CONVERT, [str(tmp_path)])
+    printed = run_alone(CONVERT, [str(tmp_path)])
     # One-hot letters of 400 MB, letters of 100 MB.
     assert float(printed) < 200

@@ -31,7 +31,7 @@ def exported(tmp_path_factory):
 def follow(folder):
     """The output of the code of the README, where neither this package nor PyG can be imported."""
     [code] = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
-    return run_alone(ALONE + code, folder)
+    return run_alone(ALONE + code, folder=folder)
 
 
 @needs_export

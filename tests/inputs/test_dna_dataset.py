@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
-from tests.fresh import run_python
+from tests.fresh import run_alone
 from tg_mlc.data import stratified_split
 from tg_mlc.datasets.card import DatasetCard
 from tg_mlc.inputs import fasta as fasta_module
@@ -204,7 +204,7 @@ def test_memory_of_a_sequence(tmp_path):
         rows = (b"name%d,%s\n" % (number, cells[number, :-1].tobytes()) for number in reversed(range(size)))
         (tmp_path / f"{size}.fa").write_bytes(b"".join(fasta))
         (tmp_path / f"{size}.csv").write_bytes(b"\n".join([header.encode(), b"".join(rows)]))
-    printed, _ = run_python(MEASURE, [str(tmp_path)])
+    printed = run_alone(MEASURE, [str(tmp_path)])
     # Letters and labels are 379 bytes of files; labels in four bytes each would be 716.
     assert float(printed) < 1_000
 
