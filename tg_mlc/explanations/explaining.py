@@ -88,7 +88,7 @@ def explain(
         y (Tensor or numpy.ndarray, optional): True labels :math:`(N, L)` of all labels. (default: :obj:`None`, those of
             samples)
         given (Any, optional): Labels that are known already, as :meth:`~tg_mlc.saving.Predictor.predict` takes them.
-            (default: :obj:`None`)
+            (default: :obj:`None`, those that samples carry as :obj:`given`)
         names (Sequence[str], optional): The names of the samples. (default: :obj:`None`, by their inputs)
         label_names (Sequence[str], optional): The labels of a network. (default: :obj:`None`, those of its label graph)
         validation (Any, optional): Samples by which faithfulness is measured, which needs no labels.
