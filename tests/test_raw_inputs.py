@@ -19,7 +19,7 @@ from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inputs import DNA, Chain, Fingerprint, MoleculeDescriptors, Molecules, Preprocessor, Scale, Vectors, Words
 from tg_mlc.models import LaMP, dna_lamp, molecule_lamp, table_lamp
-from tg_mlc.saving import read_checkpoint
+from tg_mlc.inference import read_checkpoint
 from tg_mlc.stacking import table_preprocessor
 from tg_mlc.stacking.features import published_features
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit
@@ -40,7 +40,7 @@ from pathlib import Path
 from torch_geometric.loader import DataLoader
 import tg_mlc
 import tg_mlc.models
-from tg_mlc.saving import read_checkpoint
+from tg_mlc.inference import read_checkpoint
 
 for folder in map(Path, sys.argv[1:]):
     checkpoint = read_checkpoint(folder / "best.ckpt")

@@ -13,7 +13,7 @@ it elsewhere, and :func:`set_backend`. The rooms are imported one by one, so tha
 * :mod:`tg_mlc.losses`, :mod:`tg_mlc.metrics` and :mod:`tg_mlc.baselines`: losses; metrics and thresholds; classifiers.
 * :mod:`tg_mlc.training`: training with Lightning.
 * :mod:`tg_mlc.stacking`: the default, of base classifiers with label message passing on top.
-* :mod:`tg_mlc.saving`: saved models that take raw inputs; :mod:`tg_mlc.exporting`: models as programs for other tools;
+* :mod:`tg_mlc.inference`: saved models that take raw inputs; :mod:`tg_mlc.exporting`: models as programs for other tools;
   :mod:`tg_mlc.serving`: models behind an HTTP server.
 * :mod:`tg_mlc.explanations`: why a model predicts a label.
 * :mod:`tg_mlc.sequences`: dated label sets.
@@ -28,7 +28,6 @@ import warnings
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any
 
-from tg_mlc import _moved
 from tg_mlc._optional import imported_on_use
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from tg_mlc.graphs import LabelGraph
     from tg_mlc.nn import LabelHead, LabelMessagePassing
     from tg_mlc.ops import set_backend
-    from tg_mlc.saving import load
+    from tg_mlc.inference import load
     from tg_mlc.stacking import auto
     from tg_mlc.stacking.comparison import compare
     from tg_mlc.training import fit
@@ -71,7 +70,7 @@ __getattr__ = imported_on_use(
         "explain": "tg_mlc.explanations",
         "export": "tg_mlc.exporting",
         "fit": "tg_mlc.training",
-        "load": "tg_mlc.saving",
+        "load": "tg_mlc.inference",
         "set_backend": "tg_mlc.ops",
     },
 )
@@ -96,4 +95,4 @@ class _QuietImport:
         return spec
 
 
-sys.meta_path[:0] = [_QuietImport, _moved.MovedNames()]
+sys.meta_path[:0] = [_QuietImport]

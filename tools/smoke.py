@@ -63,7 +63,7 @@ assert len(from_csv("t.xlsx", label_columns=["a"])) == 3
     "train,explain": MODEL + 'tg_mlc.explain(model, x[:2]).to_html("why.html")',
     "train,export": MODEL + 'model.save("m"); tg_mlc.export(tg_mlc.load("m"), "program", format="onnx")',
     "train,tune": "import tg_mlc.training, optuna",
-    "hub": "import huggingface_hub, tg_mlc.saving",
+    "hub": "import huggingface_hub, tg_mlc.inference",
 }
 
 

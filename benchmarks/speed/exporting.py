@@ -25,7 +25,7 @@ from tg_mlc.exporting.program import Scorer, featurize, save_onnx, save_torch, t
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder, DNAEncoder, MoleculeEncoder, VectorEncoder
-from tg_mlc.saving import Predictor
+from tg_mlc.inference import Predictor
 
 SEED = 0
 EAGER, PROGRAM, ONNX = "tg_mlc", "torch.export", "ONNX Runtime"

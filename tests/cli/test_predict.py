@@ -13,13 +13,13 @@ import pytest
 import tg_mlc
 from tests.cli.conftest import write_rows
 from tests.quick import train_little
-from tests.saving.conftest import folder, result  # noqa: F401
+from tests.inference.conftest import folder, result  # noqa: F401
 from tg_mlc import cli
 from tg_mlc.cli._output import resumable
 from tg_mlc.inputs import tables
 from tg_mlc.metrics import LabelSets
 from tg_mlc.metrics.coverage import Coverage
-from tg_mlc.saving import Predictor
+from tg_mlc.inference import Predictor
 
 predicting = import_module("tg_mlc.cli.predict")  # the package's attribute of this name is the function
 

@@ -19,7 +19,7 @@ from tg_mlc.baselines import ForestBaseline
 from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.inputs.tables import read_molecules
 from tg_mlc.papers.recipes import RECIPES, Recipe
-from tg_mlc.saving import read_checkpoint
+from tg_mlc.inference import read_checkpoint
 
 
 @pytest.fixture(scope="module")

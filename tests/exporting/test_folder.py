@@ -15,7 +15,7 @@ from tests.fresh import run_alone
 from tests.requirements import needs_export
 from tg_mlc.data import from_arrays, with_hierarchy
 from tg_mlc.exporting import folder as module
-from tg_mlc.saving import Predictor
+from tg_mlc.inference import Predictor
 from tg_mlc.stacking import auto
 
 SAVED = Path(__file__).parents[1] / "saving" / "folders"

@@ -20,7 +20,7 @@ from tg_mlc.graphs import fully_connected
 from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder, DNAEncoder, GivenComponents, MoleculeEncoder, SequenceEncoder, VectorEncoder
-from tg_mlc.saving import Predictor
+from tg_mlc.inference import Predictor
 from tg_mlc.sequences import LANET, EventPreprocessor
 from tg_mlc.sklearn import LaMPClassifier
 

@@ -13,7 +13,7 @@ from torch.utils.data import Subset
 from tests.sequences.histories import COLUMNS, histories
 from tg_mlc.data import from_events
 from tg_mlc.graphs import fully_connected
-from tg_mlc.saving import Predictor
+from tg_mlc.inference import Predictor
 from tg_mlc.sequences import LANET, EventPreprocessor, time_split
 from tg_mlc.sequences.windows import WindowViews
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 import tg_mlc
 from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_FEATURES, NUM_LABELS, WINDOW_SIZE, batch
 from tg_mlc.graphs import LabelGraph, fully_connected, learned
-from tg_mlc.saving.inference import ModuleInference
+from tg_mlc.inference.inference import ModuleInference
 from tg_mlc.sequences.lanet import LANET
 from tg_mlc.sequences.memory import PersonalMemory
 from tg_mlc.training import MultiLabelModule

@@ -21,7 +21,7 @@ from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import fully_connected, tree
 from tg_mlc.inputs.fasta import letter_codes
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, subset_accuracy
-from tg_mlc.saving import Predictor
+from tg_mlc.inference import Predictor
 from tg_mlc.stacking import AutoModel, auto, automatic, features, folds
 from tg_mlc.stacking.automatic import _values
 

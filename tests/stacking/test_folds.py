@@ -6,7 +6,7 @@ import torch
 
 from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.saving.model import label_graph_users
+from tg_mlc.inference.network import label_graph_users
 from tg_mlc.stacking import folds as _folds
 
 pytest.importorskip("sklearn")

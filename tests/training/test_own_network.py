@@ -25,7 +25,7 @@ from tg_mlc.datasets import registry
 from tg_mlc.graphs import LabelGraph, edgeless
 from tg_mlc.inputs.tables import read_molecules
 from tg_mlc.models import builder
-from tg_mlc.saving import Predictor
+from tg_mlc.inference import Predictor
 from tg_mlc.training import MultiLabelDataModule
 
 NAMES = ["calm", "sad"]

@@ -8,7 +8,7 @@ from lightning.pytorch.callbacks import Callback
 
 from tests.training.conftest import GINE, LABELS, LabelModel, ToyGraphs, make_module
 from tg_mlc.data import random_split
-from tg_mlc.saving import read_checkpoint
+from tg_mlc.inference import read_checkpoint
 from tg_mlc.training import MultiLabelDataModule, fit
 
 SCHEDULE = {"lr_schedule": "cosine", "warmup": 0.2, "weight_decay": 0.01}

@@ -21,7 +21,7 @@ from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import kind_of_option, kinds_by_columns
 from tg_mlc.inputs.schema import Hints, Schema, match_names
 from tg_mlc.inputs.tables import Table, read_blocks
-from tg_mlc.saving import Predictor
+from tg_mlc.inference import Predictor
 
 _TAB = (r"\t", "\t")  # which is hard to type
 

@@ -54,7 +54,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def check_output(out: str, csv: str, model: str) -> None:
     """Refuses a file for results that a command reads, or that cannot be one, before anything that takes long."""
-    from tg_mlc.saving.folder import CONTENT, WEIGHTS
+    from tg_mlc.inference.folder import CONTENT, WEIGHTS
 
     path, folder = Path(out), Path(model)
     if path.is_dir() or not path.absolute().parent.is_dir():

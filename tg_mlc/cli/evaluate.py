@@ -43,7 +43,7 @@ def evaluate(
     from tg_mlc._hierarchy import coherent
     from tg_mlc.cli._inputs import Scores, calibration_of, inputs_of, one_file
     from tg_mlc.metrics import evaluate as report_of
-    from tg_mlc.saving import load
+    from tg_mlc.inference import load
 
     csv, predictor = one_file(csv, arff), load(model, device=device)
     if reliability is not None:

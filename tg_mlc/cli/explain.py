@@ -62,7 +62,7 @@ def explain_(
     from tg_mlc.explanations import explain
     from tg_mlc.inputs.schema import match_names
     from tg_mlc.inputs.tables import read_blocks
-    from tg_mlc.saving import load
+    from tg_mlc.inference import load
 
     check_output(out, csv or "", model)
     predictor = load(model, device=device)

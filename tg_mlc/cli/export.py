@@ -37,7 +37,7 @@ def export_(
     from tg_mlc.exporting import export
     from tg_mlc.exporting.folder import NUM_GOLDEN
     from tg_mlc.inputs.tables import read_blocks
-    from tg_mlc.saving import load
+    from tg_mlc.inference import load
 
     predictor = load(model)
     rows = None

@@ -87,7 +87,7 @@ def explain(
             chosen. (default: :obj:`"auto"`)
         y (Tensor or numpy.ndarray, optional): True labels :math:`(N, L)` of all labels. (default: :obj:`None`, those of
             samples)
-        given (Any, optional): Labels that are known already, as :meth:`~tg_mlc.saving.Predictor.predict` takes them.
+        given (Any, optional): Labels that are known already, as :meth:`~tg_mlc.inference.Predictor.predict` takes them.
             (default: :obj:`None`, those that samples carry as :obj:`given`)
         names (Sequence[str], optional): The names of the samples. (default: :obj:`None`, by their inputs)
         label_names (Sequence[str], optional): The labels of a network. (default: :obj:`None`, those of its label graph)

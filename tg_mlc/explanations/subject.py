@@ -30,8 +30,8 @@ from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.nn.encoders import JointEncoder, VectorEncoder
 from tg_mlc.nn.given import given_in, takes_given_labels
 from tg_mlc.ops.patterns import adjacency_of, to_list
-from tg_mlc.saving import Predictor
-from tg_mlc.saving.inference import batches_of, in_type_of
+from tg_mlc.inference import Predictor
+from tg_mlc.inference.inference import batches_of, in_type_of
 from tg_mlc.stacking import AutoModel
 from tg_mlc.stacking.given import GivenLabelStacking
 

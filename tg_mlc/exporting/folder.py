@@ -24,9 +24,9 @@ from tg_mlc.inputs import Chain
 from tg_mlc.inputs.preprocessor import to_state
 from tg_mlc.metrics import LabelSets
 from tg_mlc.metrics.coverage import Coverage, Per
-from tg_mlc.saving import Predictor, load
-from tg_mlc.saving.folder import check_folder
-from tg_mlc.saving.model import versions
+from tg_mlc.inference import Predictor, load
+from tg_mlc.inference.folder import check_folder
+from tg_mlc.inference.network import versions
 
 #: The number of inputs with outputs that a reader can check itself by, and how far outputs may be apart.
 NUM_GOLDEN, TOLERANCE = 20, 1e-4
@@ -68,7 +68,7 @@ def export(
             exporting them. (default: :obj:`"export"`)
         given (bool, optional): If set to :obj:`False`, leaves out the input of labels that are known, and what takes
             it. (default: :obj:`True`)
-        coverage, coverage_per (optional): As of :meth:`tg_mlc.saving.Predictor.predict`; the thresholds of these label
+        coverage, coverage_per (optional): As of :meth:`tg_mlc.inference.Predictor.predict`; the thresholds of these label
             sets stand among those of metrics. (default: :obj:`None`)
 
     Raises:

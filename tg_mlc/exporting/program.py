@@ -21,7 +21,7 @@ from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.exporting.classifiers import as_module
 from tg_mlc.inputs import Chain
 from tg_mlc.nn.given import takes_given_labels
-from tg_mlc.saving.inference import InferenceModel, ModuleInference, in_type_of, make_loader, makes_batches, scores_of
+from tg_mlc.inference.inference import InferenceModel, ModuleInference, in_type_of, make_loader, makes_batches, scores_of
 from tg_mlc.stacking.automatic import AutoModel
 from tg_mlc.stacking.combination import LogitStacking
 from tg_mlc.stacking.features import StackingFeatures

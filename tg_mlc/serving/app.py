@@ -14,7 +14,7 @@ import numpy as np
 
 import tg_mlc
 from tg_mlc._optional import require
-from tg_mlc.saving import Predictor, load
+from tg_mlc.inference import Predictor, load
 from tg_mlc.serving.batching import Batcher, OverloadedError, as_raw
 from tg_mlc.serving.requests import CONTENT, Asked, Limits, read
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tg_mlc._optional import require
-from tg_mlc.saving import Predictor
+from tg_mlc.inference import Predictor
 from tg_mlc.serving.requests import Limits
 
 _log = logging.getLogger(__name__)

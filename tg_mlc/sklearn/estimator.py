@@ -27,9 +27,9 @@ from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import BoolArray, FloatArray
 from tg_mlc.metrics.coverage import Coverage, Per
-from tg_mlc.saving.folder import read_folder
-from tg_mlc.saving.inference import InferenceModel
-from tg_mlc.saving.model import packed, unpacked
+from tg_mlc.inference.folder import read_folder
+from tg_mlc.inference.inference import InferenceModel
+from tg_mlc.inference.network import packed, unpacked
 from tg_mlc.sklearn.label_form import LabelForm
 
 # If several classes are all as good as excluded, one still needs a probability; and log odds have to be finite.
@@ -230,7 +230,7 @@ class SavedEstimator(RawInputEstimator):
             coherent (bool or LabelGraph, optional): Whether no label applies without those above it in a hierarchy: the
                 label graph, or, if set to :obj:`True`, the argument :obj:`label_graph` of the estimator. The default
                 with a hierarchy as :obj:`label_graph` is coherent in any case. (default: :obj:`False`)
-            coverage, coverage_per (optional): As of :meth:`tg_mlc.saving.Predictor.predict`, after a fit with
+            coverage, coverage_per (optional): As of :meth:`tg_mlc.inference.Predictor.predict`, after a fit with
                 :obj:`coverage_share`. (default: :obj:`None`)
 
         Raises:
@@ -275,7 +275,7 @@ class SavedEstimator(RawInputEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a folder from which :meth:`load` makes this estimator again, and :func:`tg_mlc.load` a
-        :class:`~tg_mlc.saving.Predictor` with named probabilities.
+        :class:`~tg_mlc.inference.Predictor` with named probabilities.
 
         Args:
             path (str or PathLike): The folder; a model that is there already is replaced as a whole.

@@ -27,7 +27,7 @@ from tg_mlc.metrics import DECISION_METRICS, LabelSets, ThresholdTuner
 from tg_mlc.metrics._inputs import BoolArray, FloatArray
 from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.models import LaMP
-from tg_mlc.saving.inference import ModuleInference, batches_of, logits_of
+from tg_mlc.inference.inference import ModuleInference, batches_of, logits_of
 from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed, log_odds
 from tg_mlc.stacking import AutoModel, StackingFeatures, auto
 from tg_mlc.stacking.automatic import GIVEN_SHARE

@@ -25,9 +25,9 @@ from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
 from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.metrics.coverage import Coverage, Per
 from tg_mlc.metrics.thresholds import Decider, coherent_decider
-from tg_mlc.saving.checkpoint import restore_tuners
-from tg_mlc.saving.inference import InferenceModel, batches_of, logits_of
-from tg_mlc.saving.model import data_hash, model_state, packed, restore_model, unpacked
+from tg_mlc.inference.checkpoint import restore_tuners
+from tg_mlc.inference.inference import InferenceModel, batches_of, logits_of
+from tg_mlc.inference.network import data_hash, model_state, packed, restore_model, unpacked
 from tg_mlc.stacking.classifiers import AUTOMATIC, MANY_LABELS, many_labels, ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
 from tg_mlc.stacking.features import ResumableParts, StackingFeatures
@@ -253,7 +253,7 @@ class AutoModel(InferenceModel):
             batch_size (int, optional): The number of samples that LaMP takes at a time. (default: :obj:`256`)
             given (Any, optional): Labels that are known already, in any form that :func:`~tg_mlc.data.given_labels`
                 takes. (default: :obj:`None`, those that samples have as attribute :obj:`given`)
-            coherent (bool or LabelGraph, optional): As of :meth:`tg_mlc.saving.Predictor.predict`.
+            coherent (bool or LabelGraph, optional): As of :meth:`tg_mlc.inference.Predictor.predict`.
                 (default: :obj:`None`, where a hierarchy came with the training data)
 
         Raises:
@@ -296,7 +296,7 @@ class AutoModel(InferenceModel):
             raw (Any): As of :meth:`predict_proba`.
             metric (str, optional): One of :obj:`tg_mlc.metrics.DECISION_METRICS`. (default: :obj:`"f1_micro"`)
             given, coherent (Any, optional): As of :meth:`predict_proba`. (default: :obj:`None`)
-            coverage, coverage_per (optional): As of :meth:`tg_mlc.saving.Predictor.predict`.
+            coverage, coverage_per (optional): As of :meth:`tg_mlc.inference.Predictor.predict`.
 
         Raises:
             ValueError: If the metric is not known, or no samples allow to promise the coverage.

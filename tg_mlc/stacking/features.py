@@ -26,7 +26,7 @@ from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.inputs.kind import View
 from tg_mlc.inputs.kinds import kind_named, make_view, views_of
 from tg_mlc.inputs.preprocessor import as_tensors
-from tg_mlc.saving.folder import CONTENT, read_folder, write_folder
+from tg_mlc.inference.folder import CONTENT, read_folder, write_folder
 from tg_mlc.stacking.classifiers import AUTOMATIC, PUBLISHED, ClassifierSearch, StackedClassifier, find_classifier
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from tg_mlc.data.splits import stratified_folds
 from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
 from tg_mlc.inputs import kind_of
 from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
-from tg_mlc.saving.checkpoint import load_file
-from tg_mlc.saving.inference import batches_of, logits_of
-from tg_mlc.saving.model import model_state, restore_model
+from tg_mlc.inference.checkpoint import load_file
+from tg_mlc.inference.inference import batches_of, logits_of
+from tg_mlc.inference.network import model_state, restore_model
 from tg_mlc.stacking.features import ResumableParts
 from tg_mlc.training import BinaryObjective
 from tg_mlc.training.fitting import TrainSettings, train_model

@@ -25,7 +25,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from tg_mlc._files import replace_when_done
-from tg_mlc.saving.checkpoint import check_whole, load_file
+from tg_mlc.inference.checkpoint import check_whole, load_file
 
 _EXPECTED_WARNINGS = (
     # Small data is loaded fastest in the same process.

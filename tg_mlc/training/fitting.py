@@ -38,10 +38,10 @@ from tg_mlc.data.splits import PARTS
 from tg_mlc.inputs import Preprocessor
 from tg_mlc.metrics import Evaluation
 from tg_mlc.models.builders import blueprint_of
-from tg_mlc.saving.checkpoint import load_file
-from tg_mlc.saving.inference import ModuleInference, make_loader
-from tg_mlc.saving.model import data_hash, label_graph_users
-from tg_mlc.saving.predictor import Predictor
+from tg_mlc.inference.checkpoint import load_file
+from tg_mlc.inference.inference import ModuleInference, make_loader
+from tg_mlc.inference.network import data_hash, label_graph_users
+from tg_mlc.inference.model import Predictor
 from tg_mlc.training.callbacks import (
     AtomicCheckpointIO,
     ExponentialMovingAverage,
@@ -145,7 +145,7 @@ class FitResult:
         return Predictor(self.scorer, self.facts)
 
     def save(self, path: str | os.PathLike[str], arguments: Mapping[str, Any] | None = None) -> Path:
-        """Writes a folder that :func:`tg_mlc.load` reads; see :meth:`tg_mlc.saving.Predictor.save`."""
+        """Writes a folder that :func:`tg_mlc.load` reads; see :meth:`tg_mlc.inference.Predictor.save`."""
         return self.predictor.save(path, arguments)
 
 
@@ -212,7 +212,7 @@ def fit(
             :obj:`folder`; or a checkpoint in :obj:`folder` to go on from. (default: :obj:`False`)
         callbacks (Sequence[Callback], optional): Further callbacks. (default: :obj:`()`)
         calibrate (bool, optional): Whether to calibrate the probabilities of each label by the validation samples, as
-            :meth:`Predictor.calibrate <tg_mlc.saving.Predictor.calibrate>` does. (default: :obj:`False`)
+            :meth:`Predictor.calibrate <tg_mlc.inference.Predictor.calibrate>` does. (default: :obj:`False`)
         coverage_share (float, optional): The share of samples, drawn at random, that are left out of the split, so that
             ``predict(..., coverage=0.9)`` can promise what label sets hold. (default: :obj:`0`)
         **options (optional): The shares :obj:`val` and :obj:`test` of samples in a stratified split (0.1 each), or a

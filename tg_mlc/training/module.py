@@ -24,7 +24,7 @@ from tg_mlc.inputs import Preprocessor
 from tg_mlc.metrics import evaluate, tune_thresholds
 from tg_mlc.metrics.thresholds import Decider
 from tg_mlc.nn.given import given_in
-from tg_mlc.saving.checkpoint import (
+from tg_mlc.inference.checkpoint import (
     KEY,
     check_plain,
     check_preprocessor,
@@ -35,8 +35,8 @@ from tg_mlc.saving.checkpoint import (
     restore_preprocessor,
     restore_tuners,
 )
-from tg_mlc.saving.inference import in_type_of, scores_of
-from tg_mlc.saving.model import check_same_model, check_settings, describe_model, describe_settings, label_graph_users
+from tg_mlc.inference.inference import in_type_of, scores_of
+from tg_mlc.inference.network import check_same_model, check_settings, describe_model, describe_settings, label_graph_users
 from tg_mlc.training.objectives import Objective, describe_objective, make_objective
 
 LRSchedule = Literal["none", "cosine", "linear", "plateau"]

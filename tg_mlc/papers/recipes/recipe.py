@@ -17,7 +17,7 @@ from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import FloatArray
-from tg_mlc.saving.inference import batches_of, logits_of
+from tg_mlc.inference.inference import batches_of, logits_of
 from tg_mlc.stacking.features import published_features
 from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, Objective
 from tg_mlc.training.fitting import TrainSettings, train_model

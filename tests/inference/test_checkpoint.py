@@ -13,7 +13,7 @@ from tests.training.conftest import GINE, LABELS, LabelModel, ToyGraphs, make_mo
 from tg_mlc import __version__
 from tg_mlc.data import random_split
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
-from tg_mlc.saving import read_checkpoint
+from tg_mlc.inference import read_checkpoint
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
 from tg_mlc.training.callbacks import AtomicCheckpointIO
 

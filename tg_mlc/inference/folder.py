@@ -21,7 +21,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from tg_mlc._files import file_sha256, replace_when_done, sha256
-from tg_mlc.saving.legacy import upgrade
+from tg_mlc.inference.legacy import upgrade
 
 FORMAT = "tg_mlc.model/3"
 EARLIER = ("tg_mlc.model/1", "tg_mlc.model/2")

@@ -27,8 +27,8 @@ from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.metrics.coverage import Coverage, Per
 from tg_mlc.metrics.thresholds import Decider
-from tg_mlc.saving.folder import CONTENT, WEIGHTS, read_folder
-from tg_mlc.saving.inference import InferenceModel, ModuleInference, batches_of
+from tg_mlc.inference.folder import CONTENT, WEIGHTS, read_folder
+from tg_mlc.inference.inference import InferenceModel, ModuleInference, batches_of
 
 
 class Predictor:
@@ -393,7 +393,7 @@ def load(
     path: str | os.PathLike[str], network: type[nn.Module] | None = None, *, device: torch.device | str = "cpu"
 ) -> Predictor:
     """Loads a model that :func:`tg_mlc.training.fit`, :meth:`tg_mlc.stacking.AutoModel.save` or
-    :meth:`~tg_mlc.saving.Predictor.save` wrote to a folder.
+    :meth:`~tg_mlc.inference.Predictor.save` wrote to a folder.
 
     Nothing in the folder is run: it holds tensors and plain data, and all of it has to be as it was written.
 

@@ -17,9 +17,9 @@ from safetensors.torch import save
 
 import tg_mlc
 from tg_mlc._files import sha256
-from tg_mlc.saving import folder as folders
-from tg_mlc.saving.folder import read_folder, write_folder
-from tg_mlc.saving.inference import check_finite
+from tg_mlc.inference import folder as folders
+from tg_mlc.inference.folder import read_folder, write_folder
+from tg_mlc.inference.inference import check_finite
 
 FOLDERS = sorted((Path(__file__).parent / "folders").iterdir())
 KINDS = ("auto_vectors", "command_line_dna", "known_labels")

@@ -20,9 +20,9 @@ from tg_mlc.inputs import Preprocessor
 from tg_mlc.inputs.preprocessor import from_state, to_state
 from tg_mlc.metrics import LabelSets, ThresholdTuner
 from tg_mlc.metrics.thresholds import Decider
-from tg_mlc.saving.folder import FORMAT, check_format
-from tg_mlc.saving.legacy import upgrade
-from tg_mlc.saving.model import restore_graph
+from tg_mlc.inference.folder import FORMAT, check_format
+from tg_mlc.inference.legacy import upgrade
+from tg_mlc.inference.network import restore_graph
 
 #: The entry of a checkpoint that is ours; all others are Lightning's.
 KEY = "tg_mlc"
@@ -115,7 +115,7 @@ def make_entry(
     described: Mapping[str, Any], tuners: Mapping[str, Decider], preprocessor: Preprocessor | None
 ) -> dict[str, Any]:
     """Returns the entry of a checkpoint that is ours, which the folder of a trained module holds too: the description
-    of its model by :func:`~tg_mlc.saving.model.describe_model`, thresholds and preprocessor, as tensors and plain data.
+    of its model by :func:`~tg_mlc.inference.network.describe_model`, thresholds and preprocessor, as tensors and plain data.
     """
     return {
         "version": __version__,

@@ -4,7 +4,7 @@ A folder holds the state of its ``InferenceModel`` (``inference.py``). That of a
 what ``make_entry`` returns (``checkpoint.py``), and of the network what ``model.py`` describes.
 """
 
-from tg_mlc.saving.checkpoint import read_checkpoint
-from tg_mlc.saving.predictor import Predictor, from_pretrained, load, push_to_hub
+from tg_mlc.inference.checkpoint import read_checkpoint
+from tg_mlc.inference.model import Predictor, from_pretrained, load, push_to_hub
 
 __all__ = ["Predictor", "from_pretrained", "load", "push_to_hub", "read_checkpoint"]

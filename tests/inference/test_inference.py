@@ -12,8 +12,8 @@ from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import tree
 from tg_mlc.metrics.coverage import Coverage
-from tg_mlc.saving import Predictor
-from tg_mlc.saving.inference import HIERARCHY
+from tg_mlc.inference import Predictor
+from tg_mlc.inference.inference import HIERARCHY
 from tg_mlc.stacking.given import GivenLabelStacking
 
 LABELS = ["above", "below", "beside"]

@@ -36,15 +36,15 @@ from tg_mlc.metrics.coverage import ConformalThresholds, Coverage
 from tg_mlc.metrics.thresholds import Decider, coherent_decider
 from tg_mlc.models.builders import blueprint_of
 from tg_mlc.nn.given import given_in
-from tg_mlc.saving.checkpoint import make_entry, restore_preprocessor, restore_tuners
-from tg_mlc.saving.folder import read_folder, write_folder
-from tg_mlc.saving.model import describe_settings, label_graph_users, model_state, restore_model, versions
+from tg_mlc.inference.checkpoint import make_entry, restore_preprocessor, restore_tuners
+from tg_mlc.inference.folder import read_folder, write_folder
+from tg_mlc.inference.network import describe_settings, label_graph_users, model_state, restore_model, versions
 
 HIERARCHY = "hierarchy"  #: the kind of label graphs that came with data
 
 
 class InferenceModel(ABC):
-    """The source of the scores of a :class:`~tg_mlc.saving.Predictor`; a folder says its :attr:`kind`.
+    """The source of the scores of a :class:`~tg_mlc.inference.Predictor`; a folder says its :attr:`kind`.
 
     Attributes:
         label_names (list[str]): The labels.

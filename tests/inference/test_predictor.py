@@ -22,14 +22,14 @@ import torch
 
 import tg_mlc
 from tests.fresh import run_python
-from tests.saving.conftest import LABELS, TEXTS
+from tests.inference.conftest import LABELS, TEXTS
 from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import fully_connected
 from tg_mlc.metrics import evaluate
 from tg_mlc.models import LaMP, table_lamp
 from tg_mlc.nn.encoders import VectorEncoder
-from tg_mlc.saving import Predictor, from_pretrained, push_to_hub
+from tg_mlc.inference import Predictor, from_pretrained, push_to_hub
 from tg_mlc.training import MultiLabelModule
 
 NEW = ["Red pears!", "GREEN apples", "something else"]
@@ -224,7 +224,7 @@ def test_200_damaged_folders_are_refused(folder, tmp_path):
 
 @pytest.mark.parametrize("what", ["builder", "class"])
 def test_names_that_nobody_registered_are_refused(folder, tmp_path, what):
-    from tg_mlc.saving.folder import read_folder, write_folder
+    from tg_mlc.inference.folder import read_folder, write_folder
 
     content = read_folder(folder)
     if what == "builder":
