@@ -46,7 +46,7 @@ from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, learned
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.inputs.kinds import views_of
 from tg_mlc.metrics import micro_average_precision
-from tg_mlc.inference.inference import batches_of, logits_of, make_loader
+from tg_mlc.inference.batches import batches_of, logits_of, make_loader
 from tg_mlc.stacking import AutoModel, StackingFeatures
 from tg_mlc.stacking.classifiers import many_labels
 from tg_mlc.stacking.folds import TOP_K, LaMPSettings, settings_of

@@ -1,10 +1,25 @@
-"""Saved models: one folder format, read and written in one place.
+"""Models: an ordered list of stages from raw inputs to decisions, what is asked of them, and their folder.
 
-A folder holds the state of its ``InferenceModel`` (``inference.py``). That of a trained module, and a checkpoint, hold
-what ``make_entry`` returns (``checkpoint.py``), and of the network what ``model.py`` describes.
+A :class:`Model` holds stages (``features.py``, ``networks.py``, ``decisions.py``), a :class:`Query` says what is asked
+beside the inputs, and a :class:`Prediction` is what comes back. ``folder.py`` reads and writes folders of tensors and
+plain data, ``network.py`` describes networks, and ``checkpoint.py`` the checkpoints of their training.
 """
 
 from tg_mlc.inference.checkpoint import read_checkpoint
-from tg_mlc.inference.model import Predictor, from_pretrained, load, push_to_hub
+from tg_mlc.inference.flow import Flow, Query
+from tg_mlc.inference.loading import from_pretrained, load, push_to_hub
+from tg_mlc.inference.model import Model
+from tg_mlc.inference.prediction import Prediction
+from tg_mlc.inference.stage import Stage
 
-__all__ = ["Predictor", "from_pretrained", "load", "push_to_hub", "read_checkpoint"]
+__all__ = [
+    "Flow",
+    "Model",
+    "Prediction",
+    "Query",
+    "Stage",
+    "from_pretrained",
+    "load",
+    "push_to_hub",
+    "read_checkpoint",
+]

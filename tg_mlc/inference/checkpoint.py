@@ -21,7 +21,6 @@ from tg_mlc.inputs.preprocessor import from_state, to_state
 from tg_mlc.metrics import LabelSets, ThresholdTuner
 from tg_mlc.metrics.thresholds import Decider
 from tg_mlc.inference.folder import FORMAT, check_format
-from tg_mlc.inference.legacy import upgrade
 from tg_mlc.inference.network import restore_graph
 
 #: The entry of a checkpoint that is ours; all others are Lightning's.
@@ -93,13 +92,9 @@ def load_file(path: str | os.PathLike[str], map_location: Any = "cpu", weights_o
             f"you trust"
         ) from None
     entry = content.get(KEY) if isinstance(content, Mapping) else None
-    if entry is None:
-        return content
-    if "format" in entry:
-        check_format(entry["format"], path)
-        return content
-    ours = (KEY, "hyper_parameters", "state_dict")
-    return {key: upgrade(value, key) if key in ours else value for key, value in content.items()}
+    if entry is not None:
+        check_format(entry.get("format"), path)
+    return content
 
 
 def check_whole(path: str | os.PathLike[str]) -> None:

@@ -21,10 +21,8 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from tg_mlc._files import file_sha256, replace_when_done, sha256
-from tg_mlc.inference.legacy import upgrade
 
-FORMAT = "tg_mlc.model/3"
-EARLIER = ("tg_mlc.model/1", "tg_mlc.model/2")
+FORMAT = "tg_mlc.model/4"
 CONTENT = "model.json"
 WEIGHTS = "weights-*.safetensors"  #: of which the content names one
 MAX_BYTES = 2**28  #: of the plain data
@@ -90,7 +88,6 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(_damaged(weights, f"{len(packed):,} bytes of another SHA-256 than '{CONTENT}' says"))
     try:
         content: dict[str, Any] = _with_tensors(entries["content"], load(packed))
-        content = upgrade(content) if entries["format"] == EARLIER[0] else content  # later names are today's
         if not isinstance(content, dict):
             raise TypeError(f"the content is no object but {str(content)[:40]}")
     except Exception as error:  # of any class, because any value may be of another type
@@ -133,7 +130,7 @@ class UnknownFormatError(ValueError):
 
 def check_format(found: Any, path: str | os.PathLike[str]) -> None:
     """Refuses a format that a newer version wrote, or one that is too old."""
-    if found in (FORMAT, *EARLIER):
+    if found == FORMAT:
         return
     given = re.fullmatch(r"tg_mlc\.model/(\d+)", str(found))
     if given is not None and int(given[1]) > int(FORMAT.rpartition("/")[2]):
@@ -196,3 +193,18 @@ def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
         if isinstance(item, (dict, list)):
             value[key] = _with_tensors(item, tensors)
     return value
+
+
+def check_finite(state: Any, name: str = "") -> None:
+    """Refuses numbers that a model computes with and that are infinite or NaN, by their names: all of its tensors but
+    thresholds, which are infinite where a label never applies.
+    """
+    if isinstance(state, Mapping):
+        for key, value in state.items():
+            check_finite(value, f"{name}.{key}".strip("."))
+    elif isinstance(state, list):
+        for index, value in enumerate(state):
+            check_finite(value, f"{name}.{index}")
+    elif isinstance(state, Tensor) and not name.endswith("thresholds") and not state.isfinite().all():
+        found = int((~state.isfinite()).sum())
+        raise ValueError(f"the weights '{name}' hold {found} of {state.numel()} numbers that are NaN or infinite")

@@ -1,4 +1,4 @@
-"""Predictor: a saved model, in a folder or on the Hugging Face hub, from raw inputs to named probabilities."""
+"""Model: an ordered list of stages, from raw inputs to named probabilities and decisions."""
 
 from __future__ import annotations
 
@@ -6,177 +6,383 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from functools import cache
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
+from typing_extensions import Self
 
 from tg_mlc._frames import in_order
-from tg_mlc._names import shorten
-from tg_mlc._optional import require
+from tg_mlc._names import find
 from tg_mlc._options import check_choice, check_count
+from tg_mlc._warnings import collected_warnings
 from tg_mlc.data import MultiLabelDataset, given_labels
+from tg_mlc.data.given import draw_given
+from tg_mlc.inference.batches import batches_of, makes_batches
+from tg_mlc.inference.decisions import Calibration, Coherence, Decision
+from tg_mlc.inference.decisions import GivenLabels as GivenLabelsStage
+from tg_mlc.inference.features import Classifiers, Features, stages_of
+from tg_mlc.inference.flow import Coherent, Flow, Query
+from tg_mlc.inference.folder import check_finite, read_folder, write_folder
+from tg_mlc.inference.network import label_graph_users, names_in, versions
+from tg_mlc.inference.networks import Networks
+from tg_mlc.inference.prediction import Prediction
+from tg_mlc.inference.stage import Stage
+from tg_mlc.inputs import InputKind, Preprocessor
 from tg_mlc.inputs.kind import num_rows
 from tg_mlc.metrics import Evaluation, LabelSets, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import read_matrix
-from tg_mlc.metrics.calibration import Calibration
-from tg_mlc.metrics.coverage import Coverage, Per
+from tg_mlc.metrics.calibration import Calibration as LabelCalibration
+from tg_mlc.metrics.coverage import ConformalThresholds, Per
 from tg_mlc.metrics.thresholds import Decider
-from tg_mlc.inference.folder import CONTENT, WEIGHTS, read_folder
-from tg_mlc.inference.inference import InferenceModel, ModuleInference, batches_of
+from tg_mlc.nn.given import takes_given_labels
+
+StageT = TypeVar("StageT", bound=Stage)
+
+#: Rows at a time, because classifiers need many times the memory of their inputs and scores.
+ROWS = 4096
+#: The largest fraction of a sample's labels that masks give where calibration is fitted under them.
+MAX_GIVEN = 0.75
+_INFINITE = (
+    "Expected inputs that the model can compute with (got NaN or infinity for them); are some missing or too large?"
+)
 
 
-class Predictor:
-    r"""A model that takes raw inputs (SMILES, texts, lists of words, rows, DNA) and returns named probabilities.
+class Reading(NamedTuple):
+    """Raw inputs that were read, each by itself."""
+
+    samples: Any  #: of the inputs that can be read; :obj:`None` if there is none
+    rows: list[int] | None  #: the rows of these; :obj:`None` if they are all
+    size: int  #: the number of inputs
+    reasons: dict[int, str]  #: why inputs cannot be read, by rows
+    warnings: list[str]
+
+
+class Model:
+    r"""A model of labels: what :func:`tg_mlc.auto`, :func:`tg_mlc.fit` and :func:`tg_mlc.load` return.
 
     .. code-block:: python
 
-        predictor = tg_mlc.load("model")
-        frame = predictor.predict(["CCO", "c1ccccc1"])
+        model = tg_mlc.load("model")
+        print(model)
+        frame = model.predict(["CCO", "c1ccccc1"])
         frame["probability"]["nausea"], frame["decision"]["nausea"]
 
-    A network that you have trained in a loop of your own becomes one, too:
+    A network that was trained in a loop of one's own becomes one, too:
 
     .. code-block:: python
 
-        predictor = Predictor(net, label_names=names)
-        predictor.tune(validation_samples)
-        print(predictor.evaluate(test_samples))
-        predictor.save("model")
+        model = Model.of(net, label_names=names)
+        model.tune(validation_samples)
+        print(model.evaluate(test_samples))
+        model.save("model")
 
     Args:
-        scorer (InferenceModel, MultiLabelModule or torch.nn.Module): The source of the scores, such as an
-            :class:`~tg_mlc.stacking.AutoModel`; or a network of logits.
+        stages (Sequence[Stage]): The steps, in their order.
+        label_names (Sequence[str]): The labels, in the order of columns.
         facts (dict, optional): Facts about the model: versions, validation metrics, hashes of data and split.
             (default: :obj:`None`)
-        label_names (Sequence[str], optional): The labels of a network. (default: :obj:`None`)
 
-    Raises:
-        ValueError: If a network comes without :obj:`label_names`, or anything else with them.
+    Attributes:
+        training (Any): What the training left beside the model, such as held-out scores; :obj:`None` in a loaded one.
     """
 
+    training: Any = None
+
     def __init__(
-        self,
-        scorer: InferenceModel | Any,
-        facts: Mapping[str, Any] | None = None,
-        *,
-        label_names: Sequence[str] | None = None,
+        self, stages: Sequence[Stage], label_names: Sequence[str], facts: Mapping[str, Any] | None = None
     ) -> None:
-        is_network = isinstance(scorer, nn.Module) and not hasattr(scorer, "objective")
-        if is_network != (label_names is not None):
-            raise ValueError(
-                f"Expected 'label_names' beside a network, and only there (got {label_names!r:.60} beside a "
-                f"{type(scorer).__name__})"
-            )
-        if isinstance(scorer, nn.Module) and label_names is not None:
-            scorer = ModuleInference.of_network(scorer, label_names)
-        self.scorer = scorer if isinstance(scorer, InferenceModel) else ModuleInference(scorer)
+        self.stages = list(stages)
+        self.label_names = list(label_names)
         self.facts: dict[str, Any] = dict(facts or {})
 
-    @property
-    def label_names(self) -> list[str]:
-        """The labels, in the order of columns."""
-        return self.scorer.label_names
-
-    def thresholds(self, metric: str | Coverage = "f1_micro", coherent: bool | Data | None = None) -> np.ndarray:
-        """The probability from which each label is predicted, :math:`(L)`: 0.5 where validation samples gave none, NaN
-        where :class:`~tg_mlc.metrics.LabelSets` decide, because they have no threshold.
-
-        Args:
-            metric (str or Coverage, optional): The metric that they were chosen for, or what they are to cover.
-                (default: :obj:`"f1_micro"`)
-            coherent (bool or LabelGraph, optional): As in :meth:`predict`. (default: :obj:`None`)
-
-        Raises:
-            ValueError: If there are thresholds, but none for this metric.
-        """
-        decider = self.scorer.decider(metric, coherent)
-        found = np.array([np.nan]) if isinstance(decider, LabelSets) else decider.fitted()
-        return np.broadcast_to(found, len(self.label_names))
-
-    def decide(
-        self,
-        scores: np.ndarray,
-        metric: str | Coverage = "f1_micro",
+    @classmethod
+    def of(
+        cls,
+        network: nn.Module,
+        label_names: Sequence[str] | None = None,
+        *,
+        objective: Any = None,
+        preprocessor: Preprocessor | None = None,
+        tuners: Mapping[str, Decider] | None = None,
         given: Any = None,
-        coherent: bool | Data | None = None,
-    ) -> np.ndarray:
-        """Returns which labels apply :math:`(N, L)`, given probabilities; none where these are NaN.
+        settings: dict[str, dict[str, str]] | None = None,
+    ) -> Self:
+        """Makes a model of one network.
 
         Args:
-            scores (numpy.ndarray): The result of :meth:`scores` or :meth:`readable_scores`.
-            metric (str or Coverage, optional): The metric that thresholds or label sets were chosen for, or what they
-                are to cover. (default: :obj:`"f1_micro"`)
-            given (Any, optional): Labels that were known, which keep their values. (default: :obj:`None`)
-            coherent (bool or LabelGraph, optional): As in :meth:`predict`. (default: :obj:`None`)
+            network (torch.nn.Module): Returns logits :math:`(B, L)` of a batch; or a
+                :class:`~tg_mlc.training.MultiLabelModule`, which knows all else.
+            label_names (Sequence[str], optional): The labels. (default: :obj:`None`, those of the label graph)
+            objective (Objective, optional): Makes scores of outputs that are no logits. (default: :obj:`None`)
+            preprocessor (Preprocessor, optional): Makes samples of raw inputs. (default: :obj:`None`)
+            tuners (dict, optional): Thresholds or label sets by metric. (default: :obj:`None`)
+            given (GivenLabelStacking, optional): Changes logits where labels are given, in place of the network itself.
+                (default: :obj:`None`)
+            settings (dict, optional): As of :class:`~tg_mlc.inference.networks.Networks`. (default: :obj:`None`)
 
         Raises:
-            ValueError: If there are thresholds, but none for this metric.
+            ValueError: If the labels have no names.
         """
-        decided, readable = np.zeros(scores.shape, bool), ~np.isnan(scores).any(axis=1)
-        known = None if given is None else given_labels(self.label_names, given, len(scores))[readable]
-        if readable.any():
-            chosen = self.scorer.decide(torch.from_numpy(scores[readable]), metric, known, coherent)
-            decided[readable] = chosen.numpy() == 1
-        else:
-            self.scorer.decider(metric, coherent)
-        return decided
+        if hasattr(network, "objective"):
+            if label_names is not None:
+                raise ValueError(
+                    f"Expected 'label_names' beside a network, and only there (got {label_names!r:.60} beside a "
+                    f"{type(network).__name__})"
+                )
+            module: Any = network
+            return cls.of(
+                module.model,
+                module.label_names,
+                objective=module.objective,
+                preprocessor=module.preprocessor,
+                tuners=module.tuners,
+                settings=module.settings,
+            )
+        names = label_names if label_names is not None else names_in(network)
+        names = [str(name) for name in names]
+        graphs = (layer.label_graph for layer in label_graph_users(network))
+        hierarchy = next((graph for graph in graphs if "parent_index" in graph), None)
+        reads_given = given is None and takes_given_labels(network)
+        networks = Networks(
+            [network],
+            names,
+            objective,
+            reads_given=reads_given,
+            settings=None if settings is None else [settings],
+        )
+        given_stages = [] if given is None else [GivenLabelsStage(given)]
+        last = [Coherence(names, hierarchy), Decision(tuners)]
+        return cls([*stages_of(preprocessor), networks, *given_stages, *last], names)
 
-    def scores(
-        self, raw: Any, given: Any = None, batch_size: int = 256, coherent: bool | Data | None = None
-    ) -> np.ndarray:
-        """Returns probabilities :math:`(N, L)`; arguments are as in :meth:`predict`."""
-        check_count("batch_size", batch_size)
-        scores = self._scores(raw, given, batch_size, coherent)
-        if wrong := _infinite(scores):
-            raise ValueError(f"{next(iter(wrong.values()))} in row {next(iter(wrong))}")
-        return scores
+    def stage(self, kind: type[StageT]) -> StageT | None:
+        """Returns the stage of a class; :obj:`None` if the model has none."""
+        return next((stage for stage in self.stages if isinstance(stage, kind)), None)
 
-    def readable_scores(
-        self, raw: Any, given: Any = None, batch_size: int = 256, coherent: bool | Data | None = None
-    ) -> tuple[np.ndarray, dict[int, str]]:
-        """Returns probabilities :math:`(N, L)`, NaN for inputs that cannot be read or computed with, and the reasons of
-        these by rows.
+    @property
+    def decision(self) -> Decision:
+        """The last stage, which decides."""
+        return self._needed(Decision)
+
+    @property
+    def features(self) -> Features:
+        """The first stage, which reads."""
+        return self._needed(Features)
+
+    def _needed(self, kind: type[StageT]) -> StageT:
+        stage = self.stage(kind)
+        if stage is None:
+            raise ValueError(f"Expected a model with a stage {kind.__name__} (got {[type(s).__name__ for s in self.stages]})")
+        return stage
+
+    @property
+    def network_stage(self) -> Networks:
+        """The stage of networks, of a model that has some."""
+        return self._needed(Networks)
+
+    @property
+    def preparing(self) -> list[Stage]:
+        """The stages that make samples of raw inputs, which networks take."""
+        return [stage for stage in self.stages if isinstance(stage, (Features, Classifiers))]
+
+    def of_samples(self) -> Self:
+        """Returns the same model for samples that have passed :attr:`preparing` already."""
+        rest = [stage for stage in self.stages if stage not in self.preparing]
+        return type(self)([Features(), *rest], self.label_names, self.facts)
+
+    @property
+    def kind(self) -> InputKind | None:
+        """The kind of input; :obj:`None` for samples of one's own."""
+        return self.features.kind
+
+    @property
+    def networks(self) -> list[nn.Module]:
+        """The networks, those of all folds."""
+        stage = self.stage(Networks)
+        return [] if stage is None else stage.networks
+
+    @property
+    def takes_given(self) -> bool:
+        """Whether labels can be given."""
+        return any(stage.takes_given for stage in self.stages)
+
+    @property
+    def hierarchy(self) -> Data | None:
+        """The hierarchy of the labels, if the model knows one."""
+        return self._needed(Coherence).hierarchy
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether probabilities are calibrated for each label."""
+        return self.stage(Calibration) is not None
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The choices of :func:`tg_mlc.auto`, the scores that decided them, and how long each part took."""
+        report: dict[str, Any] = self.facts.get("report", {})
+        return report
+
+    def read(self, raw: Any, on_error: str = "blank") -> Reading:
+        """Reads raw inputs, each by itself; those that cannot be read are skipped, with their reasons.
 
         Args:
-            raw, given, batch_size, coherent: As in :meth:`predict`.
+            raw, on_error (Any): As of :meth:`predict`.
         """
-        check_count("batch_size", batch_size)
-        is_listed = isinstance(raw, (list, tuple)) or hasattr(raw, "iloc")
-        try:
-            scores = self._scores(raw, given, batch_size, coherent)
-            refused = _infinite(scores)
-            scores[[*refused]] = np.nan
-            return scores, refused
-        except ValueError:  # which inputs are at fault is only asked now, because looking takes as long as reading
-            refused = self.unreadable(raw) if is_listed else {}
-            if not refused:
-                raise
-        kept = [row for row in range(len(raw)) if row not in refused]
-        scores = np.full((len(raw), len(self.label_names)), np.nan)
-        if kept:
-            good = raw.iloc[kept] if hasattr(raw, "iloc") else [raw[row] for row in kept]
-            known = None if given is None else given_labels(self.label_names, given, len(raw))[kept]
-            is_open = known is None or bool(known.isnan().any())
-            scores[kept] = self._scores(good, known, batch_size, coherent) if is_open else known
-        refused = {**_infinite(scores), **refused}
-        scores[[*refused]] = np.nan
-        return scores, dict(sorted(refused.items()))
+        check_choice("on_error", on_error, ("blank", "raise"))
+        is_list = isinstance(raw, (list, tuple)) or hasattr(raw, "shape")
+        size = num_rows(raw) if is_list else None
+        if size == 0:
+            return Reading(None, [], 0, {}, [])
+        with collected_warnings() as messages:
+            try:
+                samples = self.features.read(raw)
+                return Reading(samples, None, len(samples), {}, messages)
+            except ValueError:
+                if on_error == "raise":
+                    raise
+                # Reasons are only asked for now, because looking for them takes as long as reading.
+                is_rows = isinstance(raw, (list, tuple)) or hasattr(raw, "iloc")
+                reasons = self.features.unreadable(raw) if is_rows else {}
+                if not reasons:
+                    raise
+            rows = [row for row in range(len(raw)) if row not in reasons]
+            if not rows:
+                return Reading(None, rows, len(raw), reasons, messages)
+            readable = raw.iloc[rows] if hasattr(raw, "iloc") else [raw[row] for row in rows]
+            return Reading(self.features.read(readable), rows, len(raw), reasons, messages)
 
-    def unreadable(self, raw: Any) -> dict[int, str]:
-        """Returns why inputs cannot be read, by rows."""
-        preprocessor = getattr(self.scorer, "preprocessor", None)
-        return {} if preprocessor is None else preprocessor.unreadable(raw)
+    def answer(self, raw: Any, query: Query | None = None, *, on_error: str = "blank") -> Prediction:
+        """Returns probabilities and decisions with all that is to be told of them.
 
-    def _scores(self, raw: Any, given: Any, batch_size: int, coherent: bool | Data | None) -> np.ndarray:
-        if (isinstance(raw, (list, tuple)) or hasattr(raw, "shape")) and num_rows(raw) == 0:
-            return np.empty((0, len(self.label_names)))
-        return self.scorer.predictions(raw, given, batch_size, coherent)[0].numpy()
+        Args:
+            raw (Any): Raw inputs or samples as of :meth:`predict`, or what :meth:`read` returned.
+            query (Query, optional): What is asked. (default: :obj:`None`, without options)
+            on_error (str, optional): As of :meth:`predict`. (default: :obj:`"blank"`)
+        """
+        query = query or Query()
+        reading = raw if isinstance(raw, Reading) else self.read(raw, on_error)
+        with collected_warnings() as messages:
+            flow = self.run(reading, query)
+        shape, num_rows_read = (reading.size, len(self.label_names)), flow.size
+        probabilities, decisions = np.full(shape, np.nan), np.zeros(shape, bool)
+        reasons = dict(reading.reasons)
+        rows = np.arange(num_rows_read) if reading.rows is None else np.array(reading.rows, int)
+        if num_rows_read:
+            found = flow.probabilities.numpy()
+            finite = np.isfinite(found).all(axis=1)
+            reasons |= dict.fromkeys(rows[~finite].tolist(), _INFINITE)
+            if on_error == "raise" and not finite.all():
+                raise ValueError(f"{_INFINITE} in row {rows[~finite][0]}")
+            probabilities[rows[finite]] = found[finite]
+            if flow.decisions is not None:
+                decisions[rows[finite]] = flow.decisions.numpy()[finite] == 1
+        given = None
+        if flow.given is not None:
+            given = np.full(shape, np.nan)
+            given[rows] = flow.given.numpy()
+        assert flow.thresholds is not None
+        return Prediction(
+            self.label_names,
+            probabilities,
+            decisions,
+            flow.thresholds,
+            dict(sorted(reasons.items())),
+            (*reading.warnings, *(each for each in messages if each not in reading.warnings)),
+            given,
+            self.is_calibrated,
+        )
+
+    def start(self, reading: Reading, query: Query) -> Flow:
+        """Returns the flow of samples that were read, as the first stage that computes takes it."""
+        samples, size = reading.samples, reading.size if reading.rows is None else len(reading.rows)
+        flow = Flow(query, self.label_names, samples, size)
+        if query.given is not None:
+            given = given_labels(self.label_names, query.given, reading.size)
+            if given.shape != (reading.size, len(self.label_names)):
+                raise ValueError(
+                    f"Expected 'given' with a row for each of {reading.size} samples and a column for each of "
+                    f"{len(self.label_names)} labels (got shape {list(given.shape)})"
+                )
+            flow.given = given if reading.rows is None else given[reading.rows]
+        elif isinstance(samples, MultiLabelDataset) and size and "given" in samples[0]:
+            flow.given = samples.rows("given")
+        if flow.given is not None:
+            self._check_given(flow.given)
+        for stage in self.stages:
+            stage.begin(flow)
+        return flow
+
+    def _check_given(self, given: Tensor) -> None:
+        if given.numel() and not given.isnan().any():
+            raise ValueError(f"Expected labels that are left to predict (got all {given.size(1)} labels given)")
+        if not self.takes_given and not given.isnan().all():
+            few = "no part of it learned what given labels say of others"
+            reason = "it has one label" if given.size(1) == 1 else few
+            raise ValueError(
+                f"Expected no given labels for this model, because {reason} (got some); leave them out, or train a "
+                f"model that takes them, as LaMP(given_labels=True) and tg_mlc.auto do"
+            )
+
+    def run(self, raw: Any, query: Query | None = None) -> Flow:
+        """Passes inputs through all stages.
+
+        Args:
+            raw, query (Any): As of :meth:`answer`.
+        """
+        reading = raw if isinstance(raw, Reading) else self.read(raw, on_error="raise")
+        flow = self.start(reading, query or Query())
+        if flow.size == 0:
+            flow._probabilities = torch.empty(0, len(self.label_names), dtype=torch.double)
+            return flow
+        parts = [flow]
+        if flow.size > ROWS and isinstance(flow.samples, MultiLabelDataset):
+            parts = [flow.rows(start, start + ROWS) for start in range(0, flow.size, ROWS)]
+        for part in parts:
+            for stage in self.stages:
+                stage.apply(part)
+        return Flow.joined(parts)
+
+    def prepare(self, raw: Any, query: Query | None = None) -> Flow:
+        """Passes inputs through the stages that given labels change nothing of, so that :meth:`logits` can be asked
+        many times.
+
+        Args:
+            raw, query (Any): As of :meth:`answer`.
+        """
+        reading = raw if isinstance(raw, Reading) else self.read(raw, on_error="raise")
+        flow = self.start(reading, query or Query())
+        for stage in self.stages[: self._first_given]:
+            stage.apply(flow)
+        return flow
+
+    def logits(self, prepared: Flow, given: Tensor | None = None) -> Tensor:
+        """Returns the logits :math:`(N, L)` of a prepared flow, before calibration.
+
+        Args:
+            prepared (Flow): The result of :meth:`prepare`.
+            given (Tensor, optional): Known labels :math:`(N, L)`. (default: :obj:`None`, none)
+        """
+        flow = replace(prepared, given=given)
+        for stage in self.stages[self._first_given : self._num_logit_stages]:
+            stage.apply(flow)
+        if flow.logits is None:
+            return torch.logit(flow.probabilities.double(), eps=1e-7)
+        return flow.logits.double()
+
+    @property
+    def _first_given(self) -> int:
+        places = (place for place, stage in enumerate(self.stages) if stage.takes_given)
+        return min(next(places, self._num_logit_stages), self._num_logit_stages)
+
+    @property
+    def _num_logit_stages(self) -> int:
+        last = (Calibration, Coherence, Decision)
+        return next(place for place, stage in enumerate(self.stages) if isinstance(stage, last))
 
     def predict(
         self,
@@ -184,11 +390,11 @@ class Predictor:
         *,
         given: Any = None,
         metric: str = "f1_micro",
-        batch_size: int = 256,
-        on_error: Literal["blank", "raise"] = "blank",
-        coherent: bool | Data | None = None,
         coverage: float | None = None,
         coverage_per: Per = "label",
+        coherent: Coherent = None,
+        batch_size: int = 256,
+        on_error: Literal["blank", "raise"] = "blank",
     ) -> Any:
         """Returns a data frame with three columns for each label: its ``"probability"`` (calibrated if
         ``frame.attrs["calibrated"]``), the ``"decision"`` (whether it applies), and the ``"threshold"`` that the
@@ -201,53 +407,61 @@ class Predictor:
             given (Any, optional): Labels that are known already, in any form that :func:`~tg_mlc.data.given_labels`
                 takes, by models that were trained for it. (default: :obj:`None`)
             metric (str, optional): The metric that decisions are best for. (default: :obj:`"f1_micro"`)
-            batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
-            on_error (str, optional): :obj:`"blank"` warns of inputs that cannot be read, whose probabilities and
-                decisions are then missing, and keeps the reasons by rows in ``frame.attrs["unreadable"]``;
-                :obj:`"raise"` refuses them. (default: :obj:`"blank"`)
+            coverage (float, optional): The fraction of what applies that label sets have to hold, in expectation over
+                new samples; it decides in place of :obj:`metric` (see :meth:`conformalize`). (default: :obj:`None`)
+            coverage_per (str, optional): :obj:`"label"` covers each label, of the samples to which it applies;
+                :obj:`"sample"` the labels of a sample together. (default: :obj:`"label"`)
             coherent (bool or LabelGraph, optional): If set to :obj:`True`, predictions respect the hierarchy that the
                 model knows: no label has a larger probability than one above it, none is predicted without those above
                 it, and labels that are given say what holds of those above and below them. A label graph with parents
                 (:func:`~tg_mlc.graphs.tree`) is the hierarchy of a model that knows none. (default: :obj:`None`, where
                 a hierarchy came with the training data)
-            coverage (float, optional): The share of what applies that label sets have to hold, in expectation over new
-                samples; it decides in place of :obj:`metric` (see :meth:`conformalize`). (default: :obj:`None`)
-            coverage_per (str, optional): :obj:`"label"` covers each label, of the samples to which it applies;
-                :obj:`"sample"` the labels of a sample together. (default: :obj:`"label"`)
+            batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
+            on_error (str, optional): :obj:`"blank"` warns of inputs that cannot be read, whose probabilities and
+                decisions are then missing, and keeps the reasons by rows in ``frame.attrs["unreadable"]``;
+                :obj:`"raise"` refuses them. (default: :obj:`"blank"`)
 
         Raises:
             ValueError: If an input is none that the model takes, or no samples allow to promise the coverage.
             ImportError: If pandas is not installed (extra ``train``).
         """
-        check_choice("on_error", on_error, ("blank", "raise"))
-        pandas = require("pandas", extra="train")
-        decides: str | Coverage = metric if coverage is None else Coverage(coverage, coverage_per)
-        threshold = self.thresholds(decides, coherent)
-        if coverage is not None and isinstance(raw, MultiLabelDataset) and len(raw) and "given" in raw[0]:
-            given = raw.rows("given")
-        if coverage is not None:
-            self.scorer.check_promise(given, coherent)
-        refused: dict[int, str] = {}
-        if on_error == "raise":
-            probability = self.scores(raw, given, batch_size, coherent)
-        else:
-            probability, refused = self.readable_scores(raw, given, batch_size, coherent)
-        if refused:
-            first = "; ".join(f"row {row}: {reason}" for row, reason in islice(refused.items(), 3))
-            told = "1 input" if len(refused) == 1 else f"{len(refused)} inputs"
-            warnings.warn(f"{told} cannot be read, the first of them {first}", stacklevel=2)
-        index = raw.index if hasattr(raw, "iloc") else None
-        decision = pandas.DataFrame(self.decide(probability, decides, given, coherent), index, self.label_names)
-        if refused:
-            decision = decision.astype("boolean").mask(np.isnan(probability))
-        frames = {
-            "probability": pandas.DataFrame(probability, index, self.label_names),
-            "decision": decision,
-            "threshold": pandas.DataFrame(np.broadcast_to(threshold, probability.shape), index, self.label_names),
-        }
-        predictions = _predictions_class()(pandas.concat(frames, axis=1))
-        predictions.attrs |= {"unreadable": refused, "calibrated": self.scorer.calibration is not None}
-        return predictions
+        query = Query(given, metric, coverage, coverage_per, coherent, batch_size)
+        prediction = self.answer(raw, query, on_error=on_error)
+        for message in prediction.warnings:
+            warnings.warn(message, stacklevel=2)
+        if reasons := prediction.reasons:
+            first = "; ".join(f"row {row}: {reason}" for row, reason in islice(reasons.items(), 3))
+            number = "1 input" if len(reasons) == 1 else f"{len(reasons)} inputs"
+            warnings.warn(f"{number} cannot be read, the first of them {first}", stacklevel=2)
+        return prediction.frame(raw.index if hasattr(raw, "iloc") else None)
+
+    def probabilities(self, raw: Any, **query: Any) -> np.ndarray:
+        """Returns probabilities :math:`(N, L)`.
+
+        Args:
+            raw (Any): As of :meth:`predict`.
+            **query (optional): The arguments :obj:`given`, :obj:`coherent` and :obj:`batch_size` of :meth:`predict`.
+
+        Raises:
+            ValueError: If an input is none that the model takes.
+        """
+        return self.answer(raw, Query(**query), on_error="raise").probabilities
+
+    def thresholds(self, metric: str = "f1_micro", **query: Any) -> np.ndarray:
+        """Returns the probability from which each label is predicted, :math:`(L)`: 0.5 where validation samples gave
+        none, NaN where :class:`~tg_mlc.metrics.LabelSets` decide, because they have no threshold.
+
+        Args:
+            metric (str, optional): The metric that they were chosen for. (default: :obj:`"f1_micro"`)
+            **query (optional): The arguments :obj:`coverage`, :obj:`coverage_per` and :obj:`coherent` of
+                :meth:`predict`.
+
+        Raises:
+            ValueError: If there are thresholds, but none for this metric.
+        """
+        flow = self.start(Reading(None, None, 0, {}, []), Query(metric=metric, **query))
+        assert flow.thresholds is not None
+        return flow.thresholds
 
     def stream(
         self, raw: Any, *, given: Mapping[str, Any] | None = None, rows: int = 4096, **options: Any
@@ -278,40 +492,115 @@ class Predictor:
             yield frame if hasattr(chunk, "iloc") else frame.set_index(frame.index + first)
             first += len(frame)
 
-    def tune(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Predictor:
+    def evaluate(self, raw: Any, y: Any = None, **query: Any) -> Evaluation:
+        """Returns all metrics, at the thresholds of the model, of the labels that it has to predict.
+
+        Labels that are given, by :obj:`given` or by the samples' attribute of this name, count as unknown targets:
+        their scores are what was given.
+
+        Args:
+            raw (Any): As in :meth:`predict`.
+            y (Tensor, numpy.ndarray or DataFrame, optional): Targets :math:`(N, L)`: 0, 1, or NaN for unknown; the
+                columns of a data frame are matched by name. (default: :obj:`None`, those of the samples)
+            **query (optional): The arguments :obj:`given`, :obj:`coherent` and :obj:`batch_size` of :meth:`predict`.
+
+        Raises:
+            ValueError: If a data frame or samples have other labels than the model, or all labels are given.
+        """
+        flow, y = self.run(raw, Query(**query)), self._targets(raw, y)
+        return self.evaluation(y, flow.probabilities, flow.given, flow.query.coherent)
+
+    def evaluation(self, y: Any, scores: Any, given: Any = None, coherent: Coherent = None) -> Evaluation:
+        """Returns all metrics of probabilities, at the thresholds of the model.
+
+        Args:
+            y (numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+            scores (numpy.ndarray or Tensor): Probabilities :math:`(N, L)`.
+            given (numpy.ndarray or Tensor, optional): Labels that were given, which are not to be predicted.
+                (default: :obj:`None`)
+            coherent (bool or LabelGraph, optional): As of :meth:`predict`. (default: :obj:`None`)
+        """
+        if given is not None and np.shape(given) == np.shape(y):  # Metrics refuse other shapes.
+            y = np.where(np.isnan(np.asarray(given)), y, np.nan)
+        flows = {metric: self._empty(Query(metric=metric, coherent=coherent)) for metric in self.decision.tuners}
+        deciders: Any = {metric: self.decision.decider(flow) for metric, flow in flows.items()}
+        return evaluate(y, scores, deciders or self.thresholds(), self.label_names)
+
+    def _empty(self, query: Query) -> Flow:
+        return self.start(Reading(None, None, 0, {}, []), query)
+
+    def _targets(self, raw: Any, y: Any) -> np.ndarray:
+        """Targets :math:`(N, L)`, those of the samples if there are no others."""
+        if y is not None:
+            return read_matrix(in_order(y, self.label_names, "y", old="the model's labels"), "y")
+        if isinstance(raw, MultiLabelDataset):
+            names = raw.label_names or self.label_names
+            if others := sorted({*names} ^ {*self.label_names}):
+                raise ValueError(
+                    f"Expected samples with the labels of the model (got others, or too few: {others[:5]})"
+                )
+            return read_matrix(raw.y[:, [names.index(name) for name in self.label_names]], "y")
+        found = [(batch.get("y"), batch.num_graphs) for batch in batches_of(raw)]
+        if any(of_batch is None for of_batch, _ in found):
+            raise ValueError("Expected samples with their labels as 'y' (got some without); add these, or pass 'y'")
+        return read_matrix(torch.cat([of_batch.view(number, -1) for of_batch, number in found]), "y")
+
+    def tune(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Self:
         """Chooses thresholds for every metric by validation samples, as :func:`tg_mlc.fit` does.
 
         Args:
             raw, y, batch_size: As in :meth:`evaluate`.
         """
-        self.scorer.tuners = tune_thresholds(self._y(raw, y), self.scores(raw, batch_size=batch_size))
+        scores = self.probabilities(raw, batch_size=batch_size)
+        self.decision.tuners = dict(tune_thresholds(self._targets(raw, y), scores))
         return self
 
-    def calibrate(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Predictor:
+    def calibrate(self, raw: Any, y: Any = None, *, batch_size: int = 256, seed: int = 0) -> Self:
         """Calibrates probabilities of each label by validation samples, those that chose thresholds or others: by
         temperature scaling, Platt's function or isotonic regression, where held-out folds of the samples prefer one.
+        Samples with given labels have functions of their own, fitted under random masks of these targets.
         Thresholds change with them, so that decisions stay; label sets decide by the new probabilities.
 
         Args:
             raw, y, batch_size: As in :meth:`evaluate`.
+            seed (int, optional): Seed of the masks. (default: :obj:`0`)
 
         Raises:
             ValueError: If the model is calibrated already.
         """
-        if self.scorer.calibration is not None:
+        if self.is_calibrated:
             raise ValueError("Expected a model that is not calibrated (got one that is); load or fit it again")
-        scores, known = self.scorer.scores_and_given(raw, None, batch_size)
-        y = self._y(raw, y) if known is None else np.where(known.isnan(), self._y(raw, y), np.nan)
-        self.scorer.calibration, self.scorer.conformal = Calibration.fit(y, scores), None  # which is of other scores
-        tuners: dict[str, Decider] = {metric: copy(tuner) for metric, tuner in self.scorer.tuners.items()}
-        for tuner in tuners.values():  # decides of calibrated probabilities as it did of those before
-            if not isinstance(tuner, LabelSets):
-                thresholds = torch.from_numpy(np.broadcast_to(tuner.fitted(), len(self.label_names)).copy())
-                tuner.thresholds, tuner.per_label = self.scorer.calibrated(thresholds).numpy(), True
-        self.scorer.tuners = tuners
+        y, query = self._targets(raw, y), Query(coherent=False, batch_size=batch_size)
+        flow = self.run(raw, query)
+        rest = y if flow.given is None else np.where(flow.given.isnan(), y, np.nan)
+        free = LabelCalibration.fit(rest, flow.probabilities)
+        masked = None
+        if self.takes_given and len(self.label_names) > 1 and not makes_batches(raw):
+            flow, generator = self.prepare(raw, query), torch.Generator().manual_seed(seed)
+            targets, only = torch.from_numpy(rest).float(), self._masks == "present"
+            given, left = draw_given(targets, MAX_GIVEN, generator, present_only=only)
+            masked = LabelCalibration.fit(left, torch.sigmoid(self.logits(flow, given)))
+        calibration, decision = Calibration(free, masked), self.decision
+        self.stages.insert(self._num_logit_stages, calibration)
+        decision.conformal = None  # Its scores were those before.
+        decision.tuners = {metric: self._calibrated(tuner, calibration) for metric, tuner in decision.tuners.items()}
         return self
 
-    def conformalize(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Predictor:
+    @property
+    def _masks(self) -> Any:
+        stage = self.stage(GivenLabelsStage)
+        return "both" if stage is None else stage.engine.masks
+
+    def _calibrated(self, decider: Decider, calibration: Calibration) -> Decider:
+        """A decider that decides by calibrated probabilities as it did by those before."""
+        if isinstance(decider, LabelSets):
+            return decider
+        tuner = copy(decider)
+        thresholds = torch.from_numpy(np.broadcast_to(decider.fitted(), len(self.label_names)).copy())
+        tuner.thresholds, tuner.per_label = calibration.probabilities(thresholds).numpy(), True
+        return tuner
+
+    def conformalize(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Self:
         """Keeps the scores of samples that no part of the model was fitted to, so that ``predict(..., coverage=0.9)``
         can promise what label sets hold, for new samples that are exchangeable with these: drawn from the same source,
         at random. Samples that chose an epoch, thresholds or weights will not do, because the promise would not hold.
@@ -322,198 +611,106 @@ class Predictor:
         Raises:
             ValueError: If labels of the samples are given, or none applies.
         """
-        self.scorer.conformalize(raw, self._y(raw, y), batch_size)
+        flow = self.run(raw, Query(batch_size=batch_size))
+        if flow.given is not None and not flow.given.isnan().all():
+            raise ValueError("Expected no 'given' labels with a coverage, which would not hold for them (got some)")
+        self.decision.conformal = ConformalThresholds(self._targets(raw, y), flow.probabilities)
         return self
 
-    def evaluate(
-        self, raw: Any, y: Any = None, *, given: Any = None, batch_size: int = 256, coherent: bool | Data | None = None
-    ) -> Evaluation:
-        """Returns all metrics, at the thresholds of the model, of the labels that it has to predict.
-
-        Labels that are given, by :obj:`given` or by the samples' attribute of this name, count as unknown targets:
-        their scores are what was given.
+    def explain(self, raw: Any, labels: Sequence[str] | None = None, method: str = "auto", **options: Any) -> Any:
+        """Explains why the model gave labels to samples; see :func:`tg_mlc.explain`.
 
         Args:
-            raw, given, batch_size, coherent: As in :meth:`predict`.
-            y (Tensor, numpy.ndarray or DataFrame, optional): Targets :math:`(N, L)`: 0, 1, or NaN for unknown; the
-                columns of a data frame are matched by name. (default: :obj:`None`, those of the samples)
-
-        Raises:
-            ValueError: If a data frame has other columns than the model has labels, or all labels are given.
+            raw, labels, method (Any): As of :func:`tg_mlc.explain`.
+            **options (optional): Further arguments of it.
         """
-        check_count("batch_size", batch_size)
-        scores, found = self.scorer.predictions(raw, given, batch_size, coherent)
-        y = self._y(raw, y)
-        if found is not None and found.shape == y.shape:  # of other shapes, the metrics say so
-            y = np.where(found.isnan(), y, np.nan)
-        tuners = {metric: self.scorer.decider(metric, coherent) for metric in self.scorer.tuners}
-        return evaluate(y, scores, tuners or self.thresholds(), self.label_names)
+        return find("method", "explain")(self, raw, labels, method, **options)
 
-    def _y(self, raw: Any, y: Any) -> np.ndarray:
-        """Targets :math:`(N, L)`, those of the samples if there are no others."""
-        if y is None:
-            found = [(batch.get("y"), batch.num_graphs) for batch in batches_of(raw)]
-            if any(of_batch is None for of_batch, _ in found):
-                raise ValueError("Expected samples with their labels as 'y' (got some without); add these, or pass 'y'")
-            return read_matrix(torch.cat([of_batch.view(number, -1) for of_batch, number in found]), "y")
-        return read_matrix(in_order(y, self.label_names, "y", old="the model's labels"), "y")
+    def export(self, out: str | os.PathLike[str], format: str = "torch-export", **options: Any) -> Path:  # noqa: A002
+        """Writes the model as a program that runs without this package; see :func:`tg_mlc.export`.
 
-    def to(self, device: torch.device | str) -> Predictor:
+        Args:
+            out, format (str): As of :func:`tg_mlc.export`.
+            **options (optional): Further arguments of it.
+        """
+        folder: Path = find("method", "export")(self, out, format, **options)
+        return folder
+
+    def to(self, device: torch.device | str) -> Self:
         """Moves the model to a device."""
-        self.scorer.to(device)
+        for stage in self.stages:
+            stage.to(device)
         return self
 
-    def save(self, path: str | os.PathLike[str], arguments: Mapping[str, Any] | None = None) -> Path:
+    def content(self) -> dict[str, Any]:
+        """Returns all that a folder holds of the model, once a model was made of it as a test."""
+        content = {
+            "label_names": self.label_names,
+            "facts": {"versions": versions(), **self.facts},
+            "stages": [{"stage": type(stage).__name__, "state": stage.state_dict()} for stage in self.stages],
+        }
+        check_finite(content["stages"])
+        networks = self.stage(Networks)
+        own = None if networks is None else networks.own
+        remade = Model.from_content(content, None if own is None else type(own))
+        for stage, again in zip(self.stages, remade.stages, strict=True):
+            stage.check_remade(again)
+        return content
+
+    @classmethod
+    def from_content(cls, content: Mapping[str, Any], network: type[nn.Module] | None = None) -> Self:
+        """Makes a model of the content of a folder, whose parts have to agree.
+
+        Args:
+            content (dict): The result of :meth:`content`.
+            network (type, optional): The class of a network of one's own. (default: :obj:`None`)
+        """
+        names, facts = content["label_names"], content["facts"]
+        are_names = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        if not are_names or len({*names}) != len(names) or not names:
+            raise ValueError(f"'label_names' has to list the names of labels, each once (got {str(names)[:80]})")
+        if not isinstance(facts, dict):
+            raise ValueError(f"'facts' has to be an object (got {str(facts)[:80]})")
+        check_finite(content["stages"])
+        stages = []
+        for entry in content["stages"]:
+            kind: type[Stage] = find("stage", entry["stage"])
+            stages.append(kind.from_state(entry["state"], names, network))
+        return cls(stages, names, facts)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        beside: Mapping[str, Any] | None = None,
+    ) -> Path:
         """Writes a folder that :func:`tg_mlc.load` reads, once the model was made again as a test.
 
         Args:
             path (str or PathLike): The folder; a model that is there already is replaced as a whole.
             arguments (dict, optional): Arguments of the constructor of a network of one's own, where neither
                 :func:`~tg_mlc.models.builder` nor attributes of the same names tell them. (default: :obj:`None`)
+            beside (dict, optional): Further content of the folder, as tensors and plain data. (default: :obj:`None`)
 
         Raises:
             ValueError: If it cannot be made again; the message names the argument that is not known.
         """
-        return self.scorer.save(path, self.facts, **({} if arguments is None else {"arguments": arguments}))
+        if arguments is not None:
+            self.network_stage.arguments = arguments
+        return write_folder(path, {**self.content(), **(beside or {})})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Loads a model of the package's own networks from the folder that :meth:`save` wrote."""
+        return cls.from_content(read_folder(path))
+
+    def __str__(self) -> str:
+        lines = [f"Model of {len(self.label_names)} labels"]
+        width = max(len(type(stage).__name__) for stage in self.stages)
+        lines += [f"  {type(stage).__name__:<{width}}  {stage}".rstrip() for stage in self.stages]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
-        calibrated = ", calibrated" * (self.scorer.calibration is not None)
-        return f"{type(self).__name__}({type(self.scorer).__name__}, {len(self.label_names)} labels{calibrated})"
-
-
-def _infinite(scores: np.ndarray) -> dict[int, str]:
-    """The reasons, by rows, of scores that are no numbers."""
-    reason = (
-        "Expected inputs that the model can compute with (got NaN or infinity for them); are some missing or too large?"
-    )
-    return dict.fromkeys(np.flatnonzero(~np.isfinite(scores).all(axis=1)).tolist(), reason)
-
-
-def load(
-    path: str | os.PathLike[str], network: type[nn.Module] | None = None, *, device: torch.device | str = "cpu"
-) -> Predictor:
-    """Loads a model that :func:`tg_mlc.training.fit`, :meth:`tg_mlc.stacking.AutoModel.save` or
-    :meth:`~tg_mlc.inference.Predictor.save` wrote to a folder.
-
-    Nothing in the folder is run: it holds tensors and plain data, and all of it has to be as it was written.
-
-    Args:
-        path (str or PathLike): The folder.
-        network (type, optional): The class of a network of your own, which is made again with the arguments that the
-            folder holds. (default: :obj:`None`)
-        device (torch.device or str, optional): Where to compute. (default: :obj:`"cpu"`)
-
-    Raises:
-        FileNotFoundError: If there is no saved model.
-        ValueError: If it is damaged, this version of the package cannot build it, PyTorch has no such device here, or
-            :obj:`network` is not the class of the network that was saved.
-    """
-    content = read_folder(path)
-    _check_network(content, network)
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # the latter without CUDA
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"Expected 'device' to be one that PyTorch has here (got {str(device)!r}: {reason})") from None
-    try:
-        scorer = InferenceModel.from_content(content, *([] if network is None else [network]))
-        return Predictor(scorer, content["facts"]).to(device)
-    except Exception as error:  # of any class, as any value may be one that another version wrote
-        raise ValueError(
-            f"Expected '{path}' to hold a model that this version of tg_mlc can build (got {type(error).__name__}: "
-            f"{error}); '{Path(path) / CONTENT}' says which versions saved it"
-        ) from error
-
-
-def _check_network(content: Mapping[str, Any], network: Any) -> None:
-    """Refuses a folder without the class of its network, and a class for a folder that needs none."""
-    state = content.get(content.get("kind", ""), {})
-    described = state.get("network") if isinstance(state, Mapping) else None
-    if described is None:
-        if network is not None:
-            raise ValueError(f"Expected no 'network' for a model that this package builds (got {network!r})")
-        return
-    name = shorten(f"{described.get('module')}.{described.get('class')}")
-    is_class = isinstance(network, type) and issubclass(network, nn.Module)
-    # Not by its module, which is __main__ in the script that trained it.
-    ends = [
-        str(each).rpartition("<locals>.")[2] for each in (described.get("class"), getattr(network, "__qualname__", ""))
-    ]
-    if not is_class or ends[0] != ends[1]:
-        raise ValueError(
-            f"Expected 'network' to be the class {name}, because the folder holds a network of your own and no class "
-            f"is unpickled (got {network!r}); import it and pass it: load(path, {name.rpartition('.')[2]})"
-        )
-
-
-@cache
-def _predictions_class() -> Any:
-    """The class of predictions, made on use because pandas may be missing."""
-    pandas = require("pandas", extra="train")
-
-    class Predictions(require("pandas", extra="train").DataFrame):  # type: ignore[misc]
-        """A data frame whose records have strings as keys, as JSON needs."""
-
-        @property
-        def _constructor(self) -> Any:
-            return Predictions
-
-        def __reduce__(self) -> Any:
-            return pandas.DataFrame, (pandas.DataFrame(self),)
-
-        def to_dict(self, orient: str = "dict", **options: Any) -> Any:
-            if orient != "records" or self.columns.nlevels == 1:
-                return super().to_dict(orient, **options)
-            parts = {what: self[what].astype(object) for what in dict.fromkeys(self.columns.get_level_values(0))}
-            records = [part.where(part.notna(), None).to_dict("records") for part in parts.values()]
-            return [dict(zip(parts, row, strict=True)) for row in zip(*records, strict=True)]
-
-    return Predictions
-
-
-def push_to_hub(path: str | os.PathLike[str], repo_id: str, *, private: bool = True, **options: Any) -> str:
-    """Uploads the folder of a saved model, and returns its address.
-
-    Args:
-        path (str or PathLike): The folder.
-        repo_id (str): The name on the hub, *e.g.* :obj:`"me/side-effects"`.
-        private (bool, optional): Whether only you see it, if it is new. (default: :obj:`True`)
-        **options (optional): Further arguments of :meth:`huggingface_hub.HfApi.upload_folder`.
-
-    Raises:
-        ValueError: If the folder holds no model, or a damaged one.
-        ImportError: If huggingface_hub is not installed (extra ``hub``).
-    """
-    if "network" not in (content := read_folder(path)).get(content["kind"], {}):
-        load(path)
-    hub = require("huggingface_hub", extra="hub")
-    hub.create_repo(repo_id, private=private, exist_ok=True)
-    files = [CONTENT, WEIGHTS]
-    return str(
-        hub.upload_folder(
-            repo_id=repo_id, folder_path=os.fspath(path), allow_patterns=files, delete_patterns=files, **options
-        )
-    )
-
-
-def from_pretrained(
-    name: str | os.PathLike[str], device: str = "cpu", network: type[nn.Module] | None = None, **options: Any
-) -> Predictor:
-    """Loads a model from a folder, or from the hub.
-
-    Args:
-        name (str or PathLike): A folder, or a name on the hub.
-        network (type, optional): As of :func:`load`. (default: :obj:`None`)
-        device (str, optional): Where to compute. (default: :obj:`"cpu"`)
-        **options (optional): Further arguments of :func:`huggingface_hub.snapshot_download`, *e.g.* :obj:`revision`.
-
-    Raises:
-        ValueError: If the model is damaged, or this version of the package cannot build it.
-        ImportError: If it is no folder and huggingface_hub is not installed (extra ``hub``).
-    """
-    if Path(name).is_dir():
-        return load(name, network, device=device)
-    hub = require("huggingface_hub", extra="hub")
-    return load(
-        hub.snapshot_download(os.fspath(name), allow_patterns=[CONTENT, WEIGHTS], **options), network, device=device
-    )
+        stages = ", ".join(type(stage).__name__ for stage in self.stages)
+        return f"{type(self).__name__}([{stages}], {len(self.label_names)} labels)"

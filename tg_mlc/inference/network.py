@@ -269,3 +269,13 @@ def data_hash(dataset: Dataset) -> str | None:
             digest.update(name.encode())
             digest.update(value.cpu().numpy().tobytes() if isinstance(value, Tensor) else repr(value).encode())
     return digest.hexdigest()
+
+
+def names_in(model: nn.Module) -> list[str]:
+    """The labels of a network's label graph."""
+    layer = next(label_graph_users(model), None)
+    if layer is None:
+        raise ValueError(f"Expected 'label_names' for a {type(model).__name__} without a label graph (got none)")
+    graph = layer.label_graph
+    names = graph.label_names if isinstance(graph, LabelGraph) else None
+    return names or [f"label {number}" for number in range(layer.num_labels)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import reduce
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -30,6 +30,9 @@ class Preprocessor(ABC):
         ...
         new = read_checkpoint("best.ckpt").preprocessor.transform(["A text without labels."])
     """
+
+    #: Whether samples get the scores of base classifiers, as their attribute :obj:`base_scores`.
+    makes_base_scores: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -128,6 +128,7 @@ class StackingFeatures(Preprocessor):
         ValueError: If a classifier is not known, or :obj:`seconds` is negative.
     """
 
+    makes_base_scores = True
     classifiers: dict[str, StackedClassifier]
     views: dict[str, View]
 

@@ -22,7 +22,7 @@ from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
 from tg_mlc.inputs import kind_of
 from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.inference.checkpoint import load_file
-from tg_mlc.inference.inference import batches_of, logits_of
+from tg_mlc.inference.batches import batches_of, logits_of
 from tg_mlc.inference.network import model_state, restore_model
 from tg_mlc.stacking.features import ResumableParts
 from tg_mlc.training import BinaryObjective
@@ -97,6 +97,7 @@ class Folds:
     options: dict[str, Any]
     held_out: np.ndarray  #: logits :math:`(N, L)`
     epochs: int  #: how many the first fold was best after
+    fold: np.ndarray  #: the number :math:`(N)` of the model that was trained without each sample
 
 
 def settings_of(dataset: MultiLabelDataset) -> LaMPSettings:
@@ -148,7 +149,7 @@ def train_folds(
         model = parts.part(f"fold-{part}", make_model, model_state, restore)
         models.append(model.eval().requires_grad_(False))
         held_out[split.val] = logits_of(model, batches_of(dataset[split.val]))
-    return Folds(models, options, held_out.double().numpy(), epochs)
+    return Folds(models, options, held_out.double().numpy(), epochs, fold)
 
 
 class _Plan(NamedTuple):

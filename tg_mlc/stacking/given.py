@@ -221,9 +221,12 @@ class GivenLabelStacking:
         usual (float): The number of labels that masks give on average; :obj:`None` if no part counts as a mean.
         combination (LogitStacking): The weights of the base logits, the parts, and the parts as means.
         label_graph (LabelGraph): The edges of messages.
+        masked (tuple[numpy.ndarray, numpy.ndarray]): Held-out logits under masks, and the targets that these leave,
+            which a calibration can be fitted to; :obj:`None` in a loaded one.
         report (dict): Losses, weights, epochs and seconds.
     """
 
+    masked: tuple[np.ndarray, np.ndarray] | None = None
     parts: dict[str, nn.Module]
     usual: float | None
     combination: LogitStacking
@@ -282,6 +285,8 @@ class GivenLabelStacking:
         # The base logits know more of a label of which masks left out one value only.
         kept = _has_both(y) & ~_has_both(fitting.rest.numpy())
         weight[kept], bias[kept] = np.eye(1, weight.shape[1]), 0.0
+        combined = np.einsum("nlc,lc->nl", logits.double().numpy(), weight) + bias
+        self.masked = combined, fitting.rest.numpy()
         of_parts = weight[:, 1:].reshape(len(weight), 2, -1)  # as sums, and as means
         used = np.asarray((of_parts > 0).any(axis=(0, 1)))
         self.combination.weight = np.append(weight[:, :1], of_parts[..., used].reshape(len(weight), -1), axis=1)

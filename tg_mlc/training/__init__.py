@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from lightning.pytorch import seed_everything
 
     from tg_mlc.training.data import MultiLabelDataModule
-    from tg_mlc.training.fitting import FitResult, fit
+    from tg_mlc.training.fitting import Training, fit
     from tg_mlc.training.module import MultiLabelModule
 
 __all__ = [
     "BinaryObjective",
-    "FitResult",
     "MultiLabelDataModule",
     "MultiLabelModule",
     "Objective",
+    "Training",
     "fit",
     "seed_everything",
 ]
@@ -30,9 +30,9 @@ __all__ = [
 __getattr__ = imported_on_use(
     __name__,
     {
-        "FitResult": "tg_mlc.training.fitting",
         "MultiLabelDataModule": "tg_mlc.training.data",
         "MultiLabelModule": "tg_mlc.training.module",
+        "Training": "tg_mlc.training.fitting",
         "fit": "tg_mlc.training.fitting",
         "seed_everything": "lightning.pytorch",
     },

@@ -17,7 +17,7 @@ from torch_geometric.loader import DataLoader
 
 from tg_mlc._options import check_count
 from tg_mlc.data import MultiLabelDataset, Split
-from tg_mlc.inference.inference import make_loader, makes_batches
+from tg_mlc.inference.batches import make_loader, makes_batches
 
 
 class EpochSampler(Sampler[int]):

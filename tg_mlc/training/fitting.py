@@ -10,8 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -39,9 +38,9 @@ from tg_mlc.inputs import Preprocessor
 from tg_mlc.metrics import Evaluation
 from tg_mlc.models.builders import blueprint_of
 from tg_mlc.inference.checkpoint import load_file
-from tg_mlc.inference.inference import ModuleInference, make_loader
+from tg_mlc.inference.batches import make_loader
+from tg_mlc.inference.model import Model
 from tg_mlc.inference.network import data_hash, label_graph_users
-from tg_mlc.inference.model import Predictor
 from tg_mlc.training.callbacks import (
     AtomicCheckpointIO,
     ExponentialMovingAverage,
@@ -92,9 +91,10 @@ _OF_MODULE = tuple(inspect.signature(MultiLabelModule).parameters)[1:]
 
 
 @dataclass(frozen=True)
-class FitResult:
-    """The result of :func:`fit`."""
+class Training:
+    """What :func:`fit` leaves beside its model, as the attribute :obj:`training`."""
 
+    model: Model
     module: MultiLabelModule  #: with the best weights, and :obj:`tuners` fitted on their validation scores
     checkpoint: Path  #: that of the best epoch
     last_checkpoint: Path  #: that of the last epoch, to resume from
@@ -102,16 +102,14 @@ class FitResult:
     num_epochs: int  #: how many epochs were trained, those before resuming included
     trainer: Trainer
     data: MultiLabelDataModule  #: the batches of the three parts
-    scorer: ModuleInference  #: computes probabilities and decides, as what :attr:`predictor` returns
-    facts: Mapping[str, Any] = field(default_factory=dict)  #: validation metrics, and hashes of data and split
-    model_folder: Path | None = None  #: what :func:`tg_mlc.load` reads, if the model can be made again
+    folder: Path | None = None  #: what :func:`tg_mlc.load` reads, if the model can be made again
 
     def __repr__(self) -> str:
-        return f"FitResult('{self.checkpoint}', best_value={self.best_value:.4f}, num_epochs={self.num_epochs})"
+        return f"Training('{self.checkpoint}', best_value={self.best_value:.4f}, num_epochs={self.num_epochs})"
 
-    def predict(self, samples: DataLoader | Any) -> Tensor:
-        """Returns the scores of all samples of a loader, a list or a data set, :math:`(N, L)`, in its order, calibrated
-        if the model is.
+    def scores(self, samples: DataLoader | Any) -> Tensor:
+        """Returns the scores of all samples of a loader, a list or a data set, :math:`(N, L)`, in its order, as the
+        module computes them: by all processes of the training, not calibrated.
         """
         trainer, size, loader, sampler = self.trainer, self.data.batch_size, samples, None
         if not isinstance(samples, TorchDataLoader):
@@ -119,8 +117,23 @@ class FitResult:
             sampler = EpochSampler(len(samples), 0, shuffle=False, batch_size=size, process=process)
             loader = make_loader(samples, batch_size=size, sampler=sampler, generator=torch.Generator())
         with quiet():
-            scores = self.scorer.calibrated(torch.cat(cast("list[Tensor]", trainer.predict(self.module, loader))))
+            scores = torch.cat(cast("list[Tensor]", trainer.predict(self.module, loader)))
         return scores if sampler is None or trainer.world_size == 1 else gathered(sampler, scores)[0]
+
+    def part(self, name: Literal["train", "val", "test"]) -> Any:
+        """Returns the samples of a part of the split, which have passed the preprocessor.
+
+        Args:
+            name (str): Which part.
+
+        Raises:
+            ValueError: If there is no such part, or it is empty.
+        """
+        check_choice("part", name, PARTS)
+        chosen = getattr(self.data.split, name)
+        if chosen.numel() == 0:
+            raise ValueError(f"Expected samples in the part '{name}' (got none); call fit with {name}=0.1")
+        return self.data.part(chosen)
 
     def evaluate(self, part: Literal["train", "val", "test"] = "test") -> Evaluation:
         """Returns all metrics of a part of the split, at the thresholds that were chosen on the validation part.
@@ -131,22 +144,12 @@ class FitResult:
         Raises:
             ValueError: If there is no such part, or it is empty.
         """
-        check_choice("part", part, PARTS)
-        chosen = getattr(self.data.split, part)
-        if chosen.numel() == 0:
-            raise ValueError(f"Expected samples in the part '{part}' (got none); call fit with {part}=0.1")
-        return Predictor(_of_samples(self.scorer)).evaluate(self.data.part(chosen))
+        return self.prepared.evaluate(self.part(part))
 
     @property
-    def predictor(self) -> Predictor:
-        """The model with the best weights, as :func:`tg_mlc.load` returns it; once it is calibrated or conformalized,
-        :meth:`save` writes it so.
-        """
-        return Predictor(self.scorer, self.facts)
-
-    def save(self, path: str | os.PathLike[str], arguments: Mapping[str, Any] | None = None) -> Path:
-        """Writes a folder that :func:`tg_mlc.load` reads; see :meth:`tg_mlc.inference.Predictor.save`."""
-        return self.predictor.save(path, arguments)
+    def prepared(self) -> Model:
+        """The model of samples that have passed the preprocessor."""
+        return self.model.of_samples()
 
 
 def fit(
@@ -168,8 +171,8 @@ def fit(
     calibrate: bool = False,
     coverage_share: float = 0.0,
     **options: Any,
-) -> FitResult:
-    """Trains a network and returns it with the weights of its best epoch.
+) -> Model:
+    """Trains a network and returns it, as a model, with the weights of its best epoch.
 
     The folder gets ``best.ckpt``, ``last.ckpt``, under ``logs`` the metrics of every epoch as CSV and for TensorBoard,
     ``model``, which :func:`tg_mlc.load` reads, if the model can be made again, and ``.lock``, which keeps a second
@@ -180,9 +183,9 @@ def fit(
 
     .. code-block:: python
 
-        result = fit(Net(num_labels=12), samples, "runs/mine", val=0.1, test=0.1, label_names=names)
-        print(result.evaluate())
-        result.save("model")
+        model = fit(Net(num_labels=12), samples, "runs/mine", val=0.1, test=0.1, label_names=names)
+        print(model.training.evaluate())
+        model.save("model")
         tg_mlc.load("model", Net).predict(new_samples)
 
     Args:
@@ -212,7 +215,7 @@ def fit(
             :obj:`folder`; or a checkpoint in :obj:`folder` to go on from. (default: :obj:`False`)
         callbacks (Sequence[Callback], optional): Further callbacks. (default: :obj:`()`)
         calibrate (bool, optional): Whether to calibrate the probabilities of each label by the validation samples, as
-            :meth:`Predictor.calibrate <tg_mlc.inference.Predictor.calibrate>` does. (default: :obj:`False`)
+            :meth:`Model.calibrate <tg_mlc.inference.Model.calibrate>` does. (default: :obj:`False`)
         coverage_share (float, optional): The share of samples, drawn at random, that are left out of the split, so that
             ``predict(..., coverage=0.9)`` can promise what label sets hold. (default: :obj:`0`)
         **options (optional): The shares :obj:`val` and :obj:`test` of samples in a stratified split (0.1 each), or a
@@ -276,23 +279,24 @@ def fit(
                 got = f"{options}: {str(error).splitlines()[0]}"
                 raise ValueError(f"Expected options of the Trainer that suit the data (got {got})") from error
             _load_best(module, best.best_model_path)
-    scorer, best_value = ModuleInference(module), float(cast("Tensor", best.best_model_score))
-    scorer.examples = next(iter(data.val_dataloader()))
-    predictor = Predictor(_of_samples(scorer))
+    best_value = float(cast("Tensor", best.best_model_score))
+    model = Model.of(module)
+    model.network_stage.examples = next(iter(data.val_dataloader()))
+    prepared = model.of_samples()
     if calibrate:
-        predictor.calibrate(data.part(data.split.val), batch_size=data.batch_size)
+        prepared.calibrate(data.part(data.split.val), batch_size=data.batch_size)
     if kept is not None:
-        predictor.conformalize(kept, batch_size=data.batch_size)
-    for name in ("calibration", "conformal", "tuners"):
-        setattr(scorer, name, getattr(predictor.scorer, name))
+        prepared.conformalize(kept, batch_size=data.batch_size)
+    model.stages = [*model.preparing, *prepared.stages[1:]]
     thresholds = {metric: tuner.best_value for metric, tuner in module.tuners.items()}
-    facts = {
+    model.facts = {
         "validation": {monitor: best_value, **thresholds},
         "epochs": trainer.current_epoch,
         "data": data_hash(data.dataset),
         "split": data.split.hash,
     }
-    result = FitResult(
+    model.training = Training(
+        model=model,
         module=module,
         checkpoint=Path(best.best_model_path),
         last_checkpoint=Path(last.best_model_path),
@@ -300,10 +304,9 @@ def fit(
         num_epochs=trainer.current_epoch,
         trainer=trainer,
         data=data,
-        scorer=scorer,
-        facts=facts,
+        folder=_saved(model, module, trainer, folder / "model"),
     )
-    return _with_folder(result, folder / "model")
+    return model
 
 
 @dataclass(frozen=True)
@@ -333,13 +336,13 @@ def train_model(
     seed: int = 0,
     preprocessor: Preprocessor | None = None,
     config: dict[str, Any] | None = None,
-) -> FitResult:
-    """Builds a model and trains it.
+) -> Training:
+    """Builds a network and trains it.
 
     .. code-block:: python
 
         settings = TrainSettings({"lr": 1e-3}, BinaryObjective(intermediate_weight=0.1), {"max_epochs": 10})
-        result = train_model(lambda train: table_lamp(train, label_graph), dataset, split, settings, "runs/mine")
+        training = train_model(lambda train: table_lamp(train, label_graph), dataset, split, settings, "runs/mine")
 
     Args:
         build (Callable): Makes the model of training samples.
@@ -357,14 +360,8 @@ def train_model(
         model, names, settings.objective, preprocessor=preprocessor, config=config, **settings.module
     )
     data = MultiLabelDataModule(dataset, split, batch_size=settings.batch_size, seed=seed)
-    return fit(module, data, folder, **settings.fit)
-
-
-def _of_samples(scorer: ModuleInference) -> ModuleInference:
-    """The scorer for samples that have passed the preprocessor already."""
-    found = copy(scorer)
-    found.preprocessor = None
-    return found
+    training: Training = fit(module, data, folder, **settings.fit).training
+    return training
 
 
 def _kept(data: Any, share: float, options: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -376,7 +373,7 @@ def _kept(data: Any, share: float, options: Mapping[str, Any]) -> tuple[Any, Any
     if is_divided or (isinstance(data, (list, tuple)) and any(isinstance(part, TorchDataLoader) for part in data)):
         raise ValueError(
             f"Expected samples that are not divided yet for coverage_share={share:g} (got loaders, a data module or a "
-            f"'split'); keep some out of these, and pass them to 'conformalize' of the result's predictor"
+            f"'split'); keep some out of these, and pass them to 'conformalize' of the model"
         )
     samples = as_samples(data)
     split = random_split(len(samples), (1 - share, 0.0, share), options.get("seed", 0))
@@ -516,12 +513,14 @@ def _load_best(module: MultiLabelModule, path: str) -> None:
     module.eval()
 
 
-def _with_folder(result: FitResult, folder: Path) -> FitResult:
-    try:
-        saved = result.save(folder) if result.trainer.is_global_zero else None
-    except ValueError as error:
-        saved = None
-        if blueprint_of(result.module.model) is not None:  # of another network, 'save' may be told the arguments
-            told = f"The model is in '{result.checkpoint}' only, as no folder can hold it: {error}"
-            warnings.warn(told, stacklevel=3)
-    return replace(result, model_folder=result.trainer.strategy.broadcast(saved))
+def _saved(model: Model, module: MultiLabelModule, trainer: Trainer, folder: Path) -> Path | None:
+    """The folder that the model was saved to, by the first process; :obj:`None` if no folder can hold it."""
+    saved: Path | None = None
+    if trainer.is_global_zero:
+        try:
+            saved = model.save(folder)
+        except ValueError as error:
+            if blueprint_of(module.model) is not None:  # The user may give 'save' the arguments of another network.
+                reason = f"as no folder can hold it: {error}"
+                warnings.warn(f"The model is in '{folder.parent / 'best.ckpt'}' only, {reason}", stacklevel=3)
+    return cast("Path | None", trainer.strategy.broadcast(saved))

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -64,6 +64,7 @@ class Objective(ABC):
     """
 
     max_given: float = 0.0
+    is_sigmoid: ClassVar[bool] = False  #: whether scores are the sigmoid of what the model returns
 
     def __init_subclass__(cls) -> None:
         register("objective", cls)
@@ -139,6 +140,8 @@ def reveal(batch: Batch, max_share: float, generator: torch.Generator | None = N
 
 class SigmoidScores:
     """Scores and validation of objectives whose models return logits."""
+
+    is_sigmoid: ClassVar[bool] = True
 
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns probabilities."""

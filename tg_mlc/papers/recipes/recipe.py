@@ -17,9 +17,9 @@ from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import FloatArray
-from tg_mlc.inference.inference import batches_of, logits_of
+from tg_mlc.inference.batches import batches_of, logits_of
 from tg_mlc.stacking.features import published_features
-from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, Objective
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, Objective, Training
 from tg_mlc.training.fitting import TrainSettings, train_model
 
 #: Settings of a model without other classifiers' help.
@@ -189,7 +189,7 @@ class Recipe:
         module_options: dict[str, Any] | None = None,
         config: dict[str, Any] | None = None,
         **fit_options: Any,
-    ) -> tuple[FitResult, MultiLabelDataModule]:
+    ) -> tuple[Training, MultiLabelDataModule]:
         """Trains a model.
 
         Args:

@@ -1,0 +1,38 @@
+"""Warnings that a caller may collect, so that an answer can hold those of its own question."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_COLLECTED: ContextVar[list[str] | None] = ContextVar("collected", default=None)
+
+
+def warn(message: str, stacklevel: int = 2) -> None:
+    """Warns, or adds the message to what the current thread or task collects.
+
+    Args:
+        message (str): The warning.
+        stacklevel (int, optional): As of :func:`warnings.warn`, from the caller on. (default: :obj:`2`)
+    """
+    collected = _COLLECTED.get()
+    if collected is None:
+        warnings.warn(message, stacklevel=stacklevel + 1)
+    elif message not in collected:
+        collected.append(message)
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[str]]:
+    """Collects the messages of :func:`warn` within the block, each once.
+
+    :func:`warnings.catch_warnings` changes all threads at once, which a server cannot do.
+    """
+    messages: list[str] = []
+    token = _COLLECTED.set(messages)
+    try:
+        yield messages
+    finally:
+        _COLLECTED.reset(token)

@@ -1,0 +1,130 @@
+"""Features and Classifiers: raw inputs become samples, with the scores of base classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.data import Subset
+from torch_geometric.data import Dataset
+from torch_geometric.data.data import BaseData
+from typing_extensions import Self
+
+from tg_mlc.inference.batches import makes_batches
+from tg_mlc.inference.flow import Flow
+from tg_mlc.inference.stage import Stage, TensorStage, Values
+from tg_mlc.inputs import Chain, InputKind, Preprocessor
+from tg_mlc.inputs.preprocessor import from_state, to_state
+
+
+class Features(Stage):
+    """Makes samples of raw inputs.
+
+    Args:
+        *steps (Preprocessor): The steps between raw inputs and samples; none if a model takes samples alone.
+    """
+
+    def __init__(self, *steps: Preprocessor) -> None:
+        self.steps = steps
+
+    @property
+    def kind(self) -> InputKind | None:
+        """The kind of input; :obj:`None` if there is none, or of another class."""
+        first = self.steps[0] if self.steps else None
+        return first if isinstance(first, InputKind) else None
+
+    def read(self, raw: Any) -> Any:
+        """Returns samples of raw inputs, which the first step reads; samples as they are."""
+        if makes_batches(raw):
+            return raw
+        if self.steps:
+            return self.steps[0].transform(raw)
+        if isinstance(raw, (list, tuple)) and raw and all(isinstance(one, BaseData) for one in raw):
+            return raw
+        if isinstance(raw, (Dataset, Subset)):
+            return raw
+        got = "one, not in a list" if isinstance(raw, BaseData) else type(raw).__name__
+        raise ValueError(
+            f"Expected samples as the model was trained on, because it was saved without a preprocessor (got {got}); "
+            f"pass a list of Data or a data set, or 'preprocessor' to MultiLabelModule before training"
+        )
+
+    def unreadable(self, raw: Any) -> dict[int, str]:
+        """Returns why raw inputs cannot be read, by rows."""
+        return self.steps[0].unreadable(raw) if self.steps else {}
+
+    def apply(self, flow: Flow) -> None:
+        if not makes_batches(flow.samples):
+            for step in self.steps[1:]:
+                flow.samples = step.transform(flow.samples)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"steps": [to_state(step) for step in self.steps]}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
+        return cls(*map(from_state, state["steps"]))
+
+    def __str__(self) -> str:
+        return ", ".join(type(step).__name__ for step in self.steps) or "samples as they are"
+
+
+class Classifiers(Stage):
+    """Adds the scores of base classifiers to samples, as their attribute :obj:`base_scores`.
+
+    Args:
+        features (StackingFeatures): The fitted classifiers with the views that they take.
+    """
+
+    def __init__(self, features: Any) -> None:
+        self.features = features
+
+    def apply(self, flow: Flow) -> None:
+        flow.samples = self.features.transform(flow.samples)
+
+    @property
+    def titles(self) -> list[str]:
+        """The names of the classifiers in tables of results."""
+        return [each.title for each in self.features.classifiers.values()]
+
+    def module(self) -> TensorStage:
+        return _ClassifierModules(self.features)
+
+    def state_dict(self) -> dict[str, Any]:
+        return to_state(self.features)
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
+        return cls(from_state(state))
+
+    def __str__(self) -> str:
+        return ", ".join(self.titles)
+
+
+class _ClassifierModules(TensorStage):
+    """Base scores of features, where a program does not take base scores themselves."""
+
+    def __init__(self, features: Any) -> None:
+        super().__init__()
+        self.views = [f"features_{each.view}" for each in features.classifiers.values()]
+        self.classifiers = nn.ModuleList(each.module() for each in features.classifiers.values())
+
+    def forward(self, values: Values) -> Values:
+        if "base_scores" in values:
+            return values
+        pairs = zip(self.classifiers, self.views, strict=True)
+        scores = [classifier(values[view]) for classifier, view in pairs]
+        others = {name: value for name, value in values.items() if name not in self.views}
+        return {**others, "base_scores": torch.stack(scores, dim=-1)}
+
+
+def stages_of(preprocessor: Preprocessor | None) -> list[Stage]:
+    """The stages that do what a preprocessor does: features, and classifiers if its last step has some."""
+    if preprocessor is None:
+        return [Features()]
+    steps = list(preprocessor.steps) if isinstance(preprocessor, Chain) else [preprocessor]
+    if not steps[-1].makes_base_scores:
+        return [Features(*steps)]
+    return [Features(*steps[:-1]), Classifiers(steps[-1])]

@@ -1,0 +1,117 @@
+"""What is asked of a model, and what passes through its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import expit
+from torch import Tensor
+from torch_geometric.data import Data
+
+from tg_mlc._options import check_count
+from tg_mlc.metrics.coverage import Coverage, Per
+
+#: A hierarchy, whether to respect the one that the model knows, or :obj:`None` for the model's own default.
+Coherent = bool | Data | None
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is asked of a model beside the inputs; it is checked once and handed down whole.
+
+    Args:
+        given (Any, optional): Labels that are known, in any form that :func:`~tg_mlc.data.given_labels` takes.
+            (default: :obj:`None`, those that samples have as attribute :obj:`given`)
+        metric (str, optional): The metric that decisions are best for. (default: :obj:`"f1_micro"`)
+        coverage (float, optional): The fraction of what applies that label sets have to hold, in place of
+            :obj:`metric`. (default: :obj:`None`)
+        coverage_per (str, optional): :obj:`"label"` or :obj:`"sample"`. (default: :obj:`"label"`)
+        coherent (bool or LabelGraph, optional): Whether predictions respect a hierarchy.
+            (default: :obj:`None`, if one came with the training data)
+        batch_size (int, optional): The number of samples that networks take at a time. (default: :obj:`256`)
+
+    Raises:
+        ValueError: If the coverage is not between 0 and 1, or the batch size is not positive.
+    """
+
+    given: Any = None
+    metric: str = "f1_micro"
+    coverage: float | None = None
+    coverage_per: Per = "label"
+    coherent: Coherent = None
+    batch_size: int = 256
+
+    def __post_init__(self) -> None:
+        check_count("batch_size", self.batch_size)
+        if self.coverage is not None:
+            Coverage(self.coverage, self.coverage_per).check()
+
+    @property
+    def decides(self) -> str | Coverage:
+        """The metric, or the coverage, that decisions are made for."""
+        return self.metric if self.coverage is None else Coverage(self.coverage, self.coverage_per)
+
+
+@dataclass
+class Flow:
+    """What passes through the stages of a model, each of which reads and changes it."""
+
+    query: Query
+    label_names: list[str]
+    samples: Any  #: as the next stage takes them
+    size: int  #: the number of samples
+    given: Tensor | None = None  #: known labels :math:`(N, L)`: 0, 1, or NaN for unknown
+    pairs: Tensor | None = None  #: the pairs of a label and one below it that predictions respect
+    is_usual: bool = True  #: whether these are the pairs that the model respects by default
+    logits: Tensor | None = None  #: :math:`(N, L)`, those of given labels without their values
+    decider: Any = None  #: what decides: thresholds or label sets
+    decisions: Tensor | None = None  #: 0 or 1 :math:`(N, L)`
+    thresholds: np.ndarray | None = None  #: :math:`(L)`, NaN where label sets decide
+    _probabilities: Tensor | None = field(default=None, repr=False)
+
+    @property
+    def probabilities(self) -> Tensor:
+        """Probabilities :math:`(N, L)`; given labels have 0 or 1."""
+        if self._probabilities is None:
+            if self.logits is None:
+                raise RuntimeError("Expected a stage with logits or probabilities (got none before this one)")
+            self._probabilities = self.with_given(sigmoid(self.logits))
+        return self._probabilities
+
+    @probabilities.setter
+    def probabilities(self, value: Tensor) -> None:
+        self._probabilities = value
+
+    def with_given(self, values: Tensor) -> Tensor:
+        """Returns values :math:`(N, L)` with 0 or 1 where labels are given."""
+        return values if self.given is None else torch.where(self.given.isnan(), values, self.given.to(values))
+
+    def rows(self, start: int, stop: int) -> Flow:
+        """The flow of some samples, before any stage has computed something."""
+        given = None if self.given is None else self.given[start:stop]
+        return replace(self, samples=self.samples[start:stop], size=min(stop, self.size) - start, given=given)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Flow]) -> Flow:
+        """The flow of all samples, after the last stage."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+
+        def together(name: str) -> Tensor | None:
+            values = [getattr(part, name) for part in parts]
+            return None if any(value is None for value in values) else torch.cat(values)
+
+        whole = replace(first, samples=None, size=sum(part.size for part in parts))
+        for name in ("given", "logits", "decisions", "_probabilities"):
+            setattr(whole, name, together(name))
+        return whole
+
+
+def sigmoid(logits: Tensor) -> Tensor:
+    """The probabilities of logits."""
+    return torch.from_numpy(expit(logits.numpy())) if logits.dtype == torch.double else logits.sigmoid()

@@ -1,0 +1,130 @@
+"""Loading: a model from its folder, or from the Hugging Face hub."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from tg_mlc._names import shorten
+from tg_mlc._optional import require
+from tg_mlc.inference.folder import CONTENT, WEIGHTS, read_folder
+from tg_mlc.inference.model import Model
+
+
+def load(
+    path: str | os.PathLike[str], network: type[nn.Module] | None = None, *, device: torch.device | str = "cpu"
+) -> Model:
+    """Loads a model that :func:`tg_mlc.training.fit` or :meth:`~tg_mlc.inference.Model.save` wrote to a folder.
+
+    Nothing in the folder is run: it holds tensors and plain data, and all of it has to be as it was written.
+
+    Args:
+        path (str or PathLike): The folder.
+        network (type, optional): The class of a network of your own, which is made again with the arguments that the
+            folder holds. (default: :obj:`None`)
+        device (torch.device or str, optional): Where to compute. (default: :obj:`"cpu"`)
+
+    Raises:
+        FileNotFoundError: If there is no saved model.
+        ValueError: If it is damaged, this version of the package cannot build it, PyTorch has no such device here, or
+            :obj:`network` is not the class of the network that was saved.
+    """
+    content = read_folder(path)
+    _check_network(content, network)
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # the latter without CUDA
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"Expected 'device' to be one that PyTorch has here (got {str(device)!r}: {reason})") from None
+    try:
+        return Model.from_content(content, network).to(device)
+    except Exception as error:  # of any class, as any value may be one that another version wrote
+        raise ValueError(
+            f"Expected '{path}' to hold a model that this version of tg_mlc can build (got {type(error).__name__}: "
+            f"{error}); '{Path(path) / CONTENT}' says which versions saved it"
+        ) from error
+
+
+def _check_network(content: Mapping[str, Any], network: Any) -> None:
+    """Refuses a folder without the class of its network, and a class for a folder that needs none."""
+    described = _own_network(content)
+    if described is None:
+        if network is not None:
+            raise ValueError(f"Expected no 'network' for a model that this package builds (got {network!r})")
+        return
+    name = shorten(f"{described.get('module')}.{described.get('class')}")
+    is_class = isinstance(network, type) and issubclass(network, nn.Module)
+    # Not by its module, which is __main__ in the script that trained it.
+    ends = [
+        str(each).rpartition("<locals>.")[2] for each in (described.get("class"), getattr(network, "__qualname__", ""))
+    ]
+    if not is_class or ends[0] != ends[1]:
+        raise ValueError(
+            f"Expected 'network' to be the class {name}, because the folder holds a network of your own and no class "
+            f"is unpickled (got {network!r}); import it and pass it: load(path, {name.rpartition('.')[2]})"
+        )
+
+
+def _own_network(content: Mapping[str, Any]) -> Any:
+    """What a folder says of the class of a network of one's own; :obj:`None` if it holds none."""
+    stages = content.get("stages")
+    for entry in stages if isinstance(stages, list) else ():
+        state = entry.get("state") if isinstance(entry, Mapping) else None
+        networks = state.get("networks") if isinstance(state, Mapping) else None
+        for each in networks if isinstance(networks, list) else ():
+            if isinstance(each, Mapping) and "network" in each:
+                return each["network"]
+    return None
+
+
+def push_to_hub(path: str | os.PathLike[str], repo_id: str, *, private: bool = True, **options: Any) -> str:
+    """Uploads the folder of a saved model, and returns its address.
+
+    Args:
+        path (str or PathLike): The folder.
+        repo_id (str): The name on the hub, *e.g.* :obj:`"me/side-effects"`.
+        private (bool, optional): Whether only you see it, if it is new. (default: :obj:`True`)
+        **options (optional): Further arguments of :meth:`huggingface_hub.HfApi.upload_folder`.
+
+    Raises:
+        ValueError: If the folder holds no model, or a damaged one.
+        ImportError: If huggingface_hub is not installed (extra ``hub``).
+    """
+    if _own_network(read_folder(path)) is None:
+        load(path)
+    hub = require("huggingface_hub", extra="hub")
+    hub.create_repo(repo_id, private=private, exist_ok=True)
+    files = [CONTENT, WEIGHTS]
+    return str(
+        hub.upload_folder(
+            repo_id=repo_id, folder_path=os.fspath(path), allow_patterns=files, delete_patterns=files, **options
+        )
+    )
+
+
+def from_pretrained(
+    name: str | os.PathLike[str], device: str = "cpu", network: type[nn.Module] | None = None, **options: Any
+) -> Model:
+    """Loads a model from a folder, or from the hub.
+
+    Args:
+        name (str or PathLike): A folder, or a name on the hub.
+        network (type, optional): As of :func:`load`. (default: :obj:`None`)
+        device (str, optional): Where to compute. (default: :obj:`"cpu"`)
+        **options (optional): Further arguments of :func:`huggingface_hub.snapshot_download`, *e.g.* :obj:`revision`.
+
+    Raises:
+        ValueError: If the model is damaged, or this version of the package cannot build it.
+        ImportError: If it is no folder and huggingface_hub is not installed (extra ``hub``).
+    """
+    if Path(name).is_dir():
+        return load(name, network, device=device)
+    hub = require("huggingface_hub", extra="hub")
+    return load(
+        hub.snapshot_download(os.fspath(name), allow_patterns=[CONTENT, WEIGHTS], **options), network, device=device
+    )

@@ -1,0 +1,260 @@
+"""Networks and Combination: the logits of networks, and of all parts together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+from typing_extensions import Self
+
+from tg_mlc._names import find
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.inference.batches import batches_of, in_type_of, scores_of
+from tg_mlc.inference.flow import Flow
+from tg_mlc.inference.network import describe_settings, model_state, restore_model
+from tg_mlc.inference.stage import Stage, TensorStage, Values
+from tg_mlc.inputs.preprocessor import as_tensors
+from tg_mlc.models.builders import blueprint_of
+from tg_mlc.nn.given import given_in
+
+#: Entries of a batch beside the inputs of a network.
+NO_INPUTS = {"y", "given", "num_graphs", "_num_graphs"}
+
+
+class Networks(Stage):
+    """Computes the mean logits of networks, or the scores of one whose objective has no logits.
+
+    Args:
+        networks (Sequence[torch.nn.Module]): One network, or those of all folds.
+        label_names (Sequence[str]): The labels.
+        objective (Objective, optional): Makes scores of what a network returns.
+            (default: :obj:`None`, which takes it for logits)
+        reads_given (bool, optional): Whether the networks get given labels. (default: :obj:`False`)
+        settings (dict, optional): The settings of each network before its first call, as of
+            :func:`~tg_mlc.inference.network.describe_settings`. (default: :obj:`None`, those of now)
+
+    Attributes:
+        arguments (dict): Arguments of the constructor of a user's own network, where neither
+            :func:`~tg_mlc.models.builder` nor attributes tell them.
+    """
+
+    examples: Batch | None = None  #: by which a user's own network is compared with the one made again
+
+    def __init__(
+        self,
+        networks: Sequence[nn.Module],
+        label_names: Sequence[str],
+        objective: Any = None,
+        *,
+        reads_given: bool = False,
+        settings: Sequence[dict[str, dict[str, str]]] | None = None,
+    ) -> None:
+        self.networks = [network.eval() for network in networks]
+        self.label_names = list(label_names)
+        self.objective = objective
+        self.reads_given = reads_given
+        self.settings = settings
+        self.arguments: Mapping[str, Any] | None = None
+
+    @property
+    def takes_given(self) -> bool:
+        return self.reads_given
+
+    @property
+    def gives_logits(self) -> bool:
+        """Whether scores are the sigmoid of what networks return."""
+        return self.objective is None or self.objective.is_sigmoid
+
+    @torch.inference_mode()
+    def apply(self, flow: Flow) -> None:
+        samples = flow.samples
+        if flow.given is not None and self.reads_given:
+            if not isinstance(samples, MultiLabelDataset):
+                got = type(samples).__name__
+                raise ValueError(f"Expected no 'given' for samples that come as batches (got {got})")
+            samples = with_attribute(samples, "given", flow.given)
+        batches = batches_of(samples, flow.query.batch_size)
+        if len(self.networks) > 1:
+            batches = [*batches]  # Making batches takes longer than networks do.
+        outputs = [self._outputs(network, batches, flow) for network in self.networks]
+        if len(outputs) > 1:
+            means = np.mean([each.double().numpy() for each in outputs], axis=0)
+            flow.logits = torch.from_numpy(means)
+        elif self.gives_logits:
+            flow.logits = outputs[0]
+        else:
+            flow.probabilities = flow.with_given(outputs[0])
+
+    def _outputs(self, network: nn.Module, batches: Any, flow: Flow) -> Tensor:
+        outputs: list[Tensor] = []
+        given: list[Tensor] = []
+        device = next((weight.device for weight in network.parameters()), torch.device("cpu"))
+        for loaded in batches:
+            if self.examples is None and blueprint_of(network) is None:
+                self.examples = loaded
+            batch = in_type_of(network, loaded.to(device))
+            if (of_batch := given_in(network, batch)) is not None:
+                given.append(of_batch.cpu())
+            outputs.append(self.of_batch(network, batch).cpu())
+        if flow.given is None and given:  # Data sets that make batches may put given labels into them.
+            flow.given = torch.cat(given)
+        return torch.cat(outputs)
+
+    def of_batch(self, network: nn.Module, batch: Batch) -> Tensor:
+        """Returns logits :math:`(B, L)`, or scores if there are no logits."""
+        output = network(batch).float() if self.gives_logits else self.objective.scores(network, batch)
+        return cast(Tensor, output)
+
+    def module(self) -> TensorStage:
+        return _NetworkModules(self)
+
+    def state_dict(self) -> dict[str, Any]:
+        settings = self.settings or [describe_settings(network) for network in self.networks]
+        pairs = zip(self.networks, settings, strict=True)
+        states = [model_state(network, each, self.label_names, self.arguments) for network, each in pairs]
+        objective = self.objective
+        return {
+            "networks": [{**state, "settings": each} for state, each in zip(states, settings, strict=True)],
+            "objective": None if objective is None else {"class": type(objective).__name__, **vars(objective)},
+            "reads_given": self.reads_given,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
+        networks = [restore_model(each, label_names, network) for each in state["networks"]]
+        for each in networks:
+            each.requires_grad_(False)
+        entry = None if state["objective"] is None else dict(state["objective"])
+        objective = None if entry is None else find("objective", entry.pop("class"))(**entry)
+        settings = [each["settings"] for each in state["networks"]]
+        return cls(networks, label_names, objective, reads_given=state["reads_given"], settings=settings)
+
+    @property
+    def own(self) -> nn.Module | None:
+        """The network that no builder of the package makes again; :obj:`None` if there is none."""
+        return next((each for each in self.networks if blueprint_of(each) is None), None)
+
+    @torch.inference_mode()
+    def check_remade(self, remade: Self) -> None:
+        """Refuses a user's own network whose constructor makes another one."""
+        if self.own is None:
+            return
+        name = type(self.own).__name__
+        if self.examples is None:
+            raise ValueError(
+                f"Expected samples to compare {name} with the network that its constructor makes again (got none); "
+                f"call 'tune', 'evaluate' or 'predict' with some before 'save'"
+            )
+        outputs = []
+        device = next((weight.device for weight in self.own.parameters()), torch.device("cpu"))
+        for network in (self.own, remade.networks[0].to(device)):
+            batch = in_type_of(network, self.examples.to(device).clone())
+            outputs.append(self.of_batch(network, batch))
+        if not torch.allclose(*outputs, rtol=1e-4, atol=1e-5, equal_nan=True):
+            arguments = list(self.state_dict()["networks"][0]["network"]["arguments"]) or "none"
+            raise ValueError(
+                f"Expected the same outputs of {name} and of the one that its constructor makes again with the "
+                f"arguments {arguments} (got others); pass those that differ from their defaults: "
+                f"save(path, arguments={{...}})"
+            )
+
+    def to(self, device: torch.device | str) -> None:
+        for network in self.networks:
+            network.to(device)
+
+    def __str__(self) -> str:
+        names = {type(network).__name__ for network in self.networks}
+        count = sum(weight.numel() for network in self.networks for weight in network.parameters())
+        return f"{len(self.networks)} x {', '.join(names)}, {count:,} weights"
+
+
+class Inputs(Data):
+    """A batch of tensors by name."""
+
+    @property
+    def num_graphs(self) -> int:
+        return cast(int, self["ptr"].numel() - 1 if "ptr" in self else self["entity"].size(0))
+
+
+class _NetworkModules(TensorStage):
+    """The mean logits of networks, or probabilities where their objective gives no logits."""
+
+    def __init__(self, stage: Networks) -> None:
+        super().__init__()
+        self.networks = nn.ModuleList(stage.networks)
+        self.stage = [stage]  # in a list, because an objective is no module
+
+    def forward(self, values: Values) -> Values:
+        [stage] = self.stage
+        given = values.get("given")
+        inputs = {name: value for name, value in values.items() if not name.startswith("features_")}
+        inputs = {name: value for name, value in inputs.items() if name not in NO_INPUTS}
+        data = Inputs(**inputs)
+        if given is not None and stage.reads_given:
+            data.given = given
+        if not stage.gives_logits:
+            scores = scores_of(stage.objective, self.networks[0], in_type_of(self.networks[0], data))
+            return {**values, "probability": scores.float()}
+        outputs = [network(in_type_of(network, data)).float() for network in self.networks]
+        return {**values, "logits": torch.stack(outputs).mean(dim=0) if len(outputs) > 1 else outputs[0]}
+
+
+class Combination(Stage):
+    """Weighs the logits of base classifiers and of the networks after them.
+
+    Args:
+        weight (numpy.ndarray): The weights :math:`(L, C)`, those of the networks last.
+        bias (numpy.ndarray): The biases :math:`(L)`.
+        names (Sequence[str]): The names of the parts.
+    """
+
+    def __init__(self, weight: np.ndarray, bias: np.ndarray, names: Sequence[str]) -> None:
+        self.weight, self.bias, self.names = np.asarray(weight), np.asarray(bias), list(names)
+        if self.weight.shape != (len(self.bias), len(self.names)):
+            expected = [len(self.bias), len(self.names)]
+            raise ValueError(f"Expected weights of shape {expected} (got {list(self.weight.shape)})")
+
+    def columns(self, flow: Flow) -> np.ndarray:
+        """Returns the logits of the parts :math:`(N, L, C)`."""
+        columns: np.ndarray = flow.samples.rows("base_scores").double().numpy()
+        if flow.logits is None:
+            return columns
+        return np.concatenate([columns, flow.logits.double().numpy()[..., None]], axis=-1)
+
+    def apply(self, flow: Flow) -> None:
+        combined = np.einsum("nlc,lc->nl", self.columns(flow), self.weight) + self.bias
+        flow.logits = torch.from_numpy(combined)
+
+    def module(self) -> TensorStage:
+        return _CombinationModule(self)
+
+    def state_dict(self) -> dict[str, Any]:
+        state: dict[str, Any] = as_tensors({"weight": self.weight, "bias": self.bias, "names": self.names})
+        return state
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
+        return cls(state["weight"].numpy(), state["bias"].numpy(), state["names"])
+
+    def __str__(self) -> str:
+        pairs = zip(self.names, self.weight.mean(axis=0), strict=True)
+        return " + ".join(f"{weight:.2f} {name}" for name, weight in pairs)
+
+
+class _CombinationModule(TensorStage):
+    def __init__(self, stage: Combination) -> None:
+        super().__init__()
+        self.register_buffer("weight", torch.tensor(stage.weight, dtype=torch.float))
+        self.register_buffer("bias", torch.tensor(stage.bias, dtype=torch.float))
+
+    def forward(self, values: Values) -> Values:
+        columns = values["base_scores"]
+        if "logits" in values:
+            columns = torch.cat([columns, values["logits"].unsqueeze(-1)], dim=-1)
+        combined = (columns * self.get_buffer("weight")).sum(dim=-1) + self.get_buffer("bias")
+        return {**values, "logits": combined}

@@ -1,0 +1,84 @@
+"""Prediction: what comes back from a model, of which frames, files, answers of a server and reports are views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tg_mlc._optional import require
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Probabilities and decisions of a few samples, with what else is to be told of them."""
+
+    label_names: list[str]
+    probabilities: np.ndarray  #: :math:`(N, L)`, NaN for inputs that cannot be read or computed with
+    decisions: np.ndarray  #: whether labels apply :math:`(N, L)`, not for such inputs
+    thresholds: np.ndarray  #: :math:`(L)`, NaN where label sets decide
+    reasons: Mapping[int, str]  #: why inputs have no probabilities, by rows
+    warnings: tuple[str, ...] = ()
+    given: np.ndarray | None = None  #: labels that were given or follow from these :math:`(N, L)`, NaN for unknown
+    calibrated: bool = False  #: whether probabilities are calibrated for each label
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+    def frame(self, index: Any = None) -> Any:
+        """Returns a data frame with the columns ``"probability"``, ``"decision"`` and ``"threshold"`` of each label.
+
+        Args:
+            index (Any, optional): The index of the rows. (default: :obj:`None`, their numbers)
+
+        Raises:
+            ImportError: If pandas is not installed (extra ``train``).
+        """
+        pandas = require("pandas", extra="train")
+        decision = pandas.DataFrame(self.decisions, index, self.label_names)
+        if self.reasons:
+            decision = decision.astype("boolean").mask(np.isnan(self.probabilities))
+        threshold = np.broadcast_to(self.thresholds, self.probabilities.shape)
+        parts = {
+            "probability": pandas.DataFrame(self.probabilities, index, self.label_names),
+            "decision": decision,
+            "threshold": pandas.DataFrame(threshold, index, self.label_names),
+        }
+        frame = _frame_class()(pandas.concat(parts, axis=1))
+        frame.attrs |= {"unreadable": dict(self.reasons), "calibrated": self.calibrated}
+        return frame
+
+    def of_labels(self, values: np.ndarray) -> dict[str, Any]:
+        """Returns the values of one row by label, as plain data with None for NaN."""
+        plain = (None if value != value else value for value in values.tolist())
+        return dict(zip(self.label_names, plain, strict=True))
+
+
+@cache
+def _frame_class() -> Any:
+    """The class of frames, made on use because pandas may be missing."""
+    pandas = require("pandas", extra="train")
+
+    class Predictions(require("pandas", extra="train").DataFrame):  # type: ignore[misc]
+        """A data frame whose records have strings as keys, as JSON needs."""
+
+        @property
+        def _constructor(self) -> Any:
+            return Predictions
+
+        def __reduce__(self) -> Any:
+            return pandas.DataFrame, (pandas.DataFrame(self),)
+
+        def to_dict(self, orient: str = "dict", **options: Any) -> Any:
+            if orient != "records" or self.columns.nlevels == 1:
+                return super().to_dict(orient, **options)
+            parts = {
+                what: self[what].astype(object) for what in dict.fromkeys(self.columns.get_level_values(0))
+            }
+            records = [part.where(part.notna(), None).to_dict("records") for part in parts.values()]
+            return [dict(zip(parts, row, strict=True)) for row in zip(*records, strict=True)]
+
+    return Predictions
