@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from tg_mlc.data import given_labels
+from tg_mlc.data.given import draw_given
 
 LABELS = ["nausea", "rash", "fever"]
 NAN = float("nan")
@@ -61,3 +62,24 @@ def test_columns_of_one_name_are_refused():
     frame = pytest.importorskip("pandas").DataFrame([[0, 1]], columns=["rash", "rash"])
     with pytest.raises(ValueError, match=r"columns of given' to be unique"):
         given_labels(LABELS, frame)
+
+
+@pytest.mark.parametrize("present_only", [False, True])
+def test_masks_give_a_fraction_of_what_is_known(present_only):
+    y = torch.tensor([[1.0, 0.0, NAN]]).repeat(2000, 1)
+    given, rest = draw_given(y, 0.7, torch.Generator().manual_seed(0), present_only=present_only)
+    is_given = ~given.isnan()
+    assert torch.equal(is_given ^ ~rest.isnan(), ~y.isnan())  # every known label is on one side
+    assert torch.equal(given[is_given], y[is_given])
+    assert torch.equal(rest[~rest.isnan()], y[~rest.isnan()])
+    means = is_given.float().mean(dim=0).tolist()
+    assert means == pytest.approx([0.35, 0.0 if present_only else 0.35, 0.0], abs=0.03)
+
+
+def test_masks_follow_the_generator():
+    y = torch.ones(20, 5)
+    torch.manual_seed(0)
+    of_default, _ = draw_given(y, 0.7)
+    given, other = (draw_given(y, 0.7, torch.Generator().manual_seed(seed))[0] for seed in (0, 1))
+    torch.testing.assert_close(of_default, given, equal_nan=True)
+    assert not torch.equal(given.isnan(), other.isnan())

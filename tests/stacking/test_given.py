@@ -9,7 +9,7 @@ from tests.requirements import needs_export
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.stacking import given as module
-from tg_mlc.stacking.given import GivenLabelStacking, LabelAutoencoder, LabelNeighbours, draw_given
+from tg_mlc.stacking.given import GivenLabelStacking, LabelAutoencoder, LabelNeighbours
 
 
 def arrays(seed=0, num_samples=300):
@@ -259,17 +259,6 @@ def test_a_label_too_rare_for_masks_keeps_its_base_logits(monkeypatch):
     logits = stacking.decision_function(b, first_given(y))
     np.testing.assert_allclose(logits[:, 5], b[:, 5], rtol=1e-6)
     assert (logits[:, 1] != b[:, 1]).all()
-
-
-def test_masks_give_a_share_of_what_is_known():
-    y = torch.tensor([[1.0, 0.0, torch.nan]]).repeat(2000, 1)
-    both, present = (draw_given(y, masks, torch.Generator().manual_seed(0)) for masks in ("both", "present"))
-    known = ~y.isnan()
-    assert torch.equal(both[~both.isnan()], y[~both.isnan()])
-    assert both[~known].isnan().all()
-    assert (~both[known].isnan()).float().mean().item() == pytest.approx(module.MAX_SHARE / 2, abs=0.03)
-    assert (present[:, 0] == 1).any()
-    assert present[:, 1:].isnan().all()
 
 
 def test_refuses_other_masks():

@@ -1,4 +1,4 @@
-"""Known labels of samples whose other labels are to be predicted."""
+"""Given labels of samples whose other labels are to be predicted: those of a caller, and random ones."""
 
 from __future__ import annotations
 
@@ -59,3 +59,36 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
         raise ValueError(f"Expected 'given' to be {expected} (got {got})")
     matrix = torch.from_numpy(read_labels(values, label_names)[0])
     return matrix.repeat(batch_size, 1) if isinstance(given, Mapping) else matrix
+
+
+def draw_given(
+    y: Tensor,
+    max_fraction: float,
+    generator: torch.Generator | None = None,
+    *,
+    present_only: bool = False,
+) -> tuple[Tensor, Tensor]:
+    r"""Draws labels that are given, as in label mask training from the `"General Multi-label Image
+    Classification with Transformers" <https://arxiv.org/abs/2011.14027>`_ paper.
+
+    Each sample draws a probability uniformly from 0 to :obj:`max_fraction`, by which each of its
+    known labels is given.
+
+    Args:
+        y (Tensor): Targets: 0, 1, or NaN for unknown.
+        max_fraction (float): The largest probability.
+        generator (torch.Generator, optional): The source of random numbers.
+            (default: :obj:`None`, PyTorch's own)
+        present_only (bool, optional): If set to :obj:`True`, only labels that apply are given.
+            (default: :obj:`False`)
+
+    Shapes:
+        - **input:** :math:`(B, L)`
+        - **output:** :math:`(B, L)` twice: the given labels, and the targets that remain; all other
+          entries are NaN
+    """
+    device = y.device if generator is None else generator.device
+    fraction = max_fraction * torch.rand(len(y), 1, generator=generator, device=device)
+    is_given = (torch.rand(y.shape, generator=generator, device=device) < fraction).to(y.device)
+    is_given &= (y == 1) if present_only else ~y.isnan()
+    return y.masked_fill(~is_given, torch.nan), y.masked_fill(is_given, torch.nan)

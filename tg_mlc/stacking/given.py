@@ -21,6 +21,7 @@ from typing_extensions import Self
 from tg_mlc._names import register
 from tg_mlc._options import check_choice
 from tg_mlc.baselines.baseline import read_array
+from tg_mlc.data.given import draw_given
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.graphs import LabelGraph, fully_connected
 from tg_mlc.nn import ResidualMessages
@@ -383,8 +384,7 @@ class _Fitting:
         most = int(np.clip(_MAX_ENTRIES // y.shape[1], _LEAST_MASKED, _MAX_MASKED))
         repeats = min(-(-min(_MIN_MASKED, most) // len(y)), _MAX_REPEATS)
         self.rows = torch.randperm(len(y), generator=self.generator)[:most].repeat(repeats)
-        self.given = draw_given(self.y[self.rows], masks, self.generator)
-        self.rest = self.y[self.rows].masked_fill(~self.given.isnan(), torch.nan)
+        self.given, self.rest = self._draw(self.rows)
         fold = torch.from_numpy(stratified_folds(y, min(_FOLDS, len(y)), seed))
         #: The samples that a fold is fitted to, and the places of the masks that it predicts.
         self.folds = [((fold != part).nonzero()[:, 0], fold[self.rows] == part) for part in range(int(fold.max()) + 1)]
@@ -393,6 +393,11 @@ class _Fitting:
         #: the options of closed forms
         self.chosen: dict[str, dict[str, float]] = {}
         self.epochs: dict[str, int] = {}
+
+    def _draw(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Draws given labels of some samples, and returns them and the targets that remain."""
+        present_only = self.masks == "present"
+        return draw_given(self.y[rows], MAX_SHARE, self.generator, present_only=present_only)
 
     def closed_form(self, name: str, set_options: Callable[..., Any], **grid: tuple[float, ...]) -> None:
         """Chooses the options of a part that needs no training."""
@@ -467,8 +472,7 @@ class _Fitting:
             order = chosen[torch.randperm(len(chosen), generator=self.generator)]
             for start in range(0, len(order), _BATCH_SIZE):
                 rows, step = order[start : start + _BATCH_SIZE], step + 1
-                given = draw_given(self.y[rows], self.masks, self.generator)
-                rest = self.y[rows].masked_fill(~given.isnan(), torch.nan)
+                given, rest = self._draw(rows)
                 loss = _cross_entropy(part(self.base_logits[rows], given), rest)
                 optimizer.zero_grad()
                 (loss + _PENALTY * part.penalty() / len(chosen)).backward()
@@ -505,19 +509,6 @@ def largest_correlations(residual: np.ndarray, top_k: int) -> LabelGraph:
     target = torch.arange(num_labels).unsqueeze(-1).expand_as(source)
     edge_index = to_undirected(torch.stack([source.flatten(), target.flatten()]), num_nodes=num_labels)
     return LabelGraph(edge_index, num_nodes=num_labels, kind="residual_correlation")
-
-
-def draw_given(y: Tensor, masks: GivenMasks, generator: torch.Generator) -> Tensor:
-    """Draws labels that are given: of each row a share from 0 to :obj:`MAX_SHARE` of those that are known.
-
-    Args:
-        y (Tensor): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-        masks (str): :obj:`"both"`, or :obj:`"present"` for those that apply only.
-        generator (torch.Generator): The source of random numbers.
-    """
-    share = MAX_SHARE * torch.rand(len(y), 1, generator=generator)
-    is_given = torch.rand(y.shape, generator=generator) < share
-    return y.masked_fill(~(is_given & (y == 1) if masks == "present" else is_given), torch.nan)
 
 
 def _has_both(y: np.ndarray) -> np.ndarray:

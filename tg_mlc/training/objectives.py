@@ -16,6 +16,7 @@ from torch_geometric.data import Batch
 
 from tg_mlc._names import find, register
 from tg_mlc._options import check_number
+from tg_mlc.data.given import draw_given
 from tg_mlc.losses import asymmetric_loss, focal_loss, lamp_loss, listwise_loss, masked_bce, soft_f1_loss
 from tg_mlc.nn.given import takes_given_labels
 
@@ -121,20 +122,14 @@ class Objective(ABC):
 
 
 def reveal(batch: Batch, max_share: float, generator: torch.Generator | None = None) -> Batch:
-    """Label mask training from the `"General Multi-label Image Classification with Transformers"
-    <https://arxiv.org/abs/2011.14027>`_ paper: a batch in which random labels are given.
+    """Returns a batch in which random labels are given (:func:`~tg_mlc.data.given.draw_given`).
 
-    Each sample draws a probability uniformly from 0 to :obj:`max_share`, by which its known labels are revealed: their
-    targets become NaN. Labels that are given already stay so, whether their targets are NaN or not.
+    Their targets become NaN. Labels that are given already stay given, whether their targets are NaN or not.
     """
-    y = batch.y
-    device = y.device if generator is None else generator.device
-    share = max_share * torch.rand(len(y), 1, generator=generator, device=device)
-    drawn = torch.rand(y.shape, generator=generator, device=device) < share
-    revealed = drawn.to(y.device) & ~y.isnan()
+    given, rest = draw_given(batch.y, max_share, generator)
     batch = copy(batch)
-    batch.given = torch.where(revealed, y, batch.get("given", torch.full_like(y, torch.nan)))
-    batch.y = y.masked_fill(revealed, torch.nan)
+    batch.given = torch.where(given.isnan(), batch.get("given", given), given)
+    batch.y = rest
     return batch
 
 
