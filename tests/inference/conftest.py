@@ -11,14 +11,14 @@ from tg_mlc.data import from_arrays, random_split, tokenize
 from tg_mlc.graphs import co_occurrence
 from tg_mlc.models import table_lamp
 from tg_mlc.stacking import table_preprocessor
-from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, MultiLabelModule, fit
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, Training, fit
 
 TEXTS = ["a red apple", "a green pear", "red plums", "green apples and a red pear"] * 10
 LABELS = ["green", "red"]
 
 
 @pytest.fixture(scope="session")
-def result(tmp_path_factory: pytest.TempPathFactory) -> FitResult:
+def result(tmp_path_factory: pytest.TempPathFactory) -> Training:
     labels = [{name for name in LABELS if name in text} for text in TEXTS]
     texts = from_arrays([tokenize(text) for text in TEXTS], labels, kind="bag")
     parts = random_split(len(texts), seed=0)
@@ -29,10 +29,11 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> FitResult:
     objective = BinaryObjective(max_given=0.5)
     module = MultiLabelModule(model, LABELS, objective, config={"note": "ü"}, preprocessor=preprocessor)
     folder = tmp_path_factory.mktemp("texts")
-    return fit(module, MultiLabelDataModule(known, parts), folder, max_epochs=2, monitor="val/loss", logger=False)
+    data = MultiLabelDataModule(known, parts)
+    return fit(module, data, folder, max_epochs=2, monitor="val/loss", logger=False).training
 
 
 @pytest.fixture
-def folder(result: FitResult) -> Path:
-    assert result.model_folder is not None
-    return result.model_folder
+def folder(result: Training) -> Path:
+    assert result.folder is not None
+    return result.folder

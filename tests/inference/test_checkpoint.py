@@ -25,7 +25,7 @@ def trained(tmp_path_factory):
     dataset = ToyGraphs()
     data = MultiLabelDataModule(dataset, random_split(len(dataset), seed=0), batch_size=8)
     module = make_module(LabelModel, config=CONFIG, lr_schedule="cosine", weight_decay=0.1)
-    return fit(module, data, tmp_path_factory.mktemp("run"), max_epochs=2, ema_decay=0.9)
+    return fit(module, data, tmp_path_factory.mktemp("run"), max_epochs=2, ema_decay=0.9).training
 
 
 def test_files_hold_plain_data_only(trained):

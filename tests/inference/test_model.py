@@ -1,165 +1,423 @@
 from __future__ import annotations
 
-import copy
+import inspect
+import json
+import math
+import pickle
+import random
+import re
+import shutil
+import sys
+import tempfile
+from fnmatch import fnmatch
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
+import sklearn
 import torch
-from torch import nn
-from torch_geometric.nn import GATConv, Linear, MeanAggregation, SumAggregation
 
-from tests.training.conftest import LABELS, LabelModel, ToyGraphs
-from tg_mlc.data import random_split
+import tg_mlc
+from tests.fresh import run_python
+from tests.inference.conftest import LABELS, TEXTS
+from tg_mlc.data import from_arrays
+from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import fully_connected
-from tg_mlc.inputs.scalers import LogCounts
-from tg_mlc.models import LaMP
-from tg_mlc.nn.encoders import NodeEncoder, VectorEncoder
-from tg_mlc.inference import read_checkpoint
-from tg_mlc.inference.network import check_settings, describe_settings
-from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
+from tg_mlc.inputs.dna import DNA
+from tg_mlc.inputs.molecules import Molecules
+from tg_mlc.metrics import evaluate
+from tg_mlc.models import LaMP, table_lamp
+from tg_mlc.nn.encoders import VectorEncoder
+from tg_mlc.inference import Model, from_pretrained, push_to_hub
+from tg_mlc.training import MultiLabelModule
+
+NEW = ["Red pears!", "GREEN apples", "something else"]
 
 
-def make_lamp(inputs=NodeEncoder, **options):
-    return LaMP(inputs(4, 8), fully_connected(LABELS), **{"num_steps": 1, "heads": 2, **options})
+def test_what_fit_leaves_predicts_the_same(result, folder):
+    loaded = tg_mlc.load(folder)
+    np.testing.assert_array_equal(loaded.probabilities(NEW), Model.of(result.module).probabilities(NEW))
+    assert loaded.label_names == LABELS
+    assert repr(loaded) == "Model.of(ModuleInference, 2 labels)"
+
+
+def test_columns_of_targets_are_matched_by_name(folder):
+    predictor = tg_mlc.load(folder)
+    y = pd.DataFrame([[1, 0], [0, 1], [1, 1]], columns=LABELS)
+    expected = predictor.evaluate(NEW, y.to_numpy()).values
+    assert predictor.evaluate(NEW, y[LABELS[::-1]]).values == pytest.approx(expected, nan_ok=True)
+    with pytest.raises(ValueError, match="Expected 'y' to have the columns of the model's labels"):
+        predictor.evaluate(NEW, y.rename(columns={LABELS[0]: "other"}))
+
+
+@pytest.mark.parametrize("on_error", ["blank", "raise"])
+@pytest.mark.parametrize(
+    "empty", [[], (), pd.DataFrame({"text": []}), pd.Series([], dtype=str), np.empty(0, dtype=str)]
+)
+def test_no_inputs_give_no_rows(folder, empty, on_error):
+    assert tg_mlc.load(folder).predict(empty, on_error=on_error)["decision"].shape == (0, 2)
+
+
+def test_the_folder_says_what_a_person_wants_to_know(result, folder):
+    content = json.loads((folder / "model.json").read_text())["content"]
+    assert content["label_names"] == LABELS
+    stages = {entry["stage"]: entry["state"] for entry in content["stages"]}
+    assert list(stages) == ["Features", "Classifiers", "Networks", "Coherence", "Decision"]
+    [network] = stages["Networks"]["networks"]
+    assert network["builder"] == "table_lamp"
+    assert network["options"]["channels"] == 8
+    assert stages["Decision"]["tuners"]["f1_micro"]["thresholds"] == [result.module.tuners["f1_micro"].threshold]
+    facts = content["facts"]
+    assert facts["validation"]["val/loss"] == pytest.approx(result.best_value)
+    assert facts["versions"]["torch"] == torch.__version__
+    assert facts["versions"]["scikit-learn"] == sklearn.__version__
+    assert len(facts["data"]) == len(facts["split"]) == 64
+
+
+def test_a_data_frame_of_names(folder):
+    loaded = tg_mlc.load(folder)
+    frame = loaded.predict(pd.Series(NEW, index=["x", "y", "z"]))
+    assert frame.columns.get_level_values(0).unique().tolist() == ["probability", "decision", "threshold"]
+    assert frame["probability"].columns.tolist() == LABELS
+    assert frame.index.tolist() == ["x", "y", "z"]
+    np.testing.assert_array_equal(frame["probability"], loaded.probabilities(NEW))
+    np.testing.assert_array_equal(frame["decision"], frame["probability"] >= frame["threshold"])
+    assert (frame["threshold"] == loaded.thresholds("f1_micro")).all(axis=None)
+    with pytest.raises(ValueError, match=re.escape("Expected 'metric' to be one of ['subset_accuracy', ")):
+        loaded.predict(NEW, metric="F2")
+
+
+def test_any_number_of_rows_is_streamed(folder):
+    loaded = tg_mlc.load(folder)
+    frames = list(loaded.stream(iter(TEXTS), rows=15, batch_size=4))
+    assert [len(frame) for frame in frames] == [15, 15, 10]
+    together = pd.concat(frames)
+    assert together.index.tolist() == list(range(40))
+    np.testing.assert_allclose(together["probability"], loaded.probabilities(TEXTS), atol=1e-6)
+    assert list(loaded.stream([])) == []
+    column = pd.Series(TEXTS, index=range(100, 140))
+    assert pd.concat(loaded.stream(column, rows=15)).index.tolist() == column.index.tolist()
+    with pytest.raises(ValueError, match=r"Expected inputs one by one \(got the string 'CCO'\); pass one input as"):
+        next(loaded.stream("CCO"))
+
+
+def test_frames_are_cut_by_rows_and_may_have_one_column(folder):
+    loaded, frame = tg_mlc.load(folder), pd.DataFrame({"text": TEXTS[:5]}, index=list("abcde"))
+    expected = loaded.predict(frame["text"])
+    pd.testing.assert_frame_equal(loaded.predict(frame), expected)
+    pd.testing.assert_frame_equal(pd.concat(loaded.stream(frame, rows=2)), expected)
+
+
+def test_a_wrong_device_is_not_the_fault_of_the_folder(folder):
+    for device in ("gpu", "cuda:99"):
+        with pytest.raises(ValueError, match=f"Expected 'device' to be one that PyTorch has here .got '{device}': "):
+            tg_mlc.load(folder, device=device)
+
+
+def test_known_labels_stay_as_they_are_given_and_change_the_others(folder):
+    loaded = tg_mlc.load(folder)
+    free, given = loaded.predict(NEW), loaded.predict(NEW, given={"red": 1})
+    assert (given["probability"]["red"] == 1).all()
+    assert (given["probability"]["green"] != free["probability"]["green"]).all()
+    [streamed] = loaded.stream(NEW, given={"red": 1})
+    pd.testing.assert_frame_equal(streamed, given)
+
+
+def test_evaluation_takes_the_thresholds_of_the_model(result, folder):
+    y = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
+    report = tg_mlc.load(folder).evaluate(NEW, y)
+    assert report.values == Model.of(result.module).evaluate(NEW, y).values
+
+
+def test_given_labels_count_as_unknown_in_an_evaluation():
+    y = torch.randint(2, (40, 3), generator=torch.Generator().manual_seed(0)).float()
+    tosses = from_arrays(np.ones((40, 2)), y, ["a", "b", "c"], kind="vector")
+    model = table_lamp(tosses, fully_connected(tosses.label_names), channels=8, given_labels=True)
+    predictor = Model.of(MultiLabelModule(model, tosses.label_names))
+    given = y.clone()
+    given[:, 2] = given[0, 1] = math.nan
+    report = predictor.evaluate(tosses, y, given=given)
+    assert report.num_unknown == 79
+    assert report.values == predictor.evaluate(with_attribute(tosses, "given", given), y).values
+    open_ = evaluate(y.masked_fill(~given.isnan(), math.nan), predictor.probabilities(tosses, given=given), 0.5)
+    assert report.values == pytest.approx(open_.values, nan_ok=True)
+    assert predictor.evaluate(tosses, y).num_unknown == 0
+    with pytest.raises(ValueError, match=r"'scores' to have the shape of the targets, \[40, 2\]"):
+        predictor.evaluate(tosses, y[:, :2], given=given)
+
+
+def test_saving_again_replaces_the_model_as_a_whole(folder, tmp_path):
+    loaded = tg_mlc.load(folder)
+    assert loaded.save(tmp_path / "copy") == tmp_path / "copy"
+    first = (tmp_path / "copy" / "model.json").read_text()
+    with torch.no_grad():
+        loaded.networks[0].readout.bias += 1
+    loaded.save(tmp_path / "copy")
+    assert len(list((tmp_path / "copy").iterdir())) == 2
+    assert (tmp_path / "copy" / "model.json").read_text() != first
+    np.testing.assert_array_equal(tg_mlc.load(tmp_path / "copy").probabilities(NEW), loaded.probabilities(NEW))
+
+
+def test_loading_draws_no_random_numbers(folder):
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    tg_mlc.load(folder)
+    assert torch.equal(torch.rand(1), expected)
+
+
+def vectors():
+    return from_arrays(np.eye(4), np.eye(4)[:, :2], LABELS, kind="vector")
+
+
+def test_a_model_without_a_builder_is_refused(tmp_path):
+    model = LaMP(VectorEncoder(4, 8), fully_connected(LABELS))
+    with pytest.raises(ValueError, match=r"arguments of LaMP to be plain data .*'encoder'"):
+        Model.of(MultiLabelModule(model, LABELS)).save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_was_changed_is_refused(tmp_path):
+    model = table_lamp(vectors(), fully_connected(LABELS), channels=8)
+    model.linear_path = torch.nn.Linear(4, 2)
+    with pytest.raises(ValueError, match="Expected a model as its builder 'table_lamp' makes it"):
+        Model.of(MultiLabelModule(model, LABELS)).save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_without_a_preprocessor_takes_samples(tmp_path):
+    model = table_lamp(vectors(), fully_connected(LABELS), channels=8)
+    predictor = Model.of(MultiLabelModule(model, LABELS))
+    loaded = tg_mlc.load(predictor.save(tmp_path))
+    np.testing.assert_array_equal(loaded.probabilities(vectors()), predictor.probabilities(vectors()))
+    assert (loaded.predict(vectors())["threshold"] == 0.5).all(axis=None)
+    with pytest.raises(ValueError, match="saved without a preprocessor"):
+        loaded.probabilities(np.eye(4))
+
+
+def damage(folder, number):
+    """A folder that differs from a saved model somewhere."""
+    rng = random.Random(number)
+    path = rng.choice(sorted(folder.iterdir()))
+    content = bytearray(path.read_bytes())
+    place = rng.randrange(len(content))
+    how = number % 5
+    if how == 0:
+        path.unlink()
+    elif how == 1:
+        path.write_bytes(content[:place])
+    elif how == 2:
+        path.write_bytes(content[:place] + rng.randbytes(8) + content[place:])
+    else:
+        content[place] ^= 1 << rng.randrange(8)
+        path.write_bytes(content)
+
+
+def test_200_damaged_folders_are_refused(folder, tmp_path):
+    for number in range(200):
+        copy = tmp_path / str(number)
+        shutil.copytree(folder, copy)
+        damage(copy, number)
+        with pytest.raises((ValueError, FileNotFoundError), match="Expected") as error:
+            tg_mlc.load(copy)
+        assert "\n" not in str(error.value)
+        assert str(copy) in str(error.value)
+
+
+@pytest.mark.parametrize("what", ["builder", "class", "stage"])
+def test_names_that_nobody_registered_are_refused(folder, tmp_path, what):
+    from tg_mlc.inference.folder import read_folder, write_folder
+
+    content = read_folder(folder)
+    stages = {entry["stage"]: entry["state"] for entry in content["stages"]}
+    if what == "builder":
+        stages["Networks"]["networks"][0]["builder"] = "os.system"
+    elif what == "class":
+        stages["Features"]["steps"][0]["name"] = "os.system"
+    else:
+        content["stages"][0]["stage"] = "os.system"
+    write_folder(tmp_path, content)
+    with pytest.raises(ValueError, match=r"this version of tg_mlc can build \(got ValueError: Expected a .*os.system"):
+        tg_mlc.load(tmp_path)
+
+
+def test_numbers_that_json_lacks_are_saved_as_valid_json(result, tmp_path):
+    facts = {"losses": [math.inf, -math.inf, math.nan, 0.5]}
+    model = Model.of(result.module)
+    model.facts = facts
+    model.save(tmp_path)
+    json.loads((tmp_path / "model.json").read_text(), parse_constant=pytest.fail)
+    assert str(tg_mlc.load(tmp_path).facts["losses"]) == str(facts["losses"])
+    with pytest.raises(ValueError, match=r"Expected the keys of 'facts' to be strings, not .* \(got 'float'\)"):
+        model.facts = {"float": 1}
+        model.save(tmp_path)
+
+
+def test_what_is_no_model(tmp_path):
+    for path in (tmp_path, tmp_path / "nothing", tmp_path / "file"):
+        (tmp_path / "file").write_text("x")
+        with pytest.raises(FileNotFoundError, match=r"Expected '.*' to be the folder of a saved model"):
+            tg_mlc.load(path)
+
+
+def test_nothing_is_unpickled(folder):
+    code = """
+import sys
+import tempfile
+import tg_mlc
+
+def refuse(event, arguments):
+    if event == "pickle.find_class":
+        raise AssertionError(arguments)
+
+tg_mlc.load(sys.argv[1]).probabilities(["Red pears!"])  # Numba reads its own cache
+sys.addaudithook(refuse)
+print(tg_mlc.load(sys.argv[1]).probabilities(["Red pears!"]).shape)
+"""
+    assert run_python(code, [str(folder)])[0] == "(1, 2)\n"
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub that is a folder."""
+
+    class Hub(ModuleType):
+        root = tmp_path / "hub"
+
+        def create_repo(self, repo_id, *, private, exist_ok):
+            (self.root / repo_id).mkdir(parents=True, exist_ok=exist_ok)
+
+        def upload_folder(self, *, repo_id, folder_path, allow_patterns, delete_patterns, commit_message=None):
+            repo = self.root / repo_id
+            for path in repo.iterdir():
+                if any(fnmatch(path.name, pattern) for pattern in delete_patterns):
+                    path.unlink()
+            for path in Path(folder_path).iterdir():
+                if any(fnmatch(path.name, pattern) for pattern in allow_patterns):
+                    shutil.copy(path, repo)
+            return f"https://hub/{repo_id}"
+
+        def snapshot_download(self, repo_id, *, allow_patterns, revision=None):
+            return str(self.root / repo_id)
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", Hub("huggingface_hub"))
+    return Hub.root
+
+
+def test_to_the_hub_and_back(hub, folder, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    (copy / "notes.txt").write_text("mine")
+    assert push_to_hub(copy, "me/fruit", commit_message="first") == "https://hub/me/fruit"
+    stale = hub / "me" / "fruit" / "weights-0.safetensors"
+    stale.touch()
+    push_to_hub(copy, "me/fruit")
+    assert not stale.exists()
+    assert len(list((hub / "me" / "fruit").iterdir())) == 2
+    np.testing.assert_array_equal(
+        from_pretrained("me/fruit").probabilities(NEW), tg_mlc.load(folder).probabilities(NEW)
+    )
+
+
+def test_a_damaged_model_is_not_pushed(hub, folder, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    (copy / "model.json").write_text("{}")
+    with pytest.raises(ValueError, match="to be as tg_mlc wrote it"):
+        push_to_hub(copy, "me/fruit")
+    assert not hub.exists()
+
+
+def test_a_folder_needs_no_hub(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    np.testing.assert_array_equal(from_pretrained(folder).probabilities(NEW), tg_mlc.load(folder).probabilities(NEW))
+    with pytest.raises(ImportError, match=r"tg_mlc\[hub\]"):
+        from_pretrained("me/fruit")
+
+
+def test_huggingface_hub_takes_what_it_is_given():
+    hub = pytest.importorskip("huggingface_hub")
+    inspect.signature(hub.create_repo).bind("me/fruit", private=True, exist_ok=True)
+    patterns = {"allow_patterns": ["a"], "delete_patterns": ["a"]}
+    inspect.signature(hub.upload_folder).bind(repo_id="me/fruit", folder_path="model", **patterns)
+    inspect.signature(hub.snapshot_download).bind("me/fruit", allow_patterns=["a"], revision="main")
 
 
 @pytest.fixture(scope="module")
-def data():
-    dataset = ToyGraphs(30)
-    return MultiLabelDataModule(dataset, random_split(len(dataset), seed=0), batch_size=8)
+def of_dna():
+    sequences = ["ACGTACGTAC", "TTTTACGTTT", "GGGGACGCCC", "ACACACACAC"] * 5
+    return tg_mlc.auto(DNA.samples(sequences, np.eye(4)[:, :2].repeat(5, axis=0), LABELS), seconds=0)
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory, data):
-    return fit(MultiLabelModule(make_lamp(), LABELS), data, tmp_path_factory.mktemp("run"), max_epochs=1, logger=False)
-
-
-def load(result, model):
-    return MultiLabelModule.load_from_checkpoint(result.checkpoint, model=model, weights_only=True).eval()
-
-
-@pytest.mark.parametrize(
-    ("options", "difference"),
-    [
-        (
-            {"heads": 4},
-            r"features\.convs\.0\.heads=4 instead of 2, .*scale=0\.70\d* instead of 0\.5, .* and \d+ more\)",
-        ),
-        ({"label_kwargs": {"heads": 1}}, r"labels\.label_to_label\.0\.heads=1 instead of 2"),
-        ({"scale": 1.0}, r"features\.convs\.0\.scale=1 instead of 0\.5"),
-    ],
-)
-def test_other_settings_of_the_same_shapes_are_refused_by_name(trained, options, difference):
-    model = make_lamp(**options)
-    model.load_state_dict(trained.module.model.state_dict())  # no shape tells them
-    with pytest.raises(ValueError, match=rf"the settings that these weights were trained with .*{difference}"):
-        load(trained, model)
-
-
-def test_what_changes_no_output_may_differ(trained, batch):
-    options = {"dropout": 0.7, "attention_dropout": 0.1, "backend": "reference", "checkpointing": True}
-    module = load(trained, make_lamp(**options).eval())
-    torch.testing.assert_close(module(batch), trained.module(batch), rtol=1e-5, atol=1e-6)
-
-
-def test_training_goes_on_only_with_the_same_settings(trained, data):
-    with pytest.raises(ValueError, match=r"heads=4 instead of 2"):
-        fit(MultiLabelModule(make_lamp(heads=4), LABELS), data, trained.checkpoint.parent, resume=True, logger=False)
-
-
-def test_the_message_tells_a_way_out(trained):
-    with pytest.raises(ValueError, match=r"model\.load_state_dict\(read_checkpoint\(path\)\.state_dict\)"):
-        load(trained, make_lamp(heads=4))
-    make_lamp(heads=4).load_state_dict(read_checkpoint(trained.checkpoint).state_dict)
-
-
-class OwnEncoder(nn.Module):
-    """An encoder of a user's: settings, things that are none, and a counter that training changes."""
-
-    edge_dim = None
-
-    def __init__(self, in_channels, channels, power=2):
-        super().__init__()
-        self.channels = channels
-        self.power = np.float32(power)
-        self.window = (1, 2.5, "same")
-        self.words = {"a": 1}
-        self.unknown = float("nan")
-        self.num_calls = 0
-        self.encode = NodeEncoder(in_channels, channels)
-
-    def forward(self, data):
-        self.num_calls += 1
-        x, *others = self.encode(data)
-        return x**self.power, *others
-
-
-def test_encoders_of_users_keep_their_settings_too(tmp_path, data, batch):
-    result = fit(MultiLabelModule(make_lamp(OwnEncoder), LABELS), data, tmp_path, max_epochs=1, logger=False)
-    assert result.module.model.encoder.num_calls > 0
-    assert torch.equal(load(result, make_lamp(OwnEncoder))(batch), result.module(batch))
-    with pytest.raises(ValueError, match=r"\(got encoder\.power=3 instead of 2\)"):
-        load(result, make_lamp(lambda *sizes: OwnEncoder(*sizes, power=3)))
-    assert describe_settings(result.module.model)["encoder"]["window"] == "(1, 2.5, 'same')"
-
-
-def test_layers_that_learn_their_sizes_load_into_such(tmp_path, data, batch):
-    def lazy():
-        model = LabelModel()
-        model.lin_in = nn.Sequential(Linear(-1, 8), nn.LazyLinear(8))
-        return model
-
-    result = fit(MultiLabelModule(lazy(), LABELS), data, tmp_path, max_epochs=1, logger=False)
-    sized = LabelModel()
-    sized.lin_in = nn.Sequential(Linear(4, 8), nn.Linear(8, 8))
-    for model in (lazy(), sized):
-        assert torch.equal(load(result, model)(batch), result.module(batch))
-
-
-def check(trained, present):
-    check_settings(describe_settings(trained), describe_settings(present))
+@pytest.fixture(scope="module", params=["vectors", "dna", "molecules", "texts"])
+def loaded(request, of_dna, result):
+    if request.param == "dna":
+        return of_dna, "ACGTACGTAC"
+    if request.param == "texts":
+        return tg_mlc.load(result.folder), TEXTS[0]
+    y = np.eye(4)[:, :2].repeat(5, axis=0)
+    if request.param == "vectors":
+        return tg_mlc.auto(from_arrays(np.eye(20), y, LABELS, kind="vector"), seconds=0), [1.0] + [0.0] * 19
+    pytest.importorskip("rdkit")
+    smiles = ["CCO", "c1ccccc1", "CC(=O)O", "CCN"] * 5
+    return tg_mlc.auto(Molecules.samples(smiles, y, LABELS), seconds=0), "CCO"
 
 
 @pytest.mark.parametrize(
-    ("trained", "present", "difference"),
+    "wrong",
     [
-        (MeanAggregation(), SumAggregation(), "class=SumAggregation instead of MeanAggregation"),
-        (nn.Sequential(nn.ReLU()), nn.Sequential(nn.GELU()), r"0\.class=GELU instead of ReLU"),
-        (nn.Conv1d(2, 2, 3, padding=1), nn.Conv1d(2, 2, 3), r"padding=\(0\) instead of \(1\)"),
-        (GATConv(2, 4, negative_slope=0.1), GATConv(2, 4), "negative_slope=0.2 instead of 0.1"),
-        (nn.Embedding(3, 2), nn.Embedding(3, 2, max_norm=1.0), "max_norm=1 instead of None"),
-        (VectorEncoder(2, 4, scaling=LogCounts()), VectorEncoder(2, 4), r"scaling\.class=nothing instead of LogCounts"),
+        *(None, 3, 1.5, True, object(), int, {"a": 1}, {"a"}, iter("ab"), np.array(3.0), torch.tensor(1.0)),
+        *(torch.ones(2, 5, device="meta"), torch.eye(3).to_sparse(), torch.ones(2, 3, 1), sp.coo_matrix(np.eye(3))),
+        *(sp.csr_array(np.eye(3)), np.ones((2, 5), complex), np.array(["2020-01-01"], "M8[D]")),
     ],
+    ids=lambda wrong: type(wrong).__name__,
 )
-def test_modules_of_all_kinds_have_settings(trained, present, difference):
-    with pytest.raises(ValueError, match=difference):
-        check(trained, present)
-    check(trained, copy.deepcopy(trained))
+def test_containers_of_no_inputs_are_refused_by_our_error(loaded, wrong):
+    with pytest.raises(ValueError, match="Expected"):
+        loaded[0].predict(wrong)
 
 
-@pytest.mark.parametrize(
-    ("trained", "present"),
-    [
-        (nn.Dropout(0.5), nn.Identity()),
-        (nn.ReLU(), nn.ReLU(inplace=True)),
-        (nn.ModuleDict({"loss": nn.BCEWithLogitsLoss(reduction="sum")}), nn.ModuleDict({"loss": nn.Identity()})),
-        (nn.BatchNorm1d(3, momentum=0.1), nn.BatchNorm1d(3, momentum=0.2)),
-        (Linear(2, 2, weight_initializer="glorot"), Linear(2, 2)),
-    ],
-)
-def test_what_matters_in_training_only_is_no_setting(trained, present):
-    check(trained, present)
+@pytest.mark.parametrize("wrong", [None, b"x", {}, [[1, 2]], object()], ids=lambda wrong: type(wrong).__name__)
+def test_what_is_no_input_among_others_is_refused_by_our_error(loaded, wrong):
+    predictor, good = loaded
+    with pytest.raises(ValueError, match="Expected"):
+        predictor.predict([good, wrong], on_error="raise")
 
 
-def test_rounding_is_no_difference_and_nan_is_itself():
-    models = [nn.ReLU(), nn.ReLU()]
-    for model, number in zip(models, (0.1 + 0.2, 0.3), strict=True):
-        model.scale, model.fill = number, float("nan")
-    check(*models)
+def test_inputs_that_cannot_be_read_stay_blank(of_dna):
+    predictor = of_dna
+    with pytest.warns(UserWarning, match="2 inputs cannot be read, the first of them row 1: .*'AC4T'.*; row 2: "):
+        frame = predictor.predict(pd.Series(["ACGT", "AC4T", None], index=["x", "y", "z"]))
+    assert frame["probability"].isna().all(axis=1).tolist() == [False, True, True]
+    assert frame["decision"].isna().all(axis=1).tolist() == [False, True, True]
+    assert list(frame.attrs["unreadable"]) == [1, 2]
+    np.testing.assert_array_equal(frame["probability"].iloc[0], predictor.predict(["ACGT"])["probability"].iloc[0])
+    with pytest.raises(ValueError, match="'AC4T'"):
+        predictor.predict(["ACGT", "AC4T"], on_error="raise")
 
 
-def test_an_attribute_of_one_side_is_left_alone():
-    older, newer = nn.Linear(2, 2), nn.Linear(2, 2)
-    newer.gate = True
-    check(older, newer)
-    check(newer, older)
+def test_predictions_are_json(of_dna):
+    predictor = of_dna
+    [record] = json.loads(json.dumps(predictor.predict(["ACGT"]).to_dict("records")))
+    assert set(record) == {"probability", "decision", "threshold"}
+    assert record["probability"].keys() == set(predictor.label_names)
+    empty = predictor.predict([])
+    assert (len(empty), empty.to_dict("records")) == (0, [])
+    assert list(empty["probability"].columns) == predictor.label_names
+    assert type(pickle.loads(pickle.dumps(empty))) is pd.DataFrame
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts what /proc shows")
+def test_loading_leaves_no_handle_no_thread_and_no_file(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def held():
+        return [len(list(Path(f"/proc/self/{what}").iterdir())) for what in ("fd", "task")]
+
+    tg_mlc.load(folder)
+    before = held()
+    for _ in range(20):
+        tg_mlc.load(folder)
+    assert held() == before
+    assert list(tmp_path.iterdir()) == []

@@ -175,8 +175,8 @@ def train_model(dataset):
 def test_a_sequence_model_learns_is_stored_and_predicts(tmp_path, dataset):
     module = MultiLabelModule(train_model(dataset), list("abc"), LabelSequenceObjective(beam_size=2), lr=1e-2)
     data = MultiLabelDataModule(dataset, SPLIT, batch_size=16)
-    result = fit(module, data, tmp_path, max_epochs=15, patience=None, logger=False)
-    scores = result.predict(data.test_dataloader())
+    result = fit(module, data, tmp_path, max_epochs=15, patience=None, logger=False).training
+    scores = result.scores(data.test_dataloader())
     assert macro_roc_auc(torch.from_numpy(APPLIES[100:]), scores) > 0.9
     loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, model=train_model(dataset), weights_only=True)
     assert loaded.objective == LabelSequenceObjective(beam_size=2)

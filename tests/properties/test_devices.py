@@ -172,12 +172,12 @@ def test_training_saving_and_loading(model: type[nn.Module], precision: str, tmp
     dataset = ToyGraphs()
     data = MultiLabelDataModule(dataset, random_split(60, (0.6, 0.2, 0.2), seed=0), batch_size=8)
     options = {"max_epochs": 30, "patience": None, "logger": False, "accelerator": "gpu", "precision": precision}
-    result = fit(make_module(model), data, tmp_path / "run", **options)
+    result = fit(make_module(model), data, tmp_path / "run", **options).training
     assert result.best_value is not None
     assert result.best_value > 0.8  # the area under the curve of validation samples
-    result.save(tmp_path / "model")
+    result.model.save(tmp_path / "model")
     samples = [dataset[i] for i in range(10)]
-    found = [tg_mlc.load(tmp_path / "model", model, device=name).scores(samples) for name in ("cuda", "cpu")]
+    found = [tg_mlc.load(tmp_path / "model", model, device=name).probabilities(samples) for name in ("cuda", "cpu")]
     np.testing.assert_allclose(found[0], found[1], atol=1e-4)
 
 

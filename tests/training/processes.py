@@ -19,11 +19,13 @@ def main(folder: Path, batch_size: int, options: dict) -> None:
     data = MultiLabelDataModule(ToyGraphs(61), split, batch_size=batch_size)
     options = {"accelerator": "cpu", "patience": None, "logger": False, **options}
     exact = {"precision": "64-true", "max_epochs": 4, "gradient_clip": 1.0}
-    result = fit(make_module(lambda: LabelModel(dropout=0.0), lr=0.03), data, folder / "net", **exact, **options)
+    result = fit(
+        make_module(lambda: LabelModel(dropout=0.0), lr=0.03), data, folder / "net", **exact, **options
+    ).training
     logged = {name: float(value) for name, value in result.trainer.callback_metrics.items()}
     found = {
         "logged": logged,
-        "scores": result.predict(data.part(split.test)),
+        "scores": result.scores(data.part(split.test)),
         "best": torch.tensor(result.best_value),
         "epoch": torch.load(result.checkpoint, weights_only=True)["epoch"],
         "thresholds": {name: torch.as_tensor(tuner.thresholds) for name, tuner in result.module.tuners.items()},

@@ -30,8 +30,8 @@ def test_it_learns(tmp_path, dataset, split, data, model):
     objective, found = BinaryObjective(intermediate_weight=0.2 if model is LabelModel else 0.0), []
     for seed in range(3):  # few test samples rank labels by chance, too
         module, folder = make_module(model, seed, objective=objective), tmp_path / str(seed)
-        result = fit(module, data, folder, max_epochs=30, patience=None, logger=False)
-        scores = result.predict(data.test_dataloader())
+        result = fit(module, data, folder, max_epochs=30, patience=None, logger=False).training
+        scores = result.scores(data.test_dataloader())
         assert scores.shape == (len(split.test), len(LABELS))
         found.append(float(macro_roc_auc(part_of_y(dataset, split.test), scores)))
     assert sum(found) / len(found) > 0.8
@@ -41,14 +41,14 @@ def test_it_learns(tmp_path, dataset, split, data, model):
 @pytest.mark.parametrize("monitor", ["val/macro_roc_auc", "val/loss"])
 def test_the_result_holds_the_best_weights_and_their_thresholds(tmp_path, dataset, split, data, monitor, ema_decay):
     module = make_module(lr=0.1)
-    result = fit(module, data, tmp_path, max_epochs=6, patience=None, monitor=monitor, ema_decay=ema_decay)
+    result = fit(module, data, tmp_path, max_epochs=6, patience=None, monitor=monitor, ema_decay=ema_decay).training
     table = pd.read_csv(tmp_path / "logs" / "version_0" / "metrics.csv")
     best = table[monitor].max() if monitor == "val/macro_roc_auc" else table[monitor].min()
     assert result.best_value == pytest.approx(best)
     assert result.module is module
     assert not module.training
 
-    y, scores = part_of_y(dataset, split.val), result.predict(data.val_dataloader())
+    y, scores = part_of_y(dataset, split.val), result.scores(data.val_dataloader())
     if monitor == "val/macro_roc_auc":
         assert macro_roc_auc(y, scores) == pytest.approx(result.best_value)
     else:
@@ -75,7 +75,7 @@ def test_logs_are_complete(tmp_path, data):
 
 
 def test_early_stopping(tmp_path, data):
-    result = fit(make_module(LabelModel, lr=0.0), data, tmp_path, max_epochs=9, patience=2, logger=False)
+    result = fit(make_module(LabelModel, lr=0.0), data, tmp_path, max_epochs=9, patience=2, logger=False).training
     assert result.num_epochs == 3
 
 
@@ -86,8 +86,8 @@ def test_it_says_nothing(tmp_path, data, capfd):
         # PyG's own layers warn on Python 3.13 when they are made, here and where a saved model is checked.
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="torch_geometric")
         for module, resume in zip(modules, (False, True), strict=True):
-            result = fit(module, data, tmp_path, max_epochs=2, ema_decay=0.9, resume=resume)
-            result.predict(data.test_dataloader())
+            result = fit(module, data, tmp_path, max_epochs=2, ema_decay=0.9, resume=resume).training
+            result.scores(data.test_dataloader())
     out, err = capfd.readouterr()
     assert out == ""
     assert err == ""
@@ -103,8 +103,8 @@ def test_the_progress_bar_shows_the_time_left(tmp_path, data, capsys, monkeypatc
 
 
 def test_bf16(tmp_path, data):
-    result = fit(make_module(), data, tmp_path, max_epochs=1, precision="bf16-mixed", logger=False)
-    scores = result.predict(data.test_dataloader())
+    result = fit(make_module(), data, tmp_path, max_epochs=1, precision="bf16-mixed", logger=False).training
+    scores = result.scores(data.test_dataloader())
     assert scores.dtype == torch.float32
     assert all(parameter.dtype == torch.float32 for parameter in result.module.parameters())
     assert torch.isfinite(scores).all()
@@ -194,20 +194,22 @@ class Categories(torch.nn.Module):
 
 
 def test_averaged_weights_leave_integer_buffers_alone(tmp_path, split, data):
-    result = fit(make_module(Categories), data, tmp_path, max_epochs=3, patience=None, ema_decay=0.9, logger=False)
+    result = fit(
+        make_module(Categories), data, tmp_path, max_epochs=3, patience=None, ema_decay=0.9, logger=False
+    ).training
     assert result.module.model.inputs.offset.tolist() == [0, 50, 120]
     fresh = Categories()
     fresh.load_state_dict(read_checkpoint(result.checkpoint).state_dict)
     loader = data.test_dataloader()
     with torch.no_grad():
         expected = torch.cat([fresh.eval()(batch).sigmoid() for batch in loader])
-    torch.testing.assert_close(result.predict(loader), expected)
+    torch.testing.assert_close(result.scores(loader), expected)
 
 
 def test_the_learning_rate_falls_where_validation_stalls(tmp_path, data, monkeypatch):
     monkeypatch.setattr("tg_mlc.training.module.PLATEAU_PATIENCE", 1)
     module = make_module(lr_schedule="plateau", lr=1e-12)  # no epoch is better than the first
-    result = fit(module, data, tmp_path, max_epochs=5, patience=None, logger=False)
+    result = fit(module, data, tmp_path, max_epochs=5, patience=None, logger=False).training
     assert result.trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(1e-12 * PLATEAU_FACTOR**2)
 
 

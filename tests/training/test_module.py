@@ -161,10 +161,10 @@ def test_warmup_rises_to_one_and_decay_falls_to_zero():
 @pytest.mark.parametrize("precision", ["64-true", "bf16-true"])
 def test_batches_are_of_the_precision_of_weights(precision, dataset, split, tmp_path):
     module, data = MultiLabelModule(GINE(), LABELS), MultiLabelDataModule(dataset, split)
-    result = fit(module, data, tmp_path, max_epochs=1, monitor="val/loss", precision=precision, logger=False)
+    result = fit(module, data, tmp_path, max_epochs=1, monitor="val/loss", precision=precision, logger=False).training
     expected = torch.float64 if precision == "64-true" else torch.bfloat16
     assert {weight.dtype for weight in module.parameters()} == {expected}
-    scores = result.predict(data.test_dataloader())
+    scores = result.scores(data.test_dataloader())
     assert scores.shape == (len(split.test), len(LABELS))
     assert scores.isfinite().all()
     assert dataset[0].x.dtype == torch.float32

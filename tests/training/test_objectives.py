@@ -54,9 +54,9 @@ class Energies(nn.Module):
 
 def test_models_of_another_family_train_are_stored_and_predict(tmp_path, data, batch):
     module = make_module(Energies, objective=Ranks(0.5))
-    result = fit(module, data, tmp_path, max_epochs=30, patience=None, logger=False)
+    result = fit(module, data, tmp_path, max_epochs=30, patience=None, logger=False).training
     loader = data.test_dataloader()
-    scores = result.predict(loader)
+    scores = result.scores(loader)
     torch.testing.assert_close(scores.sum(dim=1), torch.ones(len(scores)))
     assert macro_roc_auc(torch.cat([part.y for part in loader]), scores) > 0.6
 
@@ -66,7 +66,9 @@ def test_models_of_another_family_train_are_stored_and_predict(tmp_path, data, b
 
 
 def test_the_loss_of_validation_is_that_of_the_objective(tmp_path, data):
-    result = fit(make_module(objective=LossOfHalf()), data, tmp_path, max_epochs=1, monitor="val/loss", logger=False)
+    result = fit(
+        make_module(objective=LossOfHalf()), data, tmp_path, max_epochs=1, monitor="val/loss", logger=False
+    ).training
     assert result.best_value == 0.5
 
 
@@ -110,7 +112,7 @@ def test_binary_loss_may_be_another_one(batch):
 def test_losses_are_stored_and_made_again(name, tmp_path, data):
     options = {"pos_weight": [1.0, 2.0, *[1.0] * (len(LABELS) - 2)]} if name == "bce" else {}
     objective = BinaryObjective(loss_name=name, loss_options=options)
-    result = fit(make_module(objective=objective), data, tmp_path, max_epochs=1, logger=False)
+    result = fit(make_module(objective=objective), data, tmp_path, max_epochs=1, logger=False).training
     loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, model=GINE(), weights_only=True)
     assert loaded.objective == objective
 
@@ -321,8 +323,8 @@ def test_samples_bring_them_along_to_training_and_prediction(tmp_path, dataset, 
     module = MultiLabelModule(lamp(given_labels=True), LABELS, BinaryObjective(max_given=0.5))
     vectors = from_arrays(torch.randn(len(y), 4), y, label_names=LABELS, kind="vector")
     data = MultiLabelDataModule(with_attribute(vectors, "given", given), split, batch_size=16)
-    result = fit(module, data, tmp_path, max_epochs=1, monitor="val/loss", logger=False)
-    scores = result.predict(data.test_dataloader())
+    result = fit(module, data, tmp_path, max_epochs=1, monitor="val/loss", logger=False).training
+    scores = result.scores(data.test_dataloader())
     expected = given[split.test]
     assert torch.equal(scores[~expected.isnan()], expected[~expected.isnan()])
     assert ((scores[:, 0] > 0) & (scores[:, 0] < 1)).all()

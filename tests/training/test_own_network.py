@@ -25,7 +25,8 @@ from tg_mlc.datasets import registry
 from tg_mlc.graphs import LabelGraph, edgeless
 from tg_mlc.inputs.tables import read_molecules
 from tg_mlc.models import builder
-from tg_mlc.inference import Predictor
+from tg_mlc.inference import Model
+from tg_mlc.inference.decisions import Calibration
 from tg_mlc.training import MultiLabelDataModule
 
 NAMES = ["calm", "sad"]
@@ -87,7 +88,9 @@ def samples(number: int = 40, shape: tuple[int, ...] = (2,)) -> list[Data]:
 
 
 def fit(network: nn.Module, data: object, folder: Path, **options: object):
-    return tg_mlc.fit(network, data, folder, **{"max_epochs": 1, "logger": False, "monitor": "val/loss", **options})
+    return tg_mlc.fit(
+        network, data, folder, **{"max_epochs": 1, "logger": False, "monitor": "val/loss", **options}
+    ).training
 
 
 class OnDisk(OnDiskDataset):
@@ -122,16 +125,16 @@ DATA = {
 
 @pytest.mark.parametrize("form", DATA)
 def test_all_forms_of_data(tmp_path, form):
-    result = fit(Net(2), DATA[form](tmp_path), tmp_path / "run", label_names=NAMES)
+    result = fit(Net(2), DATA[form](tmp_path), tmp_path / "run", label_names=NAMES).training
     assert result.evaluate().num_samples == result.data.split.sizes[2] > 0
-    assert result.predict(samples(3)).shape == (3, 2)
+    assert result.scores(samples(3)).shape == (3, 2)
     assert result.data.split.num_samples == len(result.data.dataset)
     assert (result.data.batch_size == 8) == ("loader" in form)
-    again = tg_mlc.load(result.save(tmp_path / "model"), Net)
+    again = tg_mlc.load(result.model.save(tmp_path / "model"), Net)
     frame = again.predict([Data(x=torch.zeros(2, 3))])
     assert [*frame["probability"]] == NAMES
     assert {*frame.columns.get_level_values(0)} == {"probability", "decision", "threshold"}
-    assert again.scores(samples(3)) == pytest.approx(result.predict(samples(3)).numpy(), abs=1e-6)
+    assert again.probabilities(samples(3)) == pytest.approx(result.scores(samples(3)).numpy(), abs=1e-6)
     assert again.facts["split"] == result.data.split.hash
 
 
@@ -149,8 +152,8 @@ def test_a_sample_may_be_heterogeneous(tmp_path):
         def forward(self, batch):
             return self.lin(global_mean_pool(batch["atom"].x, batch["atom"].batch))
 
-    result = fit(Pooled(2), [hetero(sample) for sample in samples()], tmp_path)
-    assert tg_mlc.load(result.model_folder, Pooled).scores([hetero(samples(1)[0])]).shape == (1, 2)
+    result = fit(Pooled(2), [hetero(sample) for sample in samples()], tmp_path).training
+    assert tg_mlc.load(result.folder, Pooled).probabilities([hetero(samples(1)[0])]).shape == (1, 2)
     assert result.module.label_names == ["label_0", "label_1"]
 
 
@@ -182,7 +185,7 @@ def test_samples_of_a_list_stay_as_they_are(tmp_path):
 
 
 def test_targets_are_those_of_samples_or_are_asked_for(tmp_path):
-    predictor, data = Predictor(Net(2), label_names=NAMES), samples()
+    predictor, data = Model.of(Net(2), NAMES), samples()
     targets = torch.stack([sample.y for sample in data])
     assert predictor.evaluate(data).values == predictor.evaluate(data, targets).values
     bare = [Data(x=sample.x) for sample in data]
@@ -223,7 +226,7 @@ def test_a_network_that_ends_in_a_sigmoid_is_warned_of(tmp_path, end, warned):
         warnings.simplefilter("always")
         # PyG's own layers warn on Python 3.13 when they are made.
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="torch_geometric")
-        result = fit(Ending(2), samples(), tmp_path, batch_size=40)
+        result = fit(Ending(2), samples(), tmp_path, batch_size=40).training
     assert sum("ends in 'sigmoid', but the loss takes logits" in str(each.message) for each in caught) >= warned
     assert warned or not caught
     assert len(repr(result)) < 200 + len(str(tmp_path))
@@ -251,13 +254,13 @@ GRAPH = LabelGraph(torch.tensor([[0, 1], [1, 1]]), label_names=NAMES)
 )
 def test_a_network_is_made_again_with_its_arguments(tmp_path, make):
     network = make()
-    predictor = Predictor(network, label_names=NAMES).tune(samples())
+    predictor = Model.of(network, NAMES).tune(samples())
     torch.manual_seed(0)
     expected = torch.rand(1)
     torch.manual_seed(0)
     again = tg_mlc.load(predictor.save(tmp_path), type(network))
     assert torch.equal(torch.rand(1), expected)
-    assert again.scores(samples()) == pytest.approx(predictor.scores(samples()), abs=1e-6)
+    assert again.probabilities(samples()) == pytest.approx(predictor.probabilities(samples()), abs=1e-6)
     assert again.thresholds().tolist() == predictor.thresholds().tolist()
     assert again.evaluate(samples()).values == predictor.evaluate(samples()).values
 
@@ -277,31 +280,33 @@ def test_a_network_is_made_again_with_its_arguments(tmp_path, make):
     ],
 )
 def test_arguments_that_are_not_known_are_named(tmp_path, make, message, arguments):
-    predictor = Predictor(make(), label_names=NAMES).tune(samples())
+    predictor = Model.of(make(), NAMES).tune(samples())
     with pytest.raises(ValueError, match=message):
         predictor.save(tmp_path)
     assert not [*tmp_path.iterdir()]
     if arguments is not None:
         predictor.save(tmp_path, arguments)
-        loaded = tg_mlc.load(tmp_path, type(predictor.scorer.model))
-        assert loaded.scores(samples()) == pytest.approx(predictor.scores(samples()), abs=1e-6)
+        loaded = tg_mlc.load(tmp_path, type(predictor.networks[0]))
+        assert loaded.probabilities(samples()) == pytest.approx(predictor.probabilities(samples()), abs=1e-6)
     with pytest.raises(ValueError, match=r"'nonsense'|'layer'"):
         predictor.save(tmp_path, {**(arguments or {}), "nonsense": 1})
 
 
 def test_without_samples_nothing_is_compared_and_nothing_saved(tmp_path):
     with pytest.raises(ValueError, match="Expected samples to compare Hidden"):
-        Predictor(Hidden(), label_names=NAMES).save(tmp_path)
+        Model.of(Hidden(), NAMES).save(tmp_path)
 
 
 def test_a_network_that_cannot_be_made_again_trains_all_the_same(tmp_path):
-    result = fit(Required(1.0), samples(), tmp_path)
-    assert result.model_folder is None
-    assert tg_mlc.load(result.save(tmp_path / "mine", {"factor": 1.0}), Required).scores(samples(2)).shape == (2, 2)
+    result = fit(Required(1.0), samples(), tmp_path).training
+    assert result.folder is None
+    assert tg_mlc.load(result.model.save(tmp_path / "mine", {"factor": 1.0}), Required).probabilities(
+        samples(2)
+    ).shape == (2, 2)
 
 
 def test_load_checks_the_class(tmp_path):
-    Predictor(Hidden(), label_names=NAMES).tune(samples()).save(tmp_path)
+    Model.of(Hidden(), NAMES).tune(samples()).save(tmp_path)
     for wrong in (None, "cpu", Net, Hidden()):
         with pytest.raises(ValueError, match=r"'network' to be the class .*test_own_network.Hidden, .* \(got "):
             tg_mlc.load(tmp_path, wrong)
@@ -310,7 +315,7 @@ def test_load_checks_the_class(tmp_path):
 def test_label_names_belong_to_networks():
     for wrong, names in ((Hidden(), None), (make_module(), LABELS)):
         with pytest.raises(ValueError, match="'label_names' beside a network, and only there"):
-            Predictor(wrong, label_names=names)
+            Model.of(wrong, names)
 
 
 # PyG is imported after this package, which holds a warning of PyTorch 2.14 about it back.
@@ -353,8 +358,8 @@ def test_the_whole_road(tmp_path, name, monkeypatch):
         label_names=names,
         max_epochs=2,
         logger=False,
-    )
-    result.save(tmp_path / "model")
+    ).training
+    result.model.save(tmp_path / "model")
 
     torch.save([Data(x=each.x) for each in data[:3]], tmp_path / "new.pt")
     code = ROAD.format(folder=str(tmp_path / "model"), file=str(tmp_path / "new.pt"))
@@ -362,7 +367,7 @@ def test_the_whole_road(tmp_path, name, monkeypatch):
     assert errors == ""
     found = printed.splitlines()
     assert found[: len(names)] == names
-    expected = result.predict(data[:3]).flatten().tolist()
+    expected = result.scores(data[:3]).flatten().tolist()
     assert [float(value) for value in found[len(names) :]] == pytest.approx(expected, abs=1e-4)
 
 
@@ -376,22 +381,22 @@ class Steep(Hidden):
 def test_calibration_and_label_sets_of_samples_that_no_fit_saw(tmp_path):
     noisy = [Data(x=each.x, y=(each.x.mean(dim=0)[:2] + torch.randn(2) > 0).float()) for each in samples(400)]
     options = {"val": 0.4, "test": 0.2, "max_epochs": 2, "label_names": NAMES}
-    result = fit(Steep(), noisy, tmp_path / "run", **options, calibrate=True, coverage_share=0.25)
+    result = fit(Steep(), noisy, tmp_path / "run", **options, calibrate=True, coverage_share=0.25).training
     assert sum(result.data.split.sizes) == 300
-    assert result.scorer.conformal.row.max() < 100
-    assert "identity" not in result.scorer.calibration_methods
-    plain = fit(Steep(), noisy, tmp_path / "plain", **options)
+    assert result.model.decision.conformal.row.max() < 100
+    assert "identity" not in result.model.stage(Calibration).methods
+    plain = fit(Steep(), noisy, tmp_path / "plain", **options).training
     assert result.evaluate("val")["ece_macro"] < 0.5 * plain.evaluate("val")["ece_macro"]
 
-    saved = tg_mlc.load(result.model_folder, Steep)
+    saved = tg_mlc.load(result.folder, Steep)
     frame = saved.predict(noisy, coverage=0.8)
     assert frame.attrs["calibrated"]
-    torch.testing.assert_close(torch.from_numpy(frame["probability"].to_numpy()), result.predict(noisy))
+    torch.testing.assert_close(torch.from_numpy(frame["probability"].to_numpy()), result.scores(noisy))
     y = torch.stack([each.y for each in noisy]).numpy()
     assert frame["decision"].to_numpy()[y == 1].mean() == pytest.approx(0.8, abs=0.1)
     assert result.evaluate("test").values == saved.evaluate(result.data.part(result.data.split.test)).values
     with pytest.raises(ValueError, match="'conformalize'"):
-        tg_mlc.load(plain.model_folder, Steep).predict(noisy, coverage=0.8)
+        tg_mlc.load(plain.folder, Steep).predict(noisy, coverage=0.8)
 
 
 @pytest.mark.parametrize("options", [{"split": random_split(40)}, {}])
@@ -447,8 +452,8 @@ REFUSED = {
 @pytest.mark.filterwarnings("error:You requested to overfit")
 @pytest.mark.parametrize("option", WORKS)
 def test_options_of_the_trainer_that_work(tmp_path, data, option):
-    result = fit(make_module(), data, tmp_path, **{"max_epochs": 2, option: WORKS[option]})
-    assert result.predict(data.test_dataloader()).shape == (12, 3)
+    result = fit(make_module(), data, tmp_path, **{"max_epochs": 2, option: WORKS[option]}).training
+    assert result.scores(data.test_dataloader()).shape == (12, 3)
     assert result.module.tuners
     assert result.evaluate().num_samples == 12
 
@@ -460,7 +465,7 @@ def test_options_of_the_trainer_that_are_refused(tmp_path, data, option):
 
 
 def test_default_root_dir_is_left_to_the_caller(tmp_path, data):
-    result = fit(make_module(), data, tmp_path / "run", default_root_dir=tmp_path / "other")
+    result = fit(make_module(), data, tmp_path / "run", default_root_dir=tmp_path / "other").training
     assert result.trainer.default_root_dir == str(tmp_path / "other")
     assert result.checkpoint.parent == tmp_path / "run"
 

@@ -62,14 +62,14 @@ def without_paths(checkpoint):
 @pytest.mark.parametrize("model", [GINE, LabelModel])
 def test_resuming_gives_the_weights_of_an_uninterrupted_training(tmp_path, dataset, split, model, ema_decay):
     options = {"max_epochs": 4, "ema_decay": ema_decay, "gradient_clip": 1.0, "logger": False, "patience": 3}
-    straight = fit(make_module(model, **SCHEDULE), make_data(dataset, split), tmp_path / "straight", **options)
+    straight = fit(make_module(model, **SCHEDULE), make_data(dataset, split), tmp_path / "straight", **options).training
 
     module, interrupt = make_module(model, **SCHEDULE), InterruptAt(epoch=2)
     with pytest.raises(InterruptionError):
         fit(module, make_data(dataset, split), tmp_path / "b", callbacks=[interrupt], **options)
     assert load(tmp_path / "b" / "last.ckpt")["epoch"] == 1
     module = make_module(model, seed=99, **SCHEDULE)
-    resumed = fit(module, make_data(dataset, split), tmp_path / "b", resume=True, **options)
+    resumed = fit(module, make_data(dataset, split), tmp_path / "b", resume=True, **options).training
 
     assert resumed.num_epochs == straight.num_epochs == 4
     assert resumed.best_value == straight.best_value
@@ -125,7 +125,7 @@ def test_resuming_in_a_moved_folder_keeps_the_best_epoch(tmp_path, dataset, spli
     with pytest.raises(InterruptionError):
         fit(make_module(LabelModel, lr=0.0), data, tmp_path / "a", callbacks=[interrupt], **options)
     shutil.move(tmp_path / "a", tmp_path / "b")
-    result = fit(make_module(LabelModel, lr=0.0), data, tmp_path / "b", resume=True, **options)
+    result = fit(make_module(LabelModel, lr=0.0), data, tmp_path / "b", resume=True, **options).training
     assert result.checkpoint == tmp_path / "b" / "best.ckpt"
     assert load(result.checkpoint)["epoch"] == 0
     assert load(result.last_checkpoint)["epoch"] == 2
@@ -134,10 +134,10 @@ def test_resuming_in_a_moved_folder_keeps_the_best_epoch(tmp_path, dataset, spli
 
 def test_resuming_a_stopped_training_trains_no_more(tmp_path, dataset, split):
     options = {"max_epochs": 9, "patience": 2, "logger": False}
-    first = fit(make_module(LabelModel, lr=0.0), make_data(dataset, split), tmp_path, **options)
+    first = fit(make_module(LabelModel, lr=0.0), make_data(dataset, split), tmp_path, **options).training
     assert first.num_epochs == 3
     before = (tmp_path / "last.ckpt").read_bytes()
-    again = fit(make_module(LabelModel, lr=0.0), make_data(dataset, split), tmp_path, resume=True, **options)
+    again = fit(make_module(LabelModel, lr=0.0), make_data(dataset, split), tmp_path, resume=True, **options).training
     assert again.num_epochs == 3
     assert again.best_value == first.best_value
     assert (tmp_path / "last.ckpt").read_bytes() == before
@@ -146,7 +146,9 @@ def test_resuming_a_stopped_training_trains_no_more(tmp_path, dataset, split):
 def test_resuming_a_finished_training_trains_on_to_a_larger_number_of_epochs(tmp_path, dataset, split):
     for max_epochs, resume in [(1, False), (1, True), (2, tmp_path / "last.ckpt")]:
         module = make_module()
-        result = fit(module, make_data(dataset, split), tmp_path, max_epochs=max_epochs, resume=resume, logger=False)
+        result = fit(
+            module, make_data(dataset, split), tmp_path, max_epochs=max_epochs, resume=resume, logger=False
+        ).training
         assert result.num_epochs == max_epochs
         assert len(result.module.tuners) == 5
 

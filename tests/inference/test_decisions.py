@@ -12,8 +12,8 @@ from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import tree
 from tg_mlc.metrics.coverage import Coverage
-from tg_mlc.inference import Predictor
-from tg_mlc.inference.inference import HIERARCHY
+from tg_mlc.inference import Model
+from tg_mlc.inference.decisions import HIERARCHY, Calibration, Coherence, GivenLabels
 from tg_mlc.stacking.given import GivenLabelStacking
 
 LABELS = ["above", "below", "beside"]
@@ -38,10 +38,10 @@ def samples(num_samples=300, seed=0):
     return from_arrays(x, y, LABELS, kind="vector")
 
 
-def network(hierarchy=None):
-    predictor = Predictor(Net(3), label_names=LABELS)
-    predictor.scorer.hierarchy = hierarchy
-    return predictor
+def network(hierarchy=None, given=None):
+    model = Model.of(Net(3), LABELS, given=given)
+    model.stage(Coherence).hierarchy = hierarchy
+    return model
 
 
 @pytest.mark.parametrize("per", ["label", "sample"])
@@ -60,10 +60,10 @@ def test_label_sets_of_a_hierarchy_are_coherent_and_lose_nothing():
     hierarchy = tree({"below": "above"}, LABELS)
     hierarchy.kind = HIERARCHY
     predictor, new = network(hierarchy).conformalize(samples()), samples(500, seed=1)
-    alone = predictor.scorer.conformal.tuner(Coverage(0.8), LABELS)
+    alone = predictor.decision.conformal.tuner(Coverage(0.8), LABELS)
     decision = predictor.predict(new, coverage=0.8)["decision"].to_numpy()
     assert (decision[:, 0] >= decision[:, 1]).all()
-    assert (decision >= alone.predict(predictor.scores(new))).all()
+    assert (decision >= alone.predict(predictor.probabilities(new))).all()
 
 
 @pytest.mark.parametrize("hierarchical", [False, True])
@@ -73,11 +73,9 @@ def test_calibrated_probabilities_are_better_and_decide_as_before(hierarchical, 
     predictor, new = network(hierarchy if hierarchical else None).tune(samples(1000)), samples(2000, seed=1)
     before, decided = predictor.evaluate(new), predictor.predict(new)["decision"]
     calibrated = predictor.calibrate(samples(1000))
-    assert set(calibrated.scorer.calibration.methods) <= {
-        "temperature",
-        "platt",
-    }  # logits are twice what they should be
-    assert repr(calibrated).endswith("3 labels, calibrated)")
+    # Logits are twice what they should be.
+    assert set(calibrated.stage(Calibration).methods) <= {"temperature", "platt"}
+    assert "Calibration" in repr(calibrated)
     frame = calibrated.predict(new)
     assert frame.attrs["calibrated"]
     if hierarchical:
@@ -115,18 +113,17 @@ def test_a_model_without_held_out_scores_says_what_to_do():
 def test_a_hierarchy_may_tell_all_that_is_left():
     hierarchy = tree({"below": "above", "beside": "above"}, LABELS)
     hierarchy.kind = HIERARCHY
-    predictor, new = network(hierarchy), samples(4)
-    predictor.scorer.given = GivenLabelStacking().fit(np.zeros((9, 3)), np.eye(3).repeat(3, axis=0), 0.0)
-    assert (predictor.scores(new, given={"above": 0}) == 0).all()
+    engine = GivenLabelStacking().fit(np.zeros((9, 3)), np.eye(3).repeat(3, axis=0), 0.0)
+    predictor, new = network(hierarchy, engine), samples(4)
+    assert (predictor.probabilities(new, given={"above": 0}) == 0).all()
     with pytest.raises(ValueError, match="all 3 labels given"):
-        predictor.scores(new, given=dict.fromkeys(LABELS, 0))
+        predictor.probabilities(new, given=dict.fromkeys(LABELS, 0))
 
 
 @pytest.mark.parametrize(("masks", "value", "warned"), [("present", 0, 1), ("present", 1, 0), ("both", 0, 0)])
 def test_absent_labels_are_no_surprise_to_a_model_of_present_ones(masks, value, warned, recwarn):
-    predictor = network()
-    predictor.scorer.given = GivenLabelStacking(masks).fit(np.zeros((9, 3)), np.eye(3).repeat(3, axis=0), 0.0)
-    predictor.scores(samples(4), given={"below": value})
+    engine = GivenLabelStacking(masks).fit(np.zeros((9, 3)), np.eye(3).repeat(3, axis=0), 0.0)
+    network(given=engine).predict(samples(4), given={"below": value})
     assert sum("['below'] as absent" in str(each.message) for each in recwarn) == warned
 
 
@@ -143,14 +140,14 @@ def test_a_default_of_unknown_labels_is_saved_with_what_it_knows_of_given_ones(t
     given[:, 0] = 1.0
     model = tg_mlc.auto(samples(200), seconds=0)
     loaded = tg_mlc.load(model.save(tmp_path / "model"))
-    assert "neighbours" in model.given.parts
-    np.testing.assert_allclose(loaded.scores(new, given=given), model.predict_proba(new, given=given), atol=1e-6)
+    assert "neighbours" in model.stage(GivenLabels).engine.parts
+    np.testing.assert_allclose(loaded.probabilities(new, given=given), model.probabilities(new, given=given), atol=1e-6)
 
 
 def test_a_model_that_could_not_be_loaded_is_not_written_over_another(tmp_path):
     model = tg_mlc.auto(samples(200), seconds=0)
     model.save(tmp_path / "model")
-    model.given.parts["neighbours"].y[0, 0] = torch.nan
-    with pytest.raises(ValueError, match=r"'given\.parts\.neighbours\.y' hold 1 of 600 numbers that are NaN"):
+    model.stage(GivenLabels).engine.parts["neighbours"].y[0, 0] = torch.nan
+    with pytest.raises(ValueError, match=r"parts\.neighbours\.y' hold 1 of 600 numbers that are NaN"):
         model.save(tmp_path / "model")
     tg_mlc.load(tmp_path / "model")
