@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 
 from tests.baselines.test_baseline import NAN, X, Y
@@ -96,3 +97,20 @@ def test_enough_outputs_change_nothing():
     np.testing.assert_array_equal(
         ForestBaseline(5, max_outputs=Y.shape[1]).fit(X, Y).predict_proba(X), usual.predict_proba(X)
     )
+
+
+def test_a_module_sends_entries_at_a_threshold_to_the_left():
+    """Thresholds of double precision lie between numbers of single precision."""
+    forest = ForestBaseline(3).fit(X, Y)
+    trees = forest._forests[0]
+    inner = np.flatnonzero(trees.left >= 0)
+    x = np.tile(X[:1], (len(inner), 1)).astype(np.float32)
+    x[np.arange(len(inner)), trees.feature[inner]] = trees.threshold[inner].astype(np.float32)
+    decisions = forest.module()(torch.from_numpy(x))
+    np.testing.assert_allclose(decisions, forest.decision_function(x), atol=2e-5)
+
+
+def test_a_module_of_labels_of_one_class_gives_their_frequencies():
+    y = np.tile([1.0, 0.0], (len(X), 1))
+    decisions = gini().fit(X, y).module()(torch.from_numpy(X).float())
+    np.testing.assert_array_equal(decisions, np.tile([1.0, -1.0], (len(X), 1)))

@@ -124,3 +124,12 @@ def test_many_samples_are_scored_some_at_a_time(monkeypatch):
     monkeypatch.setattr(kernel_ridge, "_CHUNK", 7)
     np.testing.assert_allclose(ridge.decision_function(x), at_once, rtol=1e-12)
     assert ridge.decision_function(x[:0]).shape == (0, 3)
+
+
+def test_a_module_of_too_many_training_features_is_refused(monkeypatch):
+    ridge = KernelRidgeBaseline().fit(sp.csr_array(X), Y)
+    monkeypatch.setattr(kernel_ridge, "MAX_MODULE_NUMBERS", 90 * 6)
+    assert ridge.module()(torch.from_numpy(X).float()).shape == Y.shape
+    monkeypatch.setattr(kernel_ridge, "MAX_MODULE_NUMBERS", 90 * 6 - 1)
+    with pytest.raises(ValueError, match=r"at most 539 numbers .* \(got 90 x 6\)"):
+        ridge.module()

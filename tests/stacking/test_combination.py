@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from scipy.special import expit
 
 from tg_mlc.metrics import macro_average_precision
@@ -108,3 +109,12 @@ def test_state_predicts_the_same_and_wrong_calls_are_refused(drawn):
     assert (restored.predict_proba(logits) == combination.predict_proba(logits)).all()
     with pytest.raises(ValueError, match=r"'logits' of shape \[4000, 4, 'C'\] \(got \[10, 4, 3\]\)"):
         LogitStacking().fit(logits[:10], y)
+
+
+def test_a_module_computes_the_combined_logits(drawn):
+    logits, y = drawn
+    combination = LogitStacking().fit(logits, y)
+    combined = combination.module()(torch.from_numpy(logits).float())
+    np.testing.assert_allclose(combined, combination.decision_function(logits), atol=1e-5)
+    with pytest.raises(RuntimeError, match="'fit' to be called before 'module'"):
+        LogitStacking().module()

@@ -229,6 +229,31 @@ def test_one_of_an_earlier_version_has_no_means(stacking):
     np.testing.assert_allclose(earlier.decision_function(b, first_given(y)), expected, atol=1e-4)
 
 
+@pytest.mark.parametrize("usual", [True, False])
+def test_a_module_computes_the_logits(stacking, usual):
+    state = stacking.state_dict()
+    if not usual:  # as an earlier version wrote it, whose parts do not count as means
+        number = 1 + len(state["parts"])
+        weight = np.asarray(state["combination"]["weight"])[:, :number]
+        state |= {"usual": None, "combination": {**state["combination"], "weight": weight}}
+    stacking = GivenLabelStacking.from_state(state)
+    b, y = arrays(1)
+    given = first_given(y)
+    given[::2] = np.nan
+    with torch.no_grad():
+        logits = stacking.module()(torch.from_numpy(b).float(), torch.from_numpy(given).float())
+    np.testing.assert_allclose(logits, stacking.decision_function(b, given), rtol=1e-5, atol=1e-4)
+    np.testing.assert_array_equal(logits[::2], b[::2].astype(np.float32))
+
+
+@needs_export
+def test_a_module_is_exported_for_any_number_of_samples(stacking):
+    b, y = (torch.from_numpy(x).float() for x in (arrays(1)[0], first_given(arrays(1)[1])))
+    module, sizes = stacking.module(), ({0: Dim.DYNAMIC}, {0: Dim.DYNAMIC})
+    program = torch.export.export(module, (b, y), dynamic_shapes=sizes).module()
+    torch.testing.assert_close(program(b[:3], y[:3]), module(b[:3], y[:3]))
+
+
 def test_the_autoencoder_is_a_ridge_regression_on_the_other_labels():
     y = torch.from_numpy(arrays()[1]).float()
     y[::7, 2] = torch.nan

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
+from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Self
 
@@ -65,6 +66,18 @@ class Baseline(ABC):
         unless a class says otherwise.
         """
         return 2 * self.predict_proba(x) - 1
+
+    def module(self) -> nn.Module:
+        """Returns the :meth:`decision_function` as a module, from features :math:`(N, F)`, a dense
+        tensor of single precision, to scores :math:`(N, L)`. It consists of tensor operators only,
+        so it can be exported, and holds copies of what was learned.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+            ValueError: If this baseline cannot be a module.
+        """
+        expected = "Expected a baseline that can be computed with tensors alone"
+        raise ValueError(f"{expected} (got a {type(self).__name__})")
 
     def predict(self, x: Features, *, coherent: Data | None = None) -> Any:
         """Returns decisions 0 and 1 :math:`(N, L)`, those of the :meth:`decision_function`.
@@ -255,6 +268,11 @@ def read_array(state: Mapping[str, Any], name: str, *sizes: int | None) -> npt.N
     if array.dtype.kind not in "biuf" or not fits:
         raise ValueError(f"Expected '{name}' to hold numbers of shape {wanted} (got {array.dtype}, {[*array.shape]})")
     return array
+
+
+def float_tensor(values: npt.ArrayLike) -> Tensor:
+    """Returns a copy of numbers as a tensor of single precision."""
+    return torch.from_numpy(np.array(values, dtype=np.float32))
 
 
 def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "f1_micro") -> float:

@@ -9,11 +9,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
 from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
-from tg_mlc.baselines.baseline import Features, Settings, TunableBaseline, label_frequency, read_array
+from tg_mlc.baselines.baseline import (
+    Features,
+    Settings,
+    TunableBaseline,
+    float_tensor,
+    label_frequency,
+    read_array,
+)
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets
 
 #: Values that :meth:`ForestBaseline.tuned` tries; larger shares of features are for labels with few telling parts.
@@ -112,6 +121,11 @@ class ForestBaseline(TunableBaseline):
             for start in range(0, x.shape[0], step):
                 scores[start : start + step, trees.labels] = trees.predict(_dense(x[start : start + step]))
         return scores
+
+    def module(self) -> nn.Module:
+        """Returns the :meth:`decision_function` as a module."""
+        self._check_fitted("module")
+        return _ForestModule(self)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns settings, frequencies and trees as arrays, numbers and strings."""
@@ -309,3 +323,75 @@ class Trees(NamedTuple):
             above = x[active // len(self.roots), self.feature[at]] > self.threshold[at]
             node[active] = np.where(above, self.right[at], self.left[at])
         return self.right[node].reshape(len(x), len(self.roots))
+
+    def depth(self) -> int:
+        """Returns the number of steps from a root to the deepest leaf."""
+        steps, level = 0, self.roots
+        while (inner := level[self.left[level] >= 0]).size:
+            level = np.concatenate([self.left[inner], self.right[inner]])
+            steps += 1
+        return steps
+
+
+class _ForestModule(nn.Module):
+    frequency: Tensor
+
+    def __init__(self, baseline: ForestBaseline) -> None:
+        super().__init__()
+        self.register_buffer("frequency", float_tensor(baseline._frequency))
+        self.forests = nn.ModuleList(_TreesModule(trees) for trees in baseline._forests)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores = self.frequency.expand(x.size(0), -1)
+        for trees in self.forests:
+            scores = scores.index_copy(1, trees.get_buffer("labels"), trees(x))
+        return 2 * scores - 1
+
+
+class _TreesModule(nn.Module):
+    """The probabilities :math:`(N, K)` of trees. All trees take as many steps as the deepest one: at
+    a leaf, a step leads to the same leaf.
+    """
+
+    labels: Tensor
+    roots: Tensor
+    feature: Tensor
+    threshold: Tensor
+    left: Tensor
+    right: Tensor
+    row: Tensor
+    probability: Tensor
+
+    def __init__(self, trees: Trees) -> None:
+        super().__init__()
+        is_leaf, node = trees.left < 0, np.arange(len(trees.left))
+        rows = trees.probability.toarray() if sp.issparse(trees.probability) else trees.probability
+        integers: dict[str, npt.NDArray[Any]] = {
+            "labels": trees.labels,
+            "roots": trees.roots,
+            "feature": np.where(is_leaf, 0, trees.feature),
+            "left": np.where(is_leaf, node, trees.left),
+            "right": np.where(is_leaf, node, trees.right),
+            "row": np.where(is_leaf, trees.right, 0),
+        }
+        for name, values in integers.items():
+            self.register_buffer(name, torch.from_numpy(values.astype(np.int64)))
+        self.register_buffer("threshold", torch.from_numpy(_round_down(trees.threshold)))
+        self.register_buffer("probability", float_tensor(rows))
+        self.depth = trees.depth()
+
+    def forward(self, x: Tensor) -> Tensor:
+        node = self.roots.expand(x.size(0), -1)  # [N, T]
+        for _ in range(self.depth):
+            is_above = x.gather(1, self.feature[node]) > self.threshold[node]
+            node = torch.where(is_above, self.right[node], self.left[node])
+        return self.probability[self.row[node]].mean(dim=1)
+
+
+def _round_down(threshold: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """The largest numbers of single precision that are no larger than thresholds. A number of single
+    precision is above the one exactly if it is above the other.
+    """
+    rounded = threshold.astype(np.float32)
+    below = np.nextafter(rounded, np.float32(-np.inf))
+    return np.where(rounded > threshold, below, rounded)

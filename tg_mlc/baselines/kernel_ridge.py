@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
+from torch import Tensor, nn
 from typing_extensions import Self
 
-from tg_mlc.baselines.baseline import Features, Settings, TunableBaseline, check_positive, read_array
+from tg_mlc.baselines.baseline import (
+    Features,
+    Settings,
+    TunableBaseline,
+    check_positive,
+    float_tensor,
+    read_array,
+)
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
 #: Pairs of ``gamma`` and ``alpha`` that :meth:`KernelRidgeBaseline.tuned` tries for inputs of unit length.
@@ -20,6 +28,8 @@ DEFAULT_GRID: tuple[tuple[float, float], ...] = tuple(product((0.25, 0.5, 1.0), 
 
 #: A matrix of this many rows and columns takes 7 GB; a fit needs two, or three with correlated labels.
 MAX_SAMPLES = 30_000
+#: The most numbers of training features, zeros included, that a module holds.
+MAX_MODULE_NUMBERS = 2**27
 _CHUNK = 1024  # samples at a time
 
 
@@ -146,6 +156,23 @@ class KernelRidgeBaseline(TunableBaseline):
         """Returns scores :math:`(N, L)` near -1 for no and near 1 for yes, as distances of :class:`LinearBaseline`."""
         return 2 * self._regress(x) - 1
 
+    def module(self) -> nn.Module:
+        """Returns the :meth:`decision_function` as a module, which holds the training features as a
+        dense tensor.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+            ValueError: If they are more than :obj:`MAX_MODULE_NUMBERS` numbers.
+        """
+        self._check_fitted("module")
+        num_samples, num_features = self.x.shape
+        if num_samples * num_features > MAX_MODULE_NUMBERS:
+            raise ValueError(
+                f"Expected kernel ridge regression with at most {MAX_MODULE_NUMBERS:,} numbers of "
+                f"training features as a module (got {num_samples:,} x {num_features:,})"
+            )
+        return _KernelRidgeModule(self)
+
     def state_dict(self) -> dict[str, Any]:
         """Returns settings, training features and coefficients (in single precision)."""
         self._check_fitted("state_dict")
@@ -201,6 +228,34 @@ class KernelRidgeBaseline(TunableBaseline):
             np.maximum(squared, 0.0, out=kernel[:, start : start + _CHUNK])
         kernel *= -self.gamma
         return np.asarray(np.exp(kernel, out=kernel), dtype=np.float64)
+
+
+class _KernelRidgeModule(nn.Module):
+    """The kernel is computed in double precision, because squared distances are small differences of
+    large numbers.
+    """
+
+    x: Tensor
+    squared_norms: Tensor
+    dual: Tensor
+    mean: Tensor
+
+    def __init__(self, baseline: KernelRidgeBaseline) -> None:
+        super().__init__()
+        x = float_tensor(baseline.x.toarray() if sp.issparse(baseline.x) else baseline.x)
+        self.gamma = baseline.gamma
+        self.register_buffer("x", x)
+        self.register_buffer("squared_norms", x.double().square().sum(dim=1))
+        self.register_buffer("dual", float_tensor(baseline.dual).double())
+        self.register_buffer("mean", float_tensor(baseline.mean))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.double()
+        distances = x.square().sum(dim=1, keepdim=True) - 2 * x @ self.x.double().T  # [N, samples]
+        distances = (distances + self.squared_norms).clamp(min=0)
+        kernel = (-self.gamma * distances).exp()
+        regressed = self.mean + kernel @ self.dual
+        return 2 * regressed.float() - 1
 
 
 def _squared_norms(x: Features) -> FloatArray:

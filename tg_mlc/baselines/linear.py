@@ -8,11 +8,20 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from torch import Tensor, nn
 from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice, check_count, check_share
-from tg_mlc.baselines.baseline import Baseline, Features, Settings, TunableBaseline, check_positive, read_array
+from tg_mlc.baselines.baseline import (
+    Baseline,
+    Features,
+    Settings,
+    TunableBaseline,
+    check_positive,
+    float_tensor,
+    read_array,
+)
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray
 
 Loss = Literal["hinge", "logistic"]
@@ -87,6 +96,11 @@ class LinearBaseline(TunableBaseline):
         slope = 2.0 if self.loss == "hinge" else 1.0
         return 1 / (1 + np.exp(-slope * self.decision_function(x)))
 
+    def module(self) -> nn.Module:
+        """Returns the signed distances as a module."""
+        self._check_fitted("module")
+        return _LinearModule(self)
+
     def state_dict(self) -> dict[str, Any]:
         """Returns settings and coefficients as arrays of single precision, numbers and strings."""
         self._check_fitted("state_dict")
@@ -106,6 +120,19 @@ class LinearBaseline(TunableBaseline):
         self.search = [(C, value) for C, value in state["search"]]
         self.classes_ = np.arange(len(self.bias))
         return self
+
+
+class _LinearModule(nn.Module):
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, baseline: LinearBaseline) -> None:
+        super().__init__()
+        self.register_buffer("weight", float_tensor(baseline.weight))
+        self.register_buffer("bias", float_tensor(baseline.bias))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.weight + self.bias
 
 
 def _fit_one(loss: Loss, C: float, x: Features, positive: BoolArray, observed: BoolArray) -> tuple[FloatArray, float]:

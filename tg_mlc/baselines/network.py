@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any
@@ -104,6 +105,11 @@ class NetworkBaseline(TunableBaseline):
         """Returns probabilities :math:`(N, L)`."""
         return np.asarray(expit(self.decision_function(x)))
 
+    def module(self) -> nn.Module:
+        """Returns the logits as a module."""
+        self._check_fitted("module")
+        return _NetworkModule(self)
+
     def state_dict(self) -> dict[str, Any]:
         """Returns settings, the closure of the hierarchy, and weights."""
         self._check_fitted("state_dict")
@@ -182,6 +188,27 @@ class NetworkBaseline(TunableBaseline):
     def _logits(self, inputs: Tensor, networks: list[nn.Sequential]) -> FloatArray:
         parts = []
         for some in torch.split(inputs, _ROWS):
-            logits = torch.stack([each(some) for each in networks]).mean(dim=0)
-            parts.append(logits if self.pairs_ is None else coherent(logits, self.pairs_))
+            parts.append(_mean_logits(networks, some, self.pairs_))
         return np.asarray(torch.cat(parts).double().numpy()) if parts else np.empty((0, len(self.classes_)))
+
+
+class _NetworkModule(nn.Module):
+    mean: Tensor
+    spread: Tensor
+    pairs: Tensor | None
+
+    def __init__(self, baseline: NetworkBaseline) -> None:
+        super().__init__()
+        self.networks = nn.ModuleList(deepcopy(baseline.networks_))
+        self.register_buffer("mean", baseline.mean_.clone())
+        self.register_buffer("spread", baseline.spread_.clone())
+        self.register_buffer("pairs", None if baseline.pairs_ is None else baseline.pairs_.clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _mean_logits(self.networks, (x - self.mean) / self.spread, self.pairs)
+
+
+def _mean_logits(networks: Iterable[nn.Module], inputs: Tensor, pairs: Tensor | None) -> Tensor:
+    """The mean logits :math:`(N, L)` of networks, coherent if there are pairs of a hierarchy."""
+    logits = torch.stack([network(inputs) for network in networks]).mean(dim=0)
+    return logits if pairs is None else coherent(logits, pairs)

@@ -18,12 +18,10 @@ from torch_geometric.data import Data
 from tg_mlc._hierarchy import coherent, propagate
 from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, given_labels
-from tg_mlc.exporting.classifiers import as_module
 from tg_mlc.inputs import Chain
 from tg_mlc.nn.given import takes_given_labels
 from tg_mlc.inference.inference import InferenceModel, ModuleInference, in_type_of, make_loader, makes_batches, scores_of
 from tg_mlc.stacking.automatic import AutoModel
-from tg_mlc.stacking.combination import LogitStacking
 from tg_mlc.stacking.features import StackingFeatures
 
 Format = Literal["torch-export", "onnx"]
@@ -85,18 +83,6 @@ class _Inputs(Data):
         return cast(int, self["ptr"].numel() - 1 if "ptr" in self else self["entity"].size(0))
 
 
-class _Combination(nn.Module):
-    """The weights of logits, as :class:`~tg_mlc.stacking.combination.LogitStacking` combines them."""
-
-    def __init__(self, combination: LogitStacking) -> None:
-        super().__init__()
-        for name, array in combination.state_dict().items():
-            self.register_buffer(name, torch.from_numpy(np.array(array, dtype=np.float32)))
-
-    def forward(self, logits: Tensor) -> Tensor:
-        return (logits * self.get_buffer("weight")).sum(dim=-1) + self.get_buffer("bias")
-
-
 class Scorer(nn.Module):
     """All of a model behind its preprocessor: base classifiers, networks, their combination, and given labels.
 
@@ -117,13 +103,13 @@ class Scorer(nn.Module):
         self.classifiers = nn.ModuleList()
         if stacking is not None and "base_scores" not in names:
             self.views = [VIEW.format(each.view) for each in stacking.classifiers.values()]
-            self.classifiers.extend(as_module(name, each) for name, each in stacking.classifiers.items())
+            self.classifiers.extend(each.module() for each in stacking.classifiers.values())
         self.register_buffer("pairs", scorer.coherence(None))
         self.calibration = None if scorer.calibration is None else deepcopy(scorer.calibration).float()
         self.objective: Any = None
         self.combination = self.given = None
         if isinstance(scorer, AutoModel):
-            self.networks, self.combination = nn.ModuleList(scorer.models), _Combination(scorer.combination)
+            self.networks, self.combination = nn.ModuleList(scorer.models), scorer.combination.module()
         elif isinstance(scorer, ModuleInference):
             self.networks, self.objective = nn.ModuleList([scorer.model]), scorer.objective
         else:
@@ -132,9 +118,7 @@ class Scorer(nn.Module):
                 f"save it with tg_mlc and export what tg_mlc.load returns"
             )
         if scorer.given is not None:
-            self.given = nn.ModuleList(scorer.given.parts.values())
-            self.given.append(_Combination(scorer.given.combination))
-            self.columns = scorer.given.columns
+            self.given = scorer.given.module()
         self.takes_given = self.given is not None or (self.objective and takes_given_labels(self.networks))
 
     def forward(self, *tensors: Tensor) -> Tensor:
@@ -170,10 +154,8 @@ class Scorer(nn.Module):
         calibrated = self.calibration or nn.Identity()
         if given is None or self.given is None:
             return cast("Tensor", calibrated(combined)).sigmoid()
-        *parts, combination = self.given
-        among = combination(self.columns(combined, [part(combined, given) for part in parts], given))
-        some = (~given.isnan()).any(dim=1, keepdim=True)
-        return torch.where(given.isnan(), calibrated(torch.where(some, among, combined)).sigmoid(), given)
+        logits = calibrated(self.given(combined, given))
+        return torch.where(given.isnan(), logits.sigmoid(), given)
 
 
 def trace(scorer: Scorer, tensors: Mapping[str, Tensor]) -> ExportedProgram:

@@ -9,7 +9,9 @@ from itertools import product
 from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
 from scipy.special import expit
+from torch import Tensor, nn
 from typing_extensions import Self
 
 from tg_mlc._options import check_choice
@@ -23,7 +25,7 @@ from tg_mlc.baselines import (
     kernel_ridge,
     linear,
 )
-from tg_mlc.baselines.baseline import best_value, read_array
+from tg_mlc.baselines.baseline import best_value, float_tensor, read_array
 from tg_mlc.data import Split
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.metrics import ThresholdTuner, macro_average_precision, macro_roc_auc
@@ -201,6 +203,22 @@ class StackedClassifier:
         """The factor that makes base scores of scores."""
         return 1.0 if self.reading in ("raw", "relative") else SCORE_SCALE
 
+    def module(self) -> nn.Module:
+        """Returns the base scores, :meth:`scores` times :attr:`scale`, as a module of tensor operators,
+        from features :math:`(N, F)`, a dense tensor of single precision, to :math:`(N, L)`.
+
+        Raises:
+            ValueError: If the baseline cannot be a module.
+        """
+        try:
+            baseline: nn.Module = self.classifier.module()
+        except ValueError as error:
+            raise ValueError(
+                f"{error}; pass base_scores='input' to export the network alone, which then takes the "
+                f"scores of '{self.title}'"
+            ) from error
+        return nn.Sequential(baseline, _BaseScores(self.reading, self.scale, self.frequency))
+
     def state_dict(self, with_scores: bool = False) -> dict[str, Any]:
         """Returns all that :meth:`scores` needs as arrays and plain data, and on request the scores of the samples of
         the search, which no saved model has.
@@ -234,6 +252,33 @@ def read_decisions(reading: Reading, decisions: FloatArray, frequency: FloatArra
         return np.where(spread > 0, (p - frequency) / np.where(spread > 0, spread, 1), 0)
     # The logit goes on as a rising function below 0 and above 1.
     return np.asarray(np.arcsinh(p / (2 * CLOSEST)) - np.arcsinh((1 - p) / (2 * CLOSEST)))
+
+
+class _BaseScores(nn.Module):
+    """Base scores of the values of a decision function: :func:`read_decisions` with tensors, scaled."""
+
+    frequency: Tensor | None
+
+    def __init__(self, reading: Reading, scale: float, frequency: FloatArray | None) -> None:
+        super().__init__()
+        self.reading, self.scale = reading, scale
+        self.register_buffer("frequency", None if frequency is None else float_tensor(frequency))
+
+    def forward(self, decisions: Tensor) -> Tensor:
+        return self._read(decisions) * self.scale
+
+    def _read(self, decisions: Tensor) -> Tensor:
+        if self.reading == "raw":
+            return decisions
+        if self.reading in ("margin", "logit"):
+            factor = 2.0 if self.reading == "margin" else 1.0
+            return (decisions * factor).clamp(-LARGEST, LARGEST)
+        p = (decisions + 1) / 2
+        if self.frequency is not None:
+            spread = (self.frequency * (1 - self.frequency)).sqrt()
+            relative = (p - self.frequency) / spread.where(spread > 0, 1.0)
+            return torch.where(spread > 0, relative, 0.0)
+        return torch.asinh(p / (2 * CLOSEST)) - torch.asinh((1 - p) / (2 * CLOSEST))
 
 
 def ranks_and_decides(y: FloatArray, scores: FloatArray) -> float:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
+from torch import Tensor, nn
 from typing_extensions import Self
 
-from tg_mlc.baselines.baseline import read_array
+from tg_mlc.baselines.baseline import float_tensor, read_array
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
 from tg_mlc.metrics.ranking import areas_per_label, mean_of_defined
 
@@ -118,6 +119,14 @@ class LogitStacking:
         """Returns probabilities :math:`(N, L)` for the logits of all classifiers :math:`(N, L, C)`."""
         return np.asarray(expit(self.decision_function(logits)))
 
+    def module(self) -> nn.Module:
+        """Returns the :meth:`decision_function` as a module of tensor operators, from logits
+        :math:`(N, L, C)` to :math:`(N, L)`.
+        """
+        if self.weight is None or self.bias is None:
+            raise RuntimeError("Expected 'fit' to be called before 'module'")
+        return _WeightedLogits(self.weight, self.bias)
+
     def state_dict(self) -> dict[str, Any]:
         """Returns weights and biases."""
         return {"weight": self.weight, "bias": self.bias}
@@ -131,6 +140,19 @@ class LogitStacking:
     def __repr__(self) -> str:
         shown = None if self.weight is None else self.weight.mean(axis=0).round(3).tolist()
         return f"{type(self).__name__}(mean weight={shown})"
+
+
+class _WeightedLogits(nn.Module):
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, weight: FloatArray, bias: FloatArray) -> None:
+        super().__init__()
+        self.register_buffer("weight", float_tensor(weight))
+        self.register_buffer("bias", float_tensor(bias))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        return (logits * self.weight).sum(dim=-1) + self.bias
 
 
 def learnable_labels(y: FloatArray) -> BoolArray:

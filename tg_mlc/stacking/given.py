@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from itertools import product
 from typing import Any, Literal, get_args
@@ -280,7 +281,8 @@ class GivenLabelStacking:
             for place, name in enumerate(trained):
                 fitting.train(name, (start + seconds - time.monotonic()) / (len(trained) - place))
         self.usual = max(1.0, (~fitting.given.isnan()).sum(dim=1).float().mean().item())
-        logits = self.columns(fitting.base_logits[fitting.rows], [*fitting.held_out.values()], fitting.given)
+        base, held_out = fitting.base_logits[fitting.rows], [*fitting.held_out.values()]
+        logits = _logit_columns(base, held_out, fitting.given, self.usual)
         self.combination = LogitStacking().fit(logits.double().numpy(), fitting.rest.numpy())
         weight, bias = np.asarray(self.combination.weight), np.asarray(self.combination.bias)
         # The base logits know more of a label of which masks left out one value only.
@@ -324,16 +326,15 @@ class GivenLabelStacking:
             some = rows[place : place + size]
             b, known = (torch.from_numpy(np.asarray(matrix[some], dtype=np.float32)) for matrix in (base_logits, given))
             base, parts = torch.from_numpy(logits[some]), [part(b, known) for part in self.parts.values()]
-            logits[some] = self.combination.decision_function(self.columns(base, parts, known).numpy())
+            columns = _logit_columns(base, parts, known, self.usual)
+            logits[some] = self.combination.decision_function(columns.numpy())
         return logits
 
-    def columns(self, base_logits: Tensor, parts: Sequence[Tensor], given: Tensor) -> Tensor:
-        """Returns what weights combine :math:`(B, L, C)`: base logits, those of parts, and of parts as means."""
-        means = list[Tensor]()
-        if self.usual is not None:
-            share = self.usual / (~given.isnan()).sum(dim=1, keepdim=True).clamp(min=1)
-            means = [base_logits + share * (part - base_logits) for part in parts]
-        return torch.stack([base_logits, *(part.to(base_logits.dtype) for part in parts), *means], dim=-1)
+    def module(self) -> nn.Module:
+        """Returns the :meth:`decision_function` as a module of tensor operators, from base logits and
+        given labels :math:`(N, L)`, 0, 1, or NaN for unknown, to logits :math:`(N, L)`.
+        """
+        return _GivenLabelModule(self)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns all that :meth:`decision_function` needs, as tensors and plain data."""
@@ -370,6 +371,37 @@ class GivenLabelStacking:
 
 
 register("given labels", GivenLabelStacking)
+
+
+class _GivenLabelModule(nn.Module):
+    def __init__(self, stacking: GivenLabelStacking) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(deepcopy([*stacking.parts.values()]))
+        self.combination = stacking.combination.module()
+        self.usual = stacking.usual
+
+    def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
+        parts = [part(base_logits, given) for part in self.parts]
+        columns = _logit_columns(base_logits, parts, given, self.usual)
+        has_given = (~given.isnan()).any(dim=1, keepdim=True)
+        return torch.where(has_given, self.combination(columns), base_logits)
+
+
+def _logit_columns(
+    base_logits: Tensor,
+    parts: Sequence[Tensor],
+    given: Tensor,
+    usual: float | None,
+) -> Tensor:
+    """The logits that are combined :math:`(B, L, C)`: the base logits, the logits of parts, and the
+    logits of parts as means unless :obj:`usual`, the mean number of given labels, is :obj:`None`.
+    """
+    means = list[Tensor]()
+    if usual is not None:
+        factor = usual / (~given.isnan()).sum(dim=1, keepdim=True).clamp(min=1)
+        means = [base_logits + factor * (part - base_logits) for part in parts]
+    columns = [base_logits, *(part.to(base_logits.dtype) for part in parts), *means]
+    return torch.stack(columns, dim=-1)
 
 
 class _Fitting:
