@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tg_mlc
 from tests.training.conftest import batch, data, dataset, one_thread, split  # noqa: F401 - fixtures
 from tg_mlc.data import from_arrays, random_split, tokenize
 from tg_mlc.graphs import co_occurrence
+from tg_mlc.inference import Model
+from tg_mlc.inputs.dna import DNA
 from tg_mlc.models import table_lamp
 from tg_mlc.stacking import table_preprocessor
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, Training, fit
@@ -29,8 +33,37 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Training:
     objective = BinaryObjective(max_given=0.5)
     module = MultiLabelModule(model, LABELS, objective, config={"note": "ü"}, preprocessor=preprocessor)
     folder = tmp_path_factory.mktemp("texts")
-    data = MultiLabelDataModule(known, parts)
-    return fit(module, data, folder, max_epochs=2, monitor="val/loss", logger=False).training
+    batches = MultiLabelDataModule(known, parts)
+    return fit(module, batches, folder, max_epochs=2, monitor="val/loss", logger=False).training
+
+
+@pytest.fixture(scope="session")
+def of_dna() -> Model:
+    sequences = ["ACGTACGTACAC", "TTTTACGTTTGT", "GGGGACGCCCAA", "ACACACACACAC"] * 5
+    y = np.eye(4, dtype=np.float32)[:, :2]
+    return tg_mlc.auto(DNA.samples(sequences, np.tile(y, (5, 1)), LABELS), seconds=0)
+
+
+@pytest.fixture(scope="session")
+def of_vectors() -> Model:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 5))
+    y = (x[:, :3] + rng.normal(size=(60, 3)) > 0).astype(np.float32)
+    return tg_mlc.auto(from_arrays(x, y, ["a", "b", "c"], kind="vector"), seconds=5)
+
+
+@pytest.fixture(scope="session")
+def saved(
+    tmp_path_factory: pytest.TempPathFactory, of_dna: Model, of_vectors: Model, result: Training
+) -> dict[str, Path]:
+    """Folders of models by their kinds of input."""
+    assert result.folder is not None
+    root = tmp_path_factory.mktemp("saved")
+    return {
+        "vectors": of_vectors.save(root / "vectors"),
+        "dna": of_dna.save(root / "dna"),
+        "texts": result.folder,
+    }
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import tg_mlc
 from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import tree
-from tg_mlc.metrics.coverage import Coverage
 from tg_mlc.inference import Model
 from tg_mlc.inference.decisions import HIERARCHY, Calibration, Coherence, GivenLabels
+from tg_mlc.metrics.coverage import Coverage
 from tg_mlc.stacking.given import GivenLabelStacking
 
 LABELS = ["above", "below", "beside"]

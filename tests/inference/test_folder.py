@@ -18,11 +18,9 @@ from safetensors.torch import save
 import tg_mlc
 from tg_mlc._files import sha256
 from tg_mlc.inference import folder as folders
-from tg_mlc.inference.folder import read_folder, write_folder
-from tg_mlc.inference.inference import check_finite
+from tg_mlc.inference.folder import check_finite, read_folder, write_folder
 
-FOLDERS = sorted((Path(__file__).parent / "folders").iterdir())
-KINDS = ("auto_vectors", "command_line_dna", "known_labels")
+KINDS = ("vectors", "dna", "texts")
 
 
 def signed(folder, entries):
@@ -154,32 +152,33 @@ def test_a_file_in_the_way_is_named(tmp_path, below):
         small(tmp_path / "out" / below)
 
 
-def copy_of(name, tmp_path):
-    source = Path(__file__).parent / "folders" / name / "model"
+def copy_of(source, tmp_path):
     for path in source.glob("weights-*"):
         (tmp_path / path.name).symlink_to(path)
     return json.loads((source / "model.json").read_text())
 
 
 def places(value, path=()):
-    """All entries of a description, one for each list."""
+    """All entries of a description, one for each list of plain values."""
     yield path
-    items = value.items() if isinstance(value, dict) else list(enumerate(value))[:1] if isinstance(value, list) else ()
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
+        if key and isinstance(value, list) and not isinstance(item, dict):
+            break
         yield from places(item, (*path, key))
 
 
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        ("tg_mlc.model/4", "a newer version of tg_mlc wrote it: update tg_mlc"),
+        ("tg_mlc.model/5", "a newer version of tg_mlc wrote it: update tg_mlc"),
         ("tg_mlc.model/10", "a newer version of tg_mlc wrote it: update tg_mlc"),
-        ("tg_mlc.model/0", "no format that old"),
+        ("tg_mlc.model/3", "no format that old"),
     ],
 )
 def test_another_version_of_the_format_is_no_damage(found, message, tmp_path):
     signed(small(tmp_path), {**json.loads((tmp_path / "model.json").read_text()), "format": found, "more": 1})
-    with pytest.raises(ValueError, match=rf"in a format up to tg_mlc.model/3 \(got '{found}'\); .*{message}"):
+    with pytest.raises(ValueError, match=rf"in a format up to tg_mlc.model/4 \(got '{found}'\); .*{message}"):
         read_folder(tmp_path)
     text = (tmp_path / "model.json").read_text()
     (tmp_path / "model.json").write_text(text.replace('"b"', '"c"'))
@@ -191,8 +190,8 @@ WRONG = (None, -1, 10**6, "x", [], {}, [1, 2], {"a": 1}, True, {"float": "x"}, {
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_well_signed_folders_that_are_inconsistent(name, tmp_path):
-    whole = copy_of(name, tmp_path)
+def test_well_signed_folders_that_are_inconsistent(name, saved, tmp_path):
+    whole = copy_of(saved[name], tmp_path)
     rng = np.random.default_rng(0)
     found = [place for place in places(whole) if place and place[0] != "sha256"]
     messages = []
@@ -216,22 +215,21 @@ def test_well_signed_folders_that_are_inconsistent(name, tmp_path):
 
 def change(entries, what):
     content = entries["content"]
-    state = content[content["kind"]]
     if what == "label_names":
-        content["label_names"] = content["label_names"][::-1]
+        content["label_names"] = content["label_names"][:1] * 3
     elif what == "facts":
         content["facts"] = [1]
     elif what == "weights":
         entries["weights"] = "weights.safetensors"
     elif what == "thresholds":
-        next(iter(state["tuners"].values()))["thresholds"] = [0.5] * 7
+        content["stages"][-1]["state"]["tuners"]["f1_micro"]["thresholds"] = [0.5] * 7
     else:
         entries["content"] = [content]
 
 
 @pytest.mark.parametrize("what", ["label_names", "facts", "weights", "thresholds", "content"])
-def test_parts_that_disagree_are_named(tmp_path, what):
-    entries = copy_of("auto_vectors", tmp_path)
+def test_parts_that_disagree_are_named(saved, tmp_path, what):
+    entries = copy_of(saved["vectors"], tmp_path)
     change(entries, what)
     signed(tmp_path, entries)
     with pytest.raises(ValueError, match=rf"{tmp_path}.*{what}"):
@@ -249,9 +247,9 @@ def tensors(value, name=""):
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("number", [math.nan, math.inf])
-def test_weights_that_are_not_finite_are_named(name, number, tmp_path):
-    content = read_folder(Path(__file__).parent / "folders" / name / "model")
-    state = content[content["kind"]]
+def test_weights_that_are_not_finite_are_named(name, number, saved, tmp_path):
+    content = read_folder(saved[name])
+    state = content["stages"]
     found = [each for each in tensors(state) if each[1].numel()]
     for broken, values in found:
         good = values.view(-1)[0].item()
@@ -278,27 +276,29 @@ def first(value, key):
 @pytest.mark.parametrize(
     ("name", "entry", "wrong"),
     [
-        ("auto_vectors", "right", lambda old: torch.full_like(old, 10**6)),
-        ("auto_vectors", "left", lambda old: torch.where(old < 0, old, 0)),  # no end
-        ("auto_vectors", "feature", lambda old: old[1:]),
-        ("auto_vectors", "labels", lambda old: old + 3),
-        ("auto_vectors", "view", lambda old: f"{old}s"),
-        ("auto_vectors", "reading", lambda old: [old]),
-        ("auto_vectors", "combination", lambda old: {"weight": old["weight"][:, 1:], "bias": old["bias"]}),
-        ("auto_vectors", "num_inputs", lambda old: "x"),
-        ("command_line_dna", "label_names", lambda old: [1, 2]),
-        ("command_line_dna", "gamma", lambda old: "x"),
-        ("command_line_dna", "idf", lambda old: -1),
-        ("command_line_dna", "dual", lambda old: old[1:]),
-        ("command_line_dna", "indices", lambda old: old + 10**9),  # products would read memory there
-        ("command_line_dna", "bias", lambda old: "x"),
+        ("vectors", "right", lambda old: torch.full_like(old, 10**6)),
+        ("vectors", "left", lambda old: torch.where(old < 0, old, 0)),  # no end
+        ("vectors", "feature", lambda old: old[1:]),
+        ("vectors", "labels", lambda old: old + 3),
+        ("vectors", "view", lambda old: f"{old}s"),
+        ("vectors", "reading", lambda old: [old]),
+        ("vectors", "combination", lambda old: old[:, 1:]),
+        ("vectors", "num_inputs", lambda old: "x"),
+        ("dna", "label_names", lambda old: [1, 2]),
+        ("dna", "gamma", lambda old: "x"),
+        ("dna", "idf", lambda old: -1),
+        ("dna", "dual", lambda old: old[1:]),
+        ("dna", "indices", lambda old: old + 10**9),  # products would read memory there
+        ("dna", "bias", lambda old: "x"),
     ],
 )
-def test_states_of_classifiers_that_are_inconsistent(name, entry, wrong, tmp_path):
-    predictor = tg_mlc.load(Path(__file__).parent / "folders" / name / "model")
-    content = read_folder(predictor.save(tmp_path))
-    state = content["auto"]
-    holder = state if entry == "combination" else first(state["preprocessor"], entry)
+def test_states_of_classifiers_that_are_inconsistent(name, entry, wrong, saved, tmp_path):
+    content = read_folder(saved[name])
+    states = {stage["stage"]: stage["state"] for stage in content["stages"]}
+    if entry == "combination":
+        holder, entry = states["Combination"], "weight"
+    else:
+        holder = first([states["Features"], states["Classifiers"]], entry)
     holder[entry] = wrong(holder[entry])
     write_folder(tmp_path, content)
     with pytest.raises(ValueError, match=rf"Expected '{tmp_path}' to hold a model"):

@@ -11,11 +11,11 @@ from torch_geometric.nn import GATConv, Linear, MeanAggregation, SumAggregation
 from tests.training.conftest import LABELS, LabelModel, ToyGraphs
 from tg_mlc.data import random_split
 from tg_mlc.graphs import fully_connected
+from tg_mlc.inference import read_checkpoint
+from tg_mlc.inference.network import check_settings, describe_settings
 from tg_mlc.inputs.scalers import LogCounts
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import NodeEncoder, VectorEncoder
-from tg_mlc.inference import read_checkpoint
-from tg_mlc.inference.network import check_settings, describe_settings
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
 
 

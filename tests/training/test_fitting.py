@@ -14,9 +14,9 @@ from torch_geometric.nn import Linear, global_add_pool
 
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tg_mlc.data import Split
+from tg_mlc.inference import read_checkpoint
 from tg_mlc.metrics import evaluate, macro_roc_auc, tune_thresholds
 from tg_mlc.nn.encoders.graphs import CategoricalEmbedding
-from tg_mlc.inference import read_checkpoint
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, fit
 from tg_mlc.training.module import PLATEAU_FACTOR
 

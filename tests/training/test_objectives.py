@@ -11,12 +11,12 @@ from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import edgeless, fully_connected
+from tg_mlc.inference.batches import scores_of
 from tg_mlc.losses import focal_loss, lamp_loss
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import VectorEncoder
 from tg_mlc.papers import LabelSequenceObjective, UnrolledObjective, energy_network, gaml, pooled_mlp, seq2seq
-from tg_mlc.inference.batches import scores_of
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, Objective, fit, seed_everything
 from tg_mlc.training.module import without_given
 from tg_mlc.training.objectives import reveal

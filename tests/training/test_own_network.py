@@ -23,10 +23,10 @@ from tests.training.networks import Net
 from tg_mlc.data import random_split
 from tg_mlc.datasets import registry
 from tg_mlc.graphs import LabelGraph, edgeless
-from tg_mlc.inputs.tables import read_molecules
-from tg_mlc.models import builder
 from tg_mlc.inference import Model
 from tg_mlc.inference.decisions import Calibration
+from tg_mlc.inputs.tables import read_molecules
+from tg_mlc.models import builder
 from tg_mlc.training import MultiLabelDataModule
 
 NAMES = ["calm", "sad"]
@@ -88,9 +88,7 @@ def samples(number: int = 40, shape: tuple[int, ...] = (2,)) -> list[Data]:
 
 
 def fit(network: nn.Module, data: object, folder: Path, **options: object):
-    return tg_mlc.fit(
-        network, data, folder, **{"max_epochs": 1, "logger": False, "monitor": "val/loss", **options}
-    ).training
+    return tg_mlc.fit(network, data, folder, **{"max_epochs": 1, "logger": False, "monitor": "val/loss", **options})
 
 
 class OnDisk(OnDiskDataset):

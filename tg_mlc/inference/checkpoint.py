@@ -16,12 +16,12 @@ from torch import Tensor
 from tg_mlc import __version__
 from tg_mlc._files import find_damage
 from tg_mlc.graphs import LabelGraph
+from tg_mlc.inference.folder import FORMAT, check_format
+from tg_mlc.inference.network import restore_graph
 from tg_mlc.inputs import Preprocessor
 from tg_mlc.inputs.preprocessor import from_state, to_state
 from tg_mlc.metrics import LabelSets, ThresholdTuner
 from tg_mlc.metrics.thresholds import Decider
-from tg_mlc.inference.folder import FORMAT, check_format
-from tg_mlc.inference.network import restore_graph
 
 #: The entry of a checkpoint that is ours; all others are Lightning's.
 KEY = "tg_mlc"
@@ -109,8 +109,8 @@ def check_whole(path: str | os.PathLike[str]) -> None:
 def make_entry(
     described: Mapping[str, Any], tuners: Mapping[str, Decider], preprocessor: Preprocessor | None
 ) -> dict[str, Any]:
-    """Returns the entry of a checkpoint that is ours, which the folder of a trained module holds too: the description
-    of its model by :func:`~tg_mlc.inference.network.describe_model`, thresholds and preprocessor, as tensors and plain data.
+    """Returns the entry of a checkpoint that is ours, as tensors and plain data: the description of its model by
+    :func:`~tg_mlc.inference.network.describe_model`, thresholds and preprocessor.
     """
     return {
         "version": __version__,

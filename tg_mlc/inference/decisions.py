@@ -87,9 +87,7 @@ class _GivenModule(TensorStage):
         given = values.get("given")
         if given is None:
             return values
-        changed = self.engine(values["logits"], given)
-        some = (~given.isnan()).any(dim=1, keepdim=True)
-        return {**values, "logits": torch.where(some, changed, values["logits"])}
+        return {**values, "logits": self.engine(values["logits"], given)}
 
 
 class Calibration(Stage):
@@ -101,9 +99,7 @@ class Calibration(Stage):
             under masks like those to come. (default: :obj:`None`, the same)
     """
 
-    def __init__(
-        self, free: LabelCalibration, masked: LabelCalibration | None = None
-    ) -> None:
+    def __init__(self, free: LabelCalibration, masked: LabelCalibration | None = None) -> None:
         self.free, self.masked = free, masked
 
     def apply(self, flow: Flow) -> None:
@@ -351,8 +347,6 @@ class Decision(Stage):
                 raise ValueError(f"the thresholds of '{metric}' have to be one number or {num_labels} (got {got})")
 
     def __str__(self) -> str:
-        deciders = {
-            "label sets" if isinstance(tuner, LabelSets) else "thresholds" for tuner in self.tuners.values()
-        }
+        deciders = {"label sets" if isinstance(tuner, LabelSets) else "thresholds" for tuner in self.tuners.values()}
         promise = ", any coverage" if self.conformal is not None else ""
         return (f"{' and '.join(sorted(deciders))} for {', '.join(self.tuners)}" if deciders else "0.5") + promise

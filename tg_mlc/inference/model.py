@@ -177,7 +177,9 @@ class Model:
     def _needed(self, kind: type[StageT]) -> StageT:
         stage = self.stage(kind)
         if stage is None:
-            raise ValueError(f"Expected a model with a stage {kind.__name__} (got {[type(s).__name__ for s in self.stages]})")
+            raise ValueError(
+                f"Expected a model with a stage {kind.__name__} (got {[type(s).__name__ for s in self.stages]})"
+            )
         return stage
 
     @property
@@ -312,12 +314,15 @@ class Model:
         elif isinstance(samples, MultiLabelDataset) and size and "given" in samples[0]:
             flow.given = samples.rows("given")
         if flow.given is not None:
-            self._check_given(flow.given)
+            self._check_given(flow)
         for stage in self.stages:
             stage.begin(flow)
         return flow
 
-    def _check_given(self, given: Tensor) -> None:
+    def _check_given(self, flow: Flow) -> None:
+        given = flow.given
+        if given is None or flow.query.coverage is not None:  # No coverage holds for given labels.
+            return
         if given.numel() and not given.isnan().any():
             raise ValueError(f"Expected labels that are left to predict (got all {given.size(1)} labels given)")
         if not self.takes_given and not given.isnan().all():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class Prediction:
 
     def of_labels(self, values: np.ndarray) -> dict[str, Any]:
         """Returns the values of one row by label, as plain data with None for NaN."""
-        plain = (None if value != value else value for value in values.tolist())
+        plain = (None if isnan(value) else value for value in values.tolist())
         return dict(zip(self.label_names, plain, strict=True))
 
 
@@ -75,9 +76,7 @@ def _frame_class() -> Any:
         def to_dict(self, orient: str = "dict", **options: Any) -> Any:
             if orient != "records" or self.columns.nlevels == 1:
                 return super().to_dict(orient, **options)
-            parts = {
-                what: self[what].astype(object) for what in dict.fromkeys(self.columns.get_level_values(0))
-            }
+            parts = {what: self[what].astype(object) for what in dict.fromkeys(self.columns.get_level_values(0))}
             records = [part.where(part.notna(), None).to_dict("records") for part in parts.values()]
             return [dict(zip(parts, row, strict=True)) for row in zip(*records, strict=True)]
 

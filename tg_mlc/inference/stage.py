@@ -45,7 +45,7 @@ class Stage(ABC):
         """Whether given labels change what the stage computes of other labels."""
         return False
 
-    def begin(self, flow: Flow) -> None:
+    def begin(self, flow: Flow) -> None:  # noqa: B027 - by default, nothing
         """Checks and prepares a flow whose samples and given labels are known, before any stage computes."""
 
     @abstractmethod
@@ -71,10 +71,10 @@ class Stage(ABC):
             network (type, optional): The class of a network of the user's own.
         """
 
-    def check_remade(self, remade: Self) -> None:
+    def check_remade(self, remade: Self) -> None:  # noqa: B027 - by default, nothing
         """Refuses a stage that was made of this one's state and computes something else."""
 
-    def to(self, device: torch.device | str) -> None:
+    def to(self, device: torch.device | str) -> None:  # noqa: B027 - by default, nothing
         """Moves the stage to a device."""
 
     def __str__(self) -> str:

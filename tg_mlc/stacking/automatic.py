@@ -163,9 +163,7 @@ class _Fit:
         share, searches = CLASSIFIER_SHARE, AUTOMATIC
         if self.hierarchy is not None or self.dataset.num_labels > MANY_LABELS:
             share, searches = MANY_SHARE, many_labels(self.hierarchy)
-        features = StackingFeatures(
-            searches=searches, seconds=self.seconds * share, seed=self.seed, parts=self.parts
-        )
+        features = StackingFeatures(searches=searches, seconds=self.seconds * share, seed=self.seed, parts=self.parts)
         self.preprocessor = Chain(*kind_of(self.dataset).steps(), features)
         rows = torch.arange(len(self.dataset))
         everything = Split(rows, rows[:0], rows[:0], "all training samples")

@@ -36,7 +36,13 @@ from tg_mlc.inference.checkpoint import (
     restore_tuners,
 )
 from tg_mlc.inference.batches import in_type_of, scores_of
-from tg_mlc.inference.network import check_same_model, check_settings, describe_model, describe_settings, label_graph_users
+from tg_mlc.inference.network import (
+    check_same_model,
+    check_settings,
+    describe_model,
+    describe_settings,
+    label_graph_users,
+)
 from tg_mlc.training.objectives import Objective, describe_objective, make_objective
 
 LRSchedule = Literal["none", "cosine", "linear", "plateau"]
