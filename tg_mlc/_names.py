@@ -49,6 +49,8 @@ def check_same_names(
 
 #: Names that saved models look up in the rooms above ``saving``, by the package to import for them.
 ROOMS = {
+    "tg_mlc.explanations.explaining": "explain",
+    "tg_mlc.exporting.folder": "export",
     "tg_mlc.training": "BinaryObjective",
     "tg_mlc.stacking": "GivenLabelStacking StackingFeatures auto",
     "tg_mlc.sequences": "EventPreprocessor lanet",

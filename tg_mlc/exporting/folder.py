@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,16 +18,18 @@ from torch import Tensor
 from torch.utils.data import Subset
 
 import tg_mlc
+from tg_mlc._names import register
 from tg_mlc._options import check_choice, check_flag
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.exporting.program import VIEW, Format, Scorer, featurize, save_onnx, save_torch, stacking_of, trace
-from tg_mlc.inputs import Chain
-from tg_mlc.inputs.preprocessor import to_state
-from tg_mlc.metrics import LabelSets
-from tg_mlc.metrics.coverage import Coverage, Per
-from tg_mlc.inference import Predictor, load
+from tg_mlc.exporting.program import Format, Program, featurize, save_onnx, save_torch, trace
+from tg_mlc.inference import Model, Query, load
+from tg_mlc.inference.decisions import Calibration
+from tg_mlc.inference.features import VIEW, Classifiers
 from tg_mlc.inference.folder import check_folder
 from tg_mlc.inference.network import versions
+from tg_mlc.inputs.preprocessor import to_state
+from tg_mlc.metrics import LabelSets
+from tg_mlc.metrics.coverage import Per
 
 #: The number of inputs with outputs that a reader can check itself by, and how far outputs may be apart.
 NUM_GOLDEN, TOLERANCE = 20, 1e-4
@@ -36,7 +39,7 @@ _SIZES = (NUM_GOLDEN, 1, 2, 7)
 
 
 def export(
-    model: Predictor | str | os.PathLike[str],
+    model: Model | str | os.PathLike[str],
     out: str | os.PathLike[str],
     format: Format = "torch-export",  # noqa: A002 (as of the command line)
     *,
@@ -59,7 +62,7 @@ def export(
     ``README.md`` that explains them.
 
     Args:
-        model (Predictor or str): The model, or its folder.
+        model (Model or str): The model, or its folder.
         out (str or PathLike): The new folder; an exported model that is there already is replaced as a whole.
         format (str, optional): :obj:`"torch-export"` or :obj:`"onnx"`. (default: :obj:`"torch-export"`)
         inputs (Any, optional): Raw inputs, or samples, to compare outputs by; needed for models whose kind of input
@@ -68,7 +71,7 @@ def export(
             exporting them. (default: :obj:`"export"`)
         given (bool, optional): If set to :obj:`False`, leaves out the input of labels that are known, and what takes
             it. (default: :obj:`True`)
-        coverage, coverage_per (optional): As of :meth:`tg_mlc.inference.Predictor.predict`; the thresholds of these label
+        coverage, coverage_per (optional): As of :meth:`tg_mlc.inference.Model.predict`; the thresholds of these label
             sets stand among those of metrics. (default: :obj:`None`)
 
     Raises:
@@ -82,14 +85,14 @@ def export(
     folder = check_folder(out)
     if folder.exists() and any(folder.iterdir()) and not (folder / "golden.json").exists():
         raise ValueError(f"Expected 'out' to be a new folder, or an exported model (got '{folder}', with other files)")
-    predictor = model if isinstance(model, Predictor) else load(model)
-    promise = [] if coverage is None else [Coverage(coverage, coverage_per)]
+    model = load(model) if isinstance(model, (str, os.PathLike)) else model
+    promise = [] if coverage is None else [Query(coverage=coverage, coverage_per=coverage_per)]
     for each in promise:  # refused before anything that takes long
-        predictor.thresholds(each)
-    raw = _examples(predictor) if inputs is None else inputs
-    scorer = predictor.to("cpu").scorer
-    tensors = featurize(scorer, raw, base_scores=base_scores)
-    network = Scorer(scorer, list(tensors)).eval()
+        model.thresholds(coverage=each.coverage, coverage_per=each.coverage_per)
+    raw = _examples(model) if inputs is None else inputs
+    model.to("cpu")
+    tensors = featurize(model, raw, base_scores=base_scores)
+    network = Program(model, list(tensors)).eval()
     network.takes_given = network.takes_given and given
     known = tensors["given"] if network.takes_given else None
     if known is not None:  # of every other sample, one label, which applies to every other of these
@@ -102,18 +105,18 @@ def export(
     try:
         path = unfinished / FILES[format]
         run = save_torch(program, path) if format == "torch-export" else save_onnx(program, path, network.names)
-        probability = _compared(predictor, raw, known, run, network.names, base_scores)
+        probability = _compared(model, raw, known, run, network.names, base_scores)
         taken = {name: tensors[name] for name in network.names}
-        decides: list[str | Coverage] = [*(scorer.tuners or ["f1_micro"]), *promise]
+        queries = [*(Query(metric=metric) for metric in model.decision.metrics), *promise]
         rows_of = raw.to_dict("records") if hasattr(raw, "iloc") else raw
         golden = {
             "raw": rows_of if isinstance(rows_of, list | np.ndarray) else None,
             "inputs": taken,
             "probability": probability,
-            "decision": {str(each): _decided(predictor, probability, each, known) for each in decides},
+            "decision": {str(each.decides): _decided(model, probability, each, known) for each in queries},
         }
-        about = _about(predictor, taken, format, promise)
-        contents = {"model.json": about, "featurize.json": _featurizer(scorer), "golden.json": golden}
+        about = _about(model, taken, format, promise)
+        contents = {"model.json": about, "featurize.json": _featurizer(model), "golden.json": golden}
         for name, content in contents.items():
             (unfinished / name).write_text(_as_json(content), encoding="utf-8")
         (unfinished / "README.md").write_text(_readme(about, path.name), encoding="utf-8")
@@ -128,30 +131,30 @@ def export(
     return folder
 
 
-def _examples(predictor: Predictor) -> Any:
+register("method", export)
+
+
+def _examples(model: Model) -> Any:
     """Raw inputs that the model's kind of input makes up."""
-    preprocessor: Any = getattr(predictor.scorer, "preprocessor", None)
-    first = preprocessor.steps[0] if isinstance(preprocessor, Chain) else preprocessor
-    if not hasattr(first, "examples"):
+    if model.kind is None:
+        first = model.features.steps[0] if model.features.steps else None
         raise ValueError(
             f"Expected 'inputs', {NUM_GOLDEN} raw inputs or samples to compare outputs by (got None for a model with "
             f"the preprocessor {first})"
         )
-    return first.examples(NUM_GOLDEN)
+    return model.kind.examples(NUM_GOLDEN)
 
 
-def _compared(
-    predictor: Predictor, raw: Any, given: Tensor | None, run: Any, names: list[str], base_scores: str
-) -> np.ndarray:
+def _compared(model: Model, raw: Any, given: Tensor | None, run: Any, names: list[str], base_scores: str) -> np.ndarray:
     """The probabilities of a program, which are those of the model for batches of several sizes."""
-    expected = predictor.scores(raw, given)
+    expected = model.probabilities(raw, given=given)
     found = np.empty_like(expected)
     for size in _SIZES:
         for start in range(0, len(expected) if size in (1, len(expected)) else 1, size):
             some = slice(start, min(start + size, len(expected)))
             part = _rows(raw, some)
             known = None if given is None else given[some]
-            tensors = featurize(predictor.scorer, part, known, base_scores)
+            tensors = featurize(model, part, known, base_scores)
             with torch.no_grad():
                 found[some] = run(*(tensors[name] for name in names)).numpy()
             apart = float(np.abs(found[some] - expected[some]).max(initial=0.0))
@@ -163,11 +166,11 @@ def _compared(
     return found
 
 
-def _decided(predictor: Predictor, probability: np.ndarray, decides: str | Coverage, known: Tensor | None) -> Any:
+def _decided(model: Model, probability: np.ndarray, query: Query, known: Tensor | None) -> Any:
     """Decisions 0 and 1; of a coverage, none for inputs with labels that are given, for which it would not hold."""
-    if known is None or isinstance(decides, str):
-        return predictor.decide(probability, decides, known).astype(int)
-    rows = zip(predictor.decide(probability, decides).astype(int).tolist(), known.isnan().all(dim=1), strict=True)
+    if known is None or query.coverage is None:
+        return model.decide(probability, replace(query, given=known)).astype(int)
+    rows = zip(model.decide(probability, query).astype(int).tolist(), known.isnan().all(dim=1), strict=True)
     return [row if holds else None for row, holds in rows]
 
 
@@ -179,20 +182,22 @@ def _rows(raw: Any, some: slice) -> Any:
 
 
 def _about(
-    predictor: Predictor,
+    model: Model,
     tensors: Mapping[str, Tensor],
     format: str,  # noqa: A002
-    promise: Sequence[Coverage],
+    promise: Sequence[Query],
 ) -> dict[str, Any]:
-    scorer = predictor.scorer
+    calibration = model.stage(Calibration)
     decisions: dict[str, Any] = {}
-    for metric, tuner in scorer.tuners.items():
+    for metric, tuner in model.decision.tuners.items():
         if isinstance(tuner, LabelSets):
             decisions[metric] = {"label_sets": tuner.state_dict()}
         else:
-            decisions[metric] = {"thresholds": predictor.thresholds(metric)}
+            decisions[metric] = {"thresholds": model.thresholds(metric)}
     for each in promise:
-        decisions[str(each)] = {"thresholds": predictor.thresholds(each), "coverage": each.share, "per": each.per}
+        thresholds = model.thresholds(coverage=each.coverage, coverage_per=each.coverage_per)
+        told = {"coverage": each.coverage, "per": each.coverage_per}
+        decisions[str(each.decides)] = {"thresholds": thresholds, **told}
     described = {}
     for name, tensor in tensors.items():
         rows = _ROWS.get(name, "samples" if name.startswith("features_") else "rows")
@@ -202,30 +207,28 @@ def _about(
         described[name] = {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": sizes, "meaning": meaning}
     return {
         "format": format,
-        "label_names": predictor.label_names,
+        "label_names": model.label_names,
         "inputs": described,
-        "outputs": {"probability": {"dtype": "float32", "shape": ["samples", len(predictor.label_names)]}},
+        "outputs": {"probability": {"dtype": "float32", "shape": ["samples", len(model.label_names)]}},
         "decisions": decisions,
-        "calibration": scorer.calibration_methods,
+        "calibration": {} if calibration is None else calibration.methods,
         "versions": {"tg_mlc": tg_mlc.__version__, **versions()},
     }
 
 
-def _featurizer(scorer: Any) -> dict[str, Any]:
+def _featurizer(model: Model) -> dict[str, Any]:
     """The steps from raw inputs to tensors, with what each has learned."""
-    preprocessor: Any = getattr(scorer, "preprocessor", None)
-    steps = preprocessor.steps if isinstance(preprocessor, Chain) else (preprocessor,)
-    stacking = stacking_of(scorer)
 
     def described(part: Any, state: Any) -> dict[str, Any]:
         return {"does": (inspect.getdoc(type(part)) or "").split("\n\n")[0], "state": state}
 
-    first = [step for step in steps if step is not None and step is not stacking]
-    found: list[Any] = [{"name": type(step).__name__, **described(step, to_state(step)["state"])} for step in first]
+    steps = [{"name": type(step).__name__, **described(step, to_state(step)["state"])} for step in model.features.steps]
+    stacking = model.stage(Classifiers)
     if stacking is None:
-        return {"steps": found}
-    views = {VIEW.format(name): described(view, view.state_dict()) for name, view in stacking.views.items()}
-    return {"steps": found, "views": views, "x_is_view": stacking.scaling}
+        return {"steps": steps}
+    features = stacking.features
+    views = {VIEW.format(name): described(view, view.state_dict()) for name, view in features.views.items()}
+    return {"steps": steps, "views": views, "x_is_view": features.scaling}
 
 
 def _as_json(content: Any) -> str:

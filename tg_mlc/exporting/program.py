@@ -4,38 +4,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
-from torch_geometric.data import Data
 
-from tg_mlc._hierarchy import coherent, propagate
 from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, given_labels
-from tg_mlc.inputs import Chain
-from tg_mlc.nn.given import takes_given_labels
-from tg_mlc.inference.inference import InferenceModel, ModuleInference, in_type_of, make_loader, makes_batches, scores_of
-from tg_mlc.stacking.automatic import AutoModel
-from tg_mlc.stacking.features import StackingFeatures
+from tg_mlc.inference import Flow, Model, Query
+from tg_mlc.inference.batches import make_loader
+from tg_mlc.inference.decisions import probability_of
+from tg_mlc.inference.features import VIEW, Classifiers
+from tg_mlc.inference.networks import NO_INPUTS
 
 Format = Literal["torch-export", "onnx"]
-#: Makes the input of base classifiers from the name of their view.
-VIEW = "features_{}"
-# Entries of a batch beside the inputs of a network.
-_NO_INPUTS = {"y", "given", "num_graphs", "_num_graphs"}
 
 
-def featurize(scorer: InferenceModel, raw: Any, given: Any = None, base_scores: str = "export") -> dict[str, Tensor]:
-    """The tensors that the program of a model takes for raw inputs, by name; it leaves out those that it does not use.
+def featurize(model: Model, raw: Any, given: Any = None, base_scores: str = "export") -> dict[str, Tensor]:
+    """The tensors that the program of a model takes for raw inputs, by name; it skips those that it does not use.
 
     Args:
-        scorer (InferenceModel): The model.
+        model (Model): The model.
         raw (Any): Raw inputs or samples, as the model takes them.
         given (Any, optional): Labels that are known, as :func:`~tg_mlc.data.given_labels` takes them.
             (default: :obj:`None`)
@@ -44,125 +36,59 @@ def featurize(scorer: InferenceModel, raw: Any, given: Any = None, base_scores: 
     Raises:
         ValueError: If there is no input, or one of them is none that the model takes.
     """
-    stacking, tensors = stacking_of(scorer), dict[str, Tensor]()
-    preprocessor: Any = getattr(scorer, "preprocessor", None)
-    samples = raw
+    reading = model.read(raw, on_error="raise")
+    flow = Flow(Query(), model.label_names, reading.samples, reading.size)
+    model.features.apply(flow)
+    tensors, stacking = dict[str, Tensor](), model.stage(Classifiers)
     if stacking is not None:
-        samples = Chain(*preprocessor.steps[:-1]).transform(raw)
         if base_scores == "export":
-            for view in dict.fromkeys(each.view for each in stacking.classifiers.values()):
-                x: Any = stacking.views[view].matrix(samples)
-                x = np.asarray(x.toarray() if hasattr(x, "toarray") else x, dtype=np.float32)
-                tensors[VIEW.format(view)] = torch.from_numpy(x)
-        samples = stacking.transform(samples)
-    elif preprocessor is not None and not makes_batches(raw):
-        samples = preprocessor.transform(raw)
-    size = len(samples)
-    batch = next(iter(make_loader(samples, batch_size=max(size, 1))))
+            tensors |= {VIEW.format(view): matrix for view, matrix in stacking.matrices(flow.samples).items()}
+        stacking.apply(flow)
+    batch = next(iter(make_loader(flow.samples, batch_size=max(flow.size, 1))))
     found = {name: value for name, value in batch.to_dict().items() if isinstance(value, Tensor)}
     if stacking is not None and base_scores == "export":
         found.pop("base_scores")
-    tensors |= {name: value for name, value in found.items() if name not in _NO_INPUTS}
-    if given is None and isinstance(samples, MultiLabelDataset) and "given" in found:
+    tensors |= {name: value for name, value in found.items() if name not in NO_INPUTS}
+    if given is None and isinstance(flow.samples, MultiLabelDataset) and "given" in found:
         given = found["given"]
-    unknown = torch.full((size, len(scorer.label_names)), torch.nan)
-    return {**tensors, "given": unknown if given is None else given_labels(scorer.label_names, given, size).float()}
+    unknown = torch.full((flow.size, len(model.label_names)), torch.nan)
+    known = unknown if given is None else given_labels(model.label_names, given, flow.size).float()
+    return {**tensors, "given": known}
 
 
-def stacking_of(scorer: InferenceModel) -> StackingFeatures | None:
-    """The step of a model that gives samples the scores of base classifiers, if it has one."""
-    steps = getattr(getattr(scorer, "preprocessor", None), "steps", ())
-    return steps[-1] if steps and isinstance(steps[-1], StackingFeatures) else None
-
-
-class _Inputs(Data):
-    """A batch of tensors by name."""
-
-    @property
-    def num_graphs(self) -> int:
-        return cast(int, self["ptr"].numel() - 1 if "ptr" in self else self["entity"].size(0))
-
-
-class Scorer(nn.Module):
-    """All of a model behind its preprocessor: base classifiers, networks, their combination, and given labels.
+class Program(nn.Module):
+    """The stages of a model behind its features, each in tensors alone.
 
     Args:
-        scorer (InferenceModel): The model.
+        model (Model): The model.
         names (list[str]): The names of the tensors that it takes, in order.
 
     Raises:
-        ValueError: If a part cannot be exported; the message names it.
+        ValueError: If a stage has no computation in tensors; the message names it.
     """
 
-    pairs: Tensor | None
-
-    def __init__(self, scorer: InferenceModel, names: list[str]) -> None:
+    def __init__(self, model: Model, names: list[str]) -> None:
         super().__init__()
-        stacking = stacking_of(scorer)
-        self.names, self.views = names, list[str]()
-        self.classifiers = nn.ModuleList()
-        if stacking is not None and "base_scores" not in names:
-            self.views = [VIEW.format(each.view) for each in stacking.classifiers.values()]
-            self.classifiers.extend(each.module() for each in stacking.classifiers.values())
-        self.register_buffer("pairs", scorer.coherence(None))
-        self.calibration = None if scorer.calibration is None else deepcopy(scorer.calibration).float()
-        self.objective: Any = None
-        self.combination = self.given = None
-        if isinstance(scorer, AutoModel):
-            self.networks, self.combination = nn.ModuleList(scorer.models), scorer.combination.module()
-        elif isinstance(scorer, ModuleInference):
-            self.networks, self.objective = nn.ModuleList([scorer.model]), scorer.objective
-        else:
-            raise ValueError(
-                f"Expected a model of tg_mlc.auto, a trained module or a network (got a {type(scorer).__name__}); "
-                f"save it with tg_mlc and export what tg_mlc.load returns"
-            )
-        if scorer.given is not None:
-            self.given = scorer.given.module()
-        self.takes_given = self.given is not None or (self.objective and takes_given_labels(self.networks))
+        self.names, self.takes_given = names, model.takes_given
+        is_input = "base_scores" in names
+        stages = [stage for stage in model.stages if not (is_input and isinstance(stage, Classifiers))]
+        self.stages = nn.ModuleList(stage.module() for stage in stages)
 
     def forward(self, *tensors: Tensor) -> Tensor:
         """Probabilities :math:`(B, L)`, coherent if they are by default; labels that are given have 0 or 1."""
         values = dict(zip(self.names, tensors, strict=True))
-        given = values.pop("given", None)
-        if self.pairs is not None and given is not None:
-            given = propagate(given, self.pairs, check=False)
-        probabilities = self._probabilities(values, given)
-        return probabilities if self.pairs is None else coherent(probabilities, self.pairs)
-
-    def _probabilities(self, values: dict[str, Tensor], given: Tensor | None) -> Tensor:
-        if self.classifiers:
-            scores = [each(values[view]) for each, view in zip(self.classifiers, self.views, strict=True)]
-            values["base_scores"] = torch.stack(scores, dim=-1)
-        data = _Inputs(**{name: value for name, value in values.items() if name not in self.views})
-        if self.objective is not None and self.given is None:
-            if given is not None:
-                data.given = given
-            probabilities: Tensor = scores_of(self.objective, self.networks[0], in_type_of(self.networks[0], data))
-            return (
-                probabilities if self.calibration is None else self.calibration.probabilities(probabilities)
-            ).float()
-        combined: Tensor
-        if self.combination is None:
-            combined = self.networks[0](in_type_of(self.networks[0], data)).float()
-        else:
-            logits = values["base_scores"]
-            if self.networks:
-                mean = torch.stack([network(data) for network in self.networks]).mean(dim=0)
-                logits = torch.cat([logits, mean.unsqueeze(-1)], dim=-1)
-            combined = self.combination(logits)
-        calibrated = self.calibration or nn.Identity()
-        if given is None or self.given is None:
-            return cast("Tensor", calibrated(combined)).sigmoid()
-        logits = calibrated(self.given(combined, given))
-        return torch.where(given.isnan(), logits.sigmoid(), given)
+        for stage in self.stages:
+            values = stage.begin(values)
+        for stage in self.stages:
+            values = stage(values)
+        return probability_of(values)
 
 
-def trace(scorer: Scorer, tensors: Mapping[str, Tensor]) -> ExportedProgram:
+def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
     """The program of a model, with all sizes open but those of columns; tensors that it does not use are left out.
 
     Args:
-        scorer (Scorer): The model, whose names become those of the tensors that it uses.
+        scorer (Program): The model, whose names become those of the tensors that it uses.
         tensors (dict): Those of a few inputs.
 
     Raises:

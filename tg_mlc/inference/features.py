@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.data import Subset
 from torch_geometric.data import Dataset
 from torch_geometric.data.data import BaseData
 from typing_extensions import Self
 
+from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inference.batches import makes_batches
 from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.stage import Stage, TensorStage, Values
 from tg_mlc.inputs import Chain, InputKind, Preprocessor
 from tg_mlc.inputs.preprocessor import from_state, to_state
+
+
+#: Names the features of base classifiers among the tensors of a program, by their view.
+VIEW = "features_{}"
 
 
 class Features(Stage):
@@ -84,6 +90,15 @@ class Classifiers(Stage):
     def apply(self, flow: Flow) -> None:
         flow.samples = self.features.transform(flow.samples)
 
+    def matrices(self, samples: MultiLabelDataset) -> dict[str, Tensor]:
+        """Returns the features :math:`(N, F)` that the classifiers take, by view."""
+        found = {}
+        for view in dict.fromkeys(each.view for each in self.features.classifiers.values()):
+            matrix: Any = self.features.views[view].matrix(samples)
+            dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+            found[view] = torch.from_numpy(np.asarray(dense, dtype=np.float32))
+        return found
+
     @property
     def titles(self) -> list[str]:
         """The names of the classifiers in tables of results."""
@@ -108,7 +123,7 @@ class _ClassifierModules(TensorStage):
 
     def __init__(self, features: Any) -> None:
         super().__init__()
-        self.views = [f"features_{each.view}" for each in features.classifiers.values()]
+        self.views = [VIEW.format(each.view) for each in features.classifiers.values()]
         self.classifiers = nn.ModuleList(each.module() for each in features.classifiers.values())
 
     def forward(self, values: Values) -> Values:

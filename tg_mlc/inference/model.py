@@ -440,6 +440,19 @@ class Model:
             warnings.warn(f"{number} cannot be read, the first of them {first}", stacklevel=2)
         return prediction.frame(raw.index if hasattr(raw, "iloc") else None)
 
+    def decide(self, probabilities: np.ndarray, query: Query | None = None) -> np.ndarray:
+        """Returns which labels apply :math:`(N, L)`, by probabilities that the model has computed.
+
+        Args:
+            probabilities (numpy.ndarray): Probabilities :math:`(N, L)` without NaN.
+            query (Query, optional): What was asked of them. (default: :obj:`None`, without options)
+        """
+        flow = self.start(Reading(None, None, len(probabilities), {}, []), query or Query())
+        flow.probabilities = torch.from_numpy(probabilities)
+        self.decision.apply(flow)
+        assert flow.decisions is not None
+        return flow.decisions.numpy() == 1
+
     def probabilities(self, raw: Any, **query: Any) -> np.ndarray:
         """Returns probabilities :math:`(N, L)`.
 
