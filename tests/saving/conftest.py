@@ -10,7 +10,7 @@ from tests.training.conftest import batch, data, dataset, one_thread, split  # n
 from tg_mlc.data import from_arrays, random_split, tokenize
 from tg_mlc.graphs import co_occurrence
 from tg_mlc.models import table_lamp
-from tg_mlc.stacking import table_preprocessor
+from tg_mlc.papers.base_scores import table_preprocessor
 from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, MultiLabelModule, fit
 
 TEXTS = ["a red apple", "a green pear", "red plums", "green apples and a red pear"] * 10

@@ -1,6 +1,6 @@
 """The default: base classifiers, their held-out scores, label message passing on top, and thresholds."""
 
 from tg_mlc.stacking.automatic import AutoModel, auto
-from tg_mlc.stacking.features import StackingFeatures, table_preprocessor
+from tg_mlc.stacking.features import StackingFeatures
 
-__all__ = ["AutoModel", "StackingFeatures", "auto", "table_preprocessor"]
+__all__ = ["AutoModel", "StackingFeatures", "auto"]
