@@ -137,6 +137,18 @@ def test_no_other_room_imports_papers():
     assert not [room for room, others in room_imports(ROOT).items() if "papers" in others]
 
 
+def test_papers_have_constants_of_their_own():
+    """A better default of the package changes no published result."""
+    names = {name for path in (ROOT / "papers").rglob("*.py") for name in imported(parse(path))}
+    of_stacking = {name for name in names if name.startswith("tg_mlc.stacking")}
+    assert "tg_mlc.stacking.features.StackingFeatures" in of_stacking  # it sees imports at all
+    modules = {"stacking", *(path.stem for path in (ROOT / "stacking").glob("*.py"))}
+    for name in of_stacking:
+        last = name.rpartition(".")[2]
+        assert not last.isupper(), f"{name} is a default of the package; write its value in papers"
+        assert last not in modules, f"{name} gives access to defaults; import names from it"
+
+
 def test_inputs_import_layers_in_functions_only():
     for path in (ROOT / "inputs").rglob("*.py"):
         assert not [name for name in imported(parse(path), outside_functions=True) if name.startswith("tg_mlc.nn")]

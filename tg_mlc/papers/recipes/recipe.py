@@ -22,6 +22,13 @@ from tg_mlc.saving.inference import batches_of, logits_of
 from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, Objective
 from tg_mlc.training.fitting import TrainSettings, train_model
 
+#: The optimiser of LaMP, of which some recipes change an option.
+MODULE: dict[str, Any] = {
+    "lr": 1e-3,
+    "weight_decay": 0.01,
+    "lr_schedule": "cosine",
+    "warmup": 0.05,
+}
 #: Settings of a model without other classifiers' help.
 ALONE: dict[str, Any] = {"base_scores": None, "score_skip": False, "attention_dropout": None}
 GraphBuilder = Callable[[MultiLabelDataset, Split], LabelGraph]
