@@ -51,6 +51,23 @@ def real_file():
     return find
 
 
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory):
+    """Makes the folder of a small model of a kind of input, once for all tests of a process."""
+    from tests.saved import MAKERS
+
+    folders = {}
+
+    def find(name):
+        if name == "molecules":
+            pytest.importorskip("rdkit")
+        if name not in folders:
+            folders[name] = MAKERS[name](tmp_path_factory.mktemp("saved") / name)
+        return folders[name]
+
+    return find
+
+
 @pytest.fixture
 def write(tmp_path):
     """Writes a text to a file of the test's own folder."""

@@ -14,7 +14,7 @@ from tg_mlc.inputs import Chain, Scale, kind_of
 from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.molecules import EXAMPLES, Molecules
 from tg_mlc.models import table_lamp
-from tg_mlc.papers.recipes import table_preprocessor
+from tg_mlc.papers.base_scores import table_preprocessor
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, Training, fit
 
 TEXTS = ["a red apple", "a green pear", "red plums", "green apples and a red pear"] * 10

@@ -52,6 +52,9 @@ APART = {
     "training": {"baselines"},
 }
 
+#: Saved models with classifiers of published data sets, whose views are in ``papers``.
+OF_PAPERS = {"checkpoint_texts", "recipe_molecules"}
+
 #: Prints the modules that predictions of each group of saved folders import, those of later groups too.
 LOADED = """
 import json, sys
@@ -130,6 +133,22 @@ def test_rooms_import_those_below_them_only():
     assert not wrong
 
 
+def test_no_other_room_imports_papers():
+    assert not [room for room, others in room_imports(ROOT).items() if "papers" in others]
+
+
+def test_papers_have_constants_of_their_own():
+    """A better default of the package changes no published result."""
+    names = {name for path in (ROOT / "papers").rglob("*.py") for name in imported(parse(path))}
+    of_stacking = {name for name in names if name.startswith("tg_mlc.stacking")}
+    assert "tg_mlc.stacking.features.StackingFeatures" in of_stacking  # it sees imports at all
+    modules = {"stacking", *(path.stem for path in (ROOT / "stacking").glob("*.py"))}
+    for name in of_stacking:
+        last = name.rpartition(".")[2]
+        assert not last.isupper(), f"{name} is a default of the package; write its value in papers"
+        assert last not in modules, f"{name} gives access to defaults; import names from it"
+
+
 def test_inputs_import_layers_in_functions_only():
     for path in (ROOT / "inputs").rglob("*.py"):
         assert not [name for name in imported(parse(path), outside_functions=True) if name.startswith("tg_mlc.nn")]
@@ -152,7 +171,8 @@ def test_a_circle_is_found(tmp_path, source):
 def test_predictions_import_neither_training_nor_what_other_kinds_need():
     """Nor does ``tg-mlc predict``, which would otherwise take twice as long."""
     folders = ROOT.parent / "tests" / "saving" / "folders"
-    groups = [[path.name for path in folders.iterdir() if ("molecules" in path.name) is it] for it in (False, True)]
+    names = {path.name for path in folders.iterdir()} - OF_PAPERS
+    groups = [[name for name in names if ("molecules" in name) is it] for it in (False, True)]
     printed, _ = run_python(LOADED, [str(folders), *map(",".join, groups)])
     others, molecules = [{*line.split()} for line in printed.splitlines() if line.startswith("imported:")]
     unwanted = {"lightning", "pytorch_lightning", "torchmetrics", "tensorboard", "sklearn", "matplotlib", "networkx"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -54,6 +55,7 @@ ROOMS = {
     "tg_mlc.training": "BinaryObjective",
     "tg_mlc.stacking": "GivenLabelStacking StackingFeatures auto",
     "tg_mlc.sequences": "EventPreprocessor lanet",
+    "tg_mlc.papers.base_scores": "inputs morgan_bits",
     "tg_mlc.papers.next_set": "C2AEObjective",
     "tg_mlc.papers": (
         "InferenceNetworkObjective LabelSequenceObjective UnrolledObjective binary_relevance energy_network gaml "
@@ -65,16 +67,27 @@ _REGISTERED: defaultdict[str, dict[str, Any]] = defaultdict(dict)
 
 
 def register(what: str, value: Any, name: str | None = None) -> None:
-    """Lets :func:`find` find a preprocessor, an objective, a builder of models, or an inference model by its name, and
-    refuses the name of one of another module.
+    """Lets :func:`find` find a class or a function by a name. Raises if one of another module has the
+    name.
+
+    Args:
+        what (str): What it is to saved models, such as :obj:`"preprocessor"`, :obj:`"objective"`,
+            :obj:`"builder"` or :obj:`"view"`.
+        value (Any): The class or the function, also with some arguments fixed by a :obj:`partial`.
+        name (str, optional): The name. (default: :obj:`None`, its own)
     """
     name = name or value.__name__
-    known = _REGISTERED[what].get(name, value)
-    if known.__module__ != value.__module__:
-        expected = f"'{value.__module__}.{value.__qualname__}' to have a name of its own"
+    known, new = (_definition(each) for each in (_REGISTERED[what].get(name, value), value))
+    if known.__module__ != new.__module__:
+        expected = f"'{new.__module__}.{new.__qualname__}' to have a name of its own"
         got = f"that of '{known.__module__}.{known.__qualname__}'"
         raise ValueError(f"Expected {expected}, because saved models find a {what} by it (got {got}); rename it")
     _REGISTERED[what][name] = value
+
+
+def _definition(value: Any) -> Any:
+    """Returns the class or the function of a partial; others as they are."""
+    return value.func if isinstance(value, partial) else value
 
 
 def find(what: str, name: str) -> Any:

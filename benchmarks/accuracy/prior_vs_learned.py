@@ -40,9 +40,9 @@ from tg_mlc._files import sha256
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import LabelGraph, edgeless
+from tg_mlc.papers.base_scores import PUBLISHED
 from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.papers.recipes.tables import TABLES
-from tg_mlc.stacking.classifiers import PUBLISHED
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
 #: Attention is averaged over so many batches; more of them change it little.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -15,12 +13,13 @@ from tests.nn.samples import path_graph
 from tests.requirements import needs_export
 from tests.sequences.histories import histories
 from tg_mlc.data import Split
-from tg_mlc.exporting.program import Scorer, featurize, save_onnx, save_torch, trace
+from tg_mlc.exporting.program import Program, featurize, save_onnx, save_torch, trace
 from tg_mlc.graphs import fully_connected
-from tg_mlc.metrics.calibration import Calibration
+from tg_mlc.metrics.calibration import Calibration as LabelCalibration
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder, DNAEncoder, GivenComponents, MoleculeEncoder, SequenceEncoder, VectorEncoder
-from tg_mlc.inference import Predictor
+from tg_mlc.inference import Model
+from tg_mlc.inference.decisions import Calibration
 from tg_mlc.sequences import LANET, EventPreprocessor
 from tg_mlc.sklearn import LaMPClassifier
 
@@ -83,9 +82,9 @@ CASES = {
 def test_program_equals_model(case, form, tmp_path):
     torch.manual_seed(0)
     make, sample = CASES[case]
-    predictor = Predictor(make(), label_names=LABELS)
-    tensors = featurize(predictor.scorer, sample(20))
-    scorer = Scorer(predictor.scorer, list(tensors))
+    predictor = Model.of(make(), LABELS)
+    tensors = featurize(predictor, sample(20))
+    scorer = Program(predictor, list(tensors))
     program = trace(scorer, tensors)
     if form == "onnx":
         run = save_onnx(program, tmp_path / "n.onnx", scorer.names)
@@ -97,8 +96,8 @@ def test_program_equals_model(case, form, tmp_path):
             given = torch.full((size, 5), torch.nan)
             given[:, 1], given[size // 2 :, 2] = 1.0, 0.0
             samples = [Data(**each.to_dict(), given=row.unsqueeze(0)) for each, row in zip(samples, given, strict=True)]
-        expected = predictor.scorer.scores(samples)
-        found = featurize(predictor.scorer, samples, given)
+        expected = torch.from_numpy(predictor.probabilities(samples)).float()
+        found = featurize(predictor, samples, given)
         torch.testing.assert_close(run(*(found[name] for name in scorer.names)), expected, rtol=0, atol=1e-4)
 
 
@@ -109,24 +108,24 @@ def test_an_estimator_of_a_network_takes_given_labels(tmp_path):
     y = (x[:, :2] + 2 * x[:, 2:] + np.random.default_rng(1).normal(size=(80, 2)) > 0).astype(int)
     classifier = LaMPClassifier(max_epochs=2, random_state=0, train_options={"calibrate": True}).fit(x, y, (x, y))
     predictor = tg_mlc.load(classifier.save(tmp_path / "model"))
-    tensors = featurize(predictor.scorer, x[:20])
-    scorer = Scorer(predictor.scorer, list(tensors))
+    tensors = featurize(predictor, x[:20])
+    scorer = Program(predictor, list(tensors))
     program = trace(scorer, tensors)
     assert "given" in scorer.names
     run = save_torch(program, tmp_path / "n.pt2")
     for given in (np.full((3, 2), np.nan), np.array([[1.0, np.nan], [np.nan, 0.0], [np.nan, np.nan]])):
-        found = featurize(predictor.scorer, x[:3], given)
-        expected = predictor.scores(x[:3], given)
+        found = featurize(predictor, x[:3], given)
+        expected = predictor.probabilities(x[:3], given=given)
         scores = run(*(found[name] for name in scorer.names)).detach()
         np.testing.assert_allclose(scores, expected, atol=1e-4)
-    assert abs(expected - predictor.scores(x[:3]))[0, 1] > 1e-3
+    assert abs(expected - predictor.probabilities(x[:3]))[0, 1] > 1e-3
 
 
 @needs_export
 def test_tensors_that_a_network_does_not_use_are_left_out():
-    predictor = Predictor(lamp(VectorEncoder(6, 8, 3)), label_names=LABELS)
-    tensors = featurize(predictor.scorer, vectors(4))
-    scorer = Scorer(predictor.scorer, list(tensors))
+    predictor = Model.of(lamp(VectorEncoder(6, 8, 3)), LABELS)
+    tensors = featurize(predictor, vectors(4))
+    scorer = Program(predictor, list(tensors))
     trace(scorer, tensors)
     assert set(tensors) >= {"x", "batch", "ptr", "given"}
     assert scorer.names == ["x"]
@@ -143,28 +142,28 @@ class DependsOnValues(torch.nn.Module):
 
 def test_older_versions_of_pytorch_are_refused(monkeypatch):
     monkeypatch.delattr(torch.compiler, "is_exporting", raising=False)
-    predictor = Predictor(lamp(VectorEncoder(6, 8, 3)), label_names=LABELS)
+    predictor = Model.of(lamp(VectorEncoder(6, 8, 3)), LABELS)
     with pytest.raises(ValueError, match=r"Expected PyTorch 2\.7 or newer to export \(got .*update it"):
-        trace(Scorer(predictor.scorer, ["x"]), featurize(predictor.scorer, vectors(4)))
+        trace(Program(predictor, ["x"]), featurize(predictor, vectors(4)))
 
 
 @needs_export
 def test_choice_by_values_is_refused():
-    predictor = Predictor(DependsOnValues(), label_names=LABELS)
-    tensors = featurize(predictor.scorer, vectors(4))
+    predictor = Model.of(DependsOnValues(), LABELS)
+    tensors = featurize(predictor, vectors(4))
     with pytest.raises(ValueError, match=r"Expected networks whose .*torch.export \(got: .*Eq"):
-        trace(Scorer(predictor.scorer, list(tensors)), tensors)
+        trace(Program(predictor, list(tensors)), tensors)
 
 
-@pytest.mark.parametrize("name", ["auto_vectors", "estimator_texts"])
-def test_calibration_is_a_part_of_the_program(name):
-    predictor = tg_mlc.load(Path(__file__).parents[1] / "saving" / "folders" / name / "model")
-    raw = predictor.scorer.preprocessor.steps[0].examples(20)
-    before, calibration = predictor.scores(raw), Calibration(["isotonic"] * len(predictor.label_names), 1)
+@pytest.mark.parametrize("name", ["vectors", "texts"])
+def test_calibration_is_a_part_of_the_program(name, saved):
+    predictor = tg_mlc.load(saved(name))
+    raw = predictor.kind.examples(20)
+    before, calibration = predictor.probabilities(raw), LabelCalibration(["isotonic"] * len(predictor.label_names), 1)
     for buffer, value in zip(calibration.buffers(), (0.4, 0.5, 0.0, 0.8), strict=True):
         buffer.fill_(value)
-    predictor.scorer.calibration = calibration
-    tensors = featurize(predictor.scorer, raw)
-    found = Scorer(predictor.scorer, list(tensors)).eval()(*tensors.values()).detach().numpy()
-    assert abs(found - predictor.scores(raw)).max() < 1e-4
+    predictor.stages.insert(-2, Calibration(calibration))
+    tensors = featurize(predictor, raw)
+    found = Program(predictor, list(tensors)).eval()(*tensors.values()).detach().numpy()
+    assert abs(found - predictor.probabilities(raw)).max() < 1e-4
     assert abs(found - before).max() > 0.01

@@ -191,7 +191,7 @@ WRONG = (None, -1, 10**6, "x", [], {}, [1, 2], {"a": 1}, True, {"float": "x"}, {
 
 @pytest.mark.parametrize("name", KINDS)
 def test_well_signed_folders_that_are_inconsistent(name, saved, tmp_path):
-    whole = copy_of(saved[name], tmp_path)
+    whole = copy_of(saved(name), tmp_path)
     rng = np.random.default_rng(0)
     found = [place for place in places(whole) if place and place[0] != "sha256"]
     messages = []
@@ -229,7 +229,7 @@ def change(entries, what):
 
 @pytest.mark.parametrize("what", ["label_names", "facts", "weights", "thresholds", "content"])
 def test_parts_that_disagree_are_named(saved, tmp_path, what):
-    entries = copy_of(saved["vectors"], tmp_path)
+    entries = copy_of(saved("vectors"), tmp_path)
     change(entries, what)
     signed(tmp_path, entries)
     with pytest.raises(ValueError, match=rf"{tmp_path}.*{what}"):
@@ -248,7 +248,7 @@ def tensors(value, name=""):
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 def test_weights_that_are_not_finite_are_named(name, number, saved, tmp_path):
-    content = read_folder(saved[name])
+    content = read_folder(saved(name))
     state = content["stages"]
     found = [each for each in tensors(state) if each[1].numel()]
     for broken, values in found:
@@ -293,7 +293,7 @@ def first(value, key):
     ],
 )
 def test_states_of_classifiers_that_are_inconsistent(name, entry, wrong, saved, tmp_path):
-    content = read_folder(saved[name])
+    content = read_folder(saved(name))
     states = {stage["stage"]: stage["state"] for stage in content["stages"]}
     if entry == "combination":
         holder, entry = states["Combination"], "weight"

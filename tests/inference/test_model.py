@@ -22,12 +22,11 @@ import torch
 
 import tg_mlc
 from tests.fresh import run_python
-from tests.inference.conftest import LABELS, TEXTS
+from tests.saved import LABELS, TEXTS
 from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inference import Model, from_pretrained, push_to_hub
-from tg_mlc.inputs.molecules import Molecules
 from tg_mlc.metrics import evaluate
 from tg_mlc.models import LaMP, table_lamp
 from tg_mlc.nn.encoders import VectorEncoder
@@ -342,15 +341,15 @@ def test_huggingface_hub_takes_what_it_is_given():
     inspect.signature(hub.snapshot_download).bind("me/fruit", allow_patterns=["a"], revision="main")
 
 
+@pytest.fixture(scope="module")
+def of_dna(saved):
+    return tg_mlc.load(saved("dna"))
+
+
 @pytest.fixture(scope="module", params=["vectors", "dna", "molecules", "texts"])
 def loaded(request, saved):
-    good = {"vectors": [1.0] * 5, "dna": "ACGTACGTAC", "texts": TEXTS[0]}
-    if request.param in good:
-        return tg_mlc.load(saved[request.param]), good[request.param]
-    pytest.importorskip("rdkit")
-    y = np.tile(np.eye(4, dtype=np.float32)[:, :2], (5, 1))
-    smiles = ["CCO", "c1ccccc1", "CC(=O)O", "CCN"] * 5
-    return tg_mlc.auto(Molecules.samples(smiles, y, LABELS), seconds=0), "CCO"
+    good = {"vectors": [1.0] * 5, "dna": "ACGTACGTAC", "molecules": "CCO", "texts": TEXTS[0]}
+    return tg_mlc.load(saved(request.param)), good[request.param]
 
 
 @pytest.mark.parametrize(

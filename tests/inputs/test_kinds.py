@@ -10,6 +10,7 @@ import torch
 from torch_geometric.loader import DataLoader
 
 import tg_mlc
+from tg_mlc._names import find
 from tg_mlc.data import MoleculeDataset, MultiLabelDataset, from_arrays, random_split
 from tg_mlc.datasets import Planted
 from tg_mlc.graphs import fully_connected
@@ -193,3 +194,13 @@ def test_a_fifth_kind_goes_all_the_way(digits, tmp_path):
     # The estimator:
     classifier = LaMPClassifier(inputs="digits", base_scores=None, max_epochs=1, random_state=0)
     assert classifier.fit(digits, y).predict(digits[:3]).shape == (3, 2)
+
+
+def test_views_of_kinds_are_found_by_name_and_have_names_of_their_own():
+    for kind in KINDS:
+        for name, make in kind.views.items():
+            assert isinstance(find("view", name)(), type(make()))
+    with pytest.raises(ValueError, match=r"Expected a view among \[.*'words'.*\] \(got 'pixels'\)"):
+        find("view", "pixels")
+    with pytest.raises(ValueError, match=r"'tests.*Counts' to have a name of its own.*vectors\.Scaled"):
+        type("Other", (Digits,), {"views": {"standard": Digits.Counts}})

@@ -18,8 +18,8 @@ from tg_mlc.models import LaMP, molecule_lamp, table_lamp
 from tg_mlc.models.factories import start_from_documents
 from tg_mlc.nn.base_scores import SharedLogits
 from tg_mlc.nn.encoders import BagEncoder, MoleculeEncoder
+from tg_mlc.papers.base_scores import table_preprocessor
 from tg_mlc.papers.recipes import RECIPES
-from tg_mlc.stacking import table_preprocessor
 
 rng = np.random.default_rng(0)
 WORDS = (rng.random((200, 30)) < 0.2).astype(np.float32)

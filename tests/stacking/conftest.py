@@ -11,5 +11,4 @@ def _small_forests():
     with pytest.MonkeyPatch.context() as patched:
         for name in ("NUM_TREES", "MIN_TREES", "MAX_TREES"):
             patched.setattr(classifiers, name, 15)
-        patched.setitem(classifiers._GINI, "n_estimators", 50)
         yield

@@ -1,4 +1,4 @@
-"""Given labels of samples whose other labels are to be predicted: those of a caller, and random ones."""
+"""Given labels of samples whose other labels are to be predicted: a caller's, and random ones."""
 
 from __future__ import annotations
 

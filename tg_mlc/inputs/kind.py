@@ -15,6 +15,7 @@ from torch import Tensor, from_numpy, nn
 from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
 
+from tg_mlc._names import register
 from tg_mlc._numbers import as_list, is_missing
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.records import Records, Tokens
@@ -30,7 +31,11 @@ Rows: TypeAlias = sp.csr_array | np.ndarray | Tokens
 
 
 class View(ABC):
-    """Samples as a matrix for classifiers, with what is learned from training samples."""
+    """Samples as a matrix for classifiers, with what is learned from training samples.
+
+    Saved models find a view by its name, under which :func:`tg_mlc._names.register` registers it;
+    those of a kind of input are registered with the kind.
+    """
 
     def fit(self, dataset: MultiLabelDataset) -> Self:
         """Learns from training samples."""
@@ -117,6 +122,11 @@ class InputKind(Preprocessor):
     takes_view: ClassVar[bool] = False  #: whether networks take the inputs on the scale of a view
     constant_names: ClassVar[list[str] | None] = None  #: the :obj:`feature_names` of all data sets of the kind
     label_names: list[str]  #: the labels of the samples that it was fitted to
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, make in vars(cls).get("views", {}).items():
+            register("view", make, name)
 
     @classmethod
     def matches(cls, dataset: MultiLabelDataset) -> bool:

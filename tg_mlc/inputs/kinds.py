@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -129,12 +129,6 @@ def _claims(kind: type[InputKind], texts: Sequence[str], *, only_all: bool) -> b
 def views_of(dataset: MultiLabelDataset) -> dict[str, View]:
     """The views that samples of a kind have, not fitted yet."""
     return {name: make() for name, make in kind_of(dataset).views.items()}
-
-
-def make_view(name: str) -> View:
-    """The view of a name, not fitted yet."""
-    views: dict[str, Callable[[], View]] = {name: make for kind in KINDS for name, make in kind.views.items()}
-    return views[name]()
 
 
 def input_encoder(

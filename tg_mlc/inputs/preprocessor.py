@@ -24,7 +24,7 @@ class Preprocessor(ABC):
 
     .. code-block:: python
 
-        preprocessor = table_preprocessor("bag")
+        preprocessor = Chain(Words(), TfIdf())
         known = preprocessor.fit_transform(dataset, split)
         module = MultiLabelModule(table_lamp(known[split.train], graph), names, preprocessor=preprocessor)
         ...

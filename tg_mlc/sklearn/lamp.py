@@ -32,7 +32,7 @@ from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed, log_odds
 from tg_mlc.stacking import AutoModel, StackingFeatures, auto
 from tg_mlc.stacking.automatic import GIVEN_SHARE
 from tg_mlc.stacking.classifiers import AUTOMATIC
-from tg_mlc.stacking.folds import MODULE, settings_of
+from tg_mlc.stacking.folds import BATCH_SIZE, FIT, INTERMEDIATE_WEIGHT, MODEL, MODULE, settings_of
 from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
 from tg_mlc.training import BinaryObjective
 from tg_mlc.training.fitting import TrainSettings, train_model
@@ -44,18 +44,17 @@ MIN_SAMPLES = 20
 #: A training takes about so many steps, of so many epochs at least and at most: those of the recipes for tables.
 NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
 
-_MODEL: dict[str, Any] = {
-    "channels": 64, "heads": 4, "dropout": 0.2, "attention_dropout": 0.0, "score_skip": True,
-}  # fmt: skip
-# Those of the recipes, but for the patience, as epochs without a better one are waited for.
+_MODEL: dict[str, Any] = MODEL
+# One model is trained, not one for each fold: it waits longer for a better epoch, and averages the
+# weights of more steps.
 _TRAIN: dict[str, Any] = {
-    "batch_size": 32,
+    "batch_size": BATCH_SIZE,
     "verbose": False,
-    "intermediate_weight": 0.1,
+    "intermediate_weight": INTERMEDIATE_WEIGHT,
     **{name: value for name, value in MODULE.items() if name != "lr"},
+    **FIT,
     "patience": 10,
     "ema_decay": 0.998,
-    "gradient_clip": 1.0,
 }
 _OF_ESTIMATOR = ("given_masks", "calibrate", "coverage_share")
 _OF_OBJECTIVE = tuple(each.name for each in fields(BinaryObjective))

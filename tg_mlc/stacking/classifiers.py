@@ -22,8 +22,6 @@ from tg_mlc.baselines import (
     LabelFrequency,
     LinearBaseline,
     NetworkBaseline,
-    kernel_ridge,
-    linear,
 )
 from tg_mlc.baselines.baseline import best_value, float_tensor, read_array
 from tg_mlc.data import Split
@@ -71,8 +69,8 @@ class ClassifierSearch:
             roots of their number; of networks, of which the first is taken, the size of hidden layers and the rate of
             dropout.
         reading (str): How scores are read, one of :obj:`Reading`.
-        view (str, optional): The view of samples that it takes. (default: :obj:`None`, the best of those that samples
-            have, of forests the one that keeps most)
+        view (str, optional): The view of samples that it takes, by the name under which it is registered.
+            (default: :obj:`None`, the best of those that samples have, of forests the one that keeps most)
         metric (str, optional): The choice: the best :obj:`"f1_micro"` or :obj:`"subset_accuracy"` of validation
             samples, or the best :obj:`"roc_auc_macro"` of held-out scores of training samples. (default: :obj:`None`,
             the best :func:`ranks_and_decides` of held-out scores, as long as there is time)
@@ -140,42 +138,6 @@ def many_labels(label_graph: Any = None) -> dict[str, ClassifierSearch]:
         ),
         "network": ClassifierSearch("multilayer perceptron", "network", ((500, 0.7),), "logit", options=network),
     }
-
-
-_C = tuple(product(["hinge"], linear.DEFAULT_GRID["hinge"]))
-# With less regularisation a regression remembers its samples, which tells the labels of duplicates.
-_EXACT = tuple(product((1.0,), (0.01, 0.03, 0.1, 0.3)))
-_UNIT_LENGTH = tuple(product((1.0, 2.0, 4.0), (0.3, 1.0, 3.0)))  # for all vectors of molecules together
-_GINI = {"n_estimators": 500, "criterion": "gini", "n_jobs": -1}
-#: The classifiers of published data sets, which are chosen by validation samples: for words and vectors as they are,
-#: support vector machines and kernel ridge regression; for molecules, a forest and kernel ridge regression.
-PUBLISHED: dict[str, ClassifierSearch] = {
-    "svm": ClassifierSearch("linear SVM, tuned", "linear", _C, "raw", "inputs", "f1_micro"),
-    "ridge": ClassifierSearch(
-        f"{_RIDGE}, tuned", "kernel_ridge", kernel_ridge.DEFAULT_GRID, "raw", "inputs", "f1_micro"
-    ),
-    "exact": ClassifierSearch(
-        f"{_RIDGE}, tuned for subset accuracy", "kernel_ridge", _EXACT, "raw", "inputs", "subset_accuracy"
-    ),
-    "forest": ClassifierSearch(
-        "random forest on Morgan fingerprints",
-        "forest",
-        ((1, 1),),
-        "relative",
-        "morgan_bits",
-        "roc_auc_macro",
-        1.0,
-        _GINI,
-    ),
-    "molecule_ridge": ClassifierSearch(
-        f"{_RIDGE} on fingerprints and descriptors",
-        "kernel_ridge",
-        _UNIT_LENGTH,
-        "relative",
-        "vectors",
-        "roc_auc_macro",
-    ),
-}
 
 
 @dataclass

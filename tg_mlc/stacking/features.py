@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,20 +18,17 @@ import torch
 from tqdm import tqdm
 from typing_extensions import Self
 
+from tg_mlc._names import find
 from tg_mlc._options import check_number
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
-from tg_mlc.data.bags import inputs_of, with_attribute
+from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.samples import Samples
-from tg_mlc.inputs import Chain, Preprocessor, kind_of
+from tg_mlc.inputs import Preprocessor, kind_of
 from tg_mlc.inputs.kind import View
-from tg_mlc.inputs.kinds import kind_named, make_view, views_of
+from tg_mlc.inputs.kinds import views_of
 from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.inference.folder import CONTENT, read_folder, write_folder
-from tg_mlc.stacking.classifiers import AUTOMATIC, PUBLISHED, ClassifierSearch, StackedClassifier, find_classifier
-
-if TYPE_CHECKING:
-    import os
-
+from tg_mlc.stacking.classifiers import AUTOMATIC, ClassifierSearch, StackedClassifier, find_classifier
 
 PartT = TypeVar("PartT")
 
@@ -107,8 +104,8 @@ class StackingFeatures(Preprocessor):
     classifiers choose their settings and the scale of their inputs by how well they rank and decide training samples
     that they were fitted without (macro ROC-AUC, macro average precision and the best micro-F1 together); networks then
     get vectors on the scale that most of them chose. Settings are compared on at most 1,500 samples, and the best is
-    fitted to as many as its share of the time allows. With ``searches=PUBLISHED``, as in the recipes of published data
-    sets, they take inputs as they are, and validation samples choose.
+    fitted to as many as its share of the time allows. Searches that name a view and a metric take
+    the matrix of that view, and choose by that metric.
 
     Args:
         kinds (Sequence[str], optional): The classifiers, among :obj:`searches`. (default: :obj:`None`, all)
@@ -159,17 +156,17 @@ class StackingFeatures(Preprocessor):
         train, end, y = dataset[split.train], self.parts.clock() + self.seconds, dataset.y.numpy()
         automatic = any(search.view is None for search in self.searches.values())
         own = [search.view for search in self.searches.values() if search.view is not None]
-        views = {**(views_of(dataset) if automatic else {}), **{name: _make_view(name) for name in own}}
+        views = {**(views_of(dataset) if automatic else {}), **{name: find("view", name)() for name in own}}
         self.views = {name: view.fit(train) for name, view in views.items()}
         matrices = {name: view.matrix(dataset) for name, view in self.views.items()}
         self.classifiers = {}
         for place, (name, search) in enumerate(tqdm(self.searches.items(), "Classifiers", disable=None, leave=False)):
             share = max(0.0, end - self.parts.clock()) / (len(self.searches) - place)
             taken = matrices if search.view is None else {search.view: matrices[search.view]}
-            find = partial(find_classifier, search, taken, y, split, share, self.seed)
+            make = partial(find_classifier, search, taken, y, split, share, self.seed)
             key = "" if self.parts.folder is None else key_of((search, self.seed, split.hash), [*taken.values(), y])
             pack = partial(StackedClassifier.state_dict, with_scores=True)
-            self.classifiers[name] = self.parts.part(f"{name}-{key}", find, pack, StackedClassifier.from_state)
+            self.classifiers[name] = self.parts.part(f"{name}-{key}", make, pack, StackedClassifier.from_state)
         return self._samples(dataset, [each.held_out for each in self.classifiers.values()])
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
@@ -205,7 +202,7 @@ class StackingFeatures(Preprocessor):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Takes the classifiers of another one."""
-        self.views = {name: _make_view(name).load_state_dict(each) for name, each in state["views"].items()}
+        self.views = {name: find("view", name)().load_state_dict(each) for name, each in state["views"].items()}
         self.classifiers = {name: StackedClassifier.from_state(each) for name, each in state["classifiers"].items()}
         if unknown := [each.view for each in self.classifiers.values() if each.view not in self.views]:
             raise ValueError(f"Expected the views of classifiers among {list(self.views)} (got {unknown})")
@@ -216,63 +213,3 @@ class StackingFeatures(Preprocessor):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({list(getattr(self, 'classifiers', self.searches))})"
-
-
-def table_preprocessor(
-    kind: str | None, classifiers: Sequence[str] = ("svm", "ridge"), folder: str | os.PathLike[str] | None = None
-) -> Chain:
-    """Weights words or standardises vectors, and adds the scores of classifiers that validation samples choose.
-
-    Args:
-        kind (str): The :obj:`kind` of a data set.
-        classifiers (Sequence[str], optional): Among :obj:`"svm"`, :obj:`"ridge"` (kernel ridge regression) and
-            :obj:`"exact"` (the same, tuned for whole label sets); none if empty. (default: :obj:`("svm", "ridge")`)
-        folder (str or PathLike, optional): Where to keep the classifiers. (default: :obj:`None`, nowhere)
-    """
-    features = [published_features(classifiers, folder)] if classifiers else []
-    return Chain(*kind_named(kind).steps(scaled=True), *features)
-
-
-def published_features(
-    kinds: Sequence[str] = ("svm", "ridge"), folder: str | os.PathLike[str] | None = None
-) -> StackingFeatures:
-    """Scores of classifiers as in the recipes of published data sets.
-
-    Args:
-        kinds (Sequence[str], optional): The classifiers, among :obj:`PUBLISHED`. (default: :obj:`("svm", "ridge")`)
-        folder (str or PathLike, optional): Where to keep them. (default: :obj:`None`, nowhere)
-    """
-    return StackingFeatures(kinds, PUBLISHED, parts=ResumableParts(None if folder is None else Path(folder)))
-
-
-class _Inputs(View):
-    """Words or vectors as they are."""
-
-    def matrix(self, dataset: MultiLabelDataset) -> Any:
-        return inputs_of(dataset)
-
-
-class _MorganBits(View):
-    """Whether a molecule has each of the Morgan substructures, folded to a number of bits that divides their number."""
-
-    num_bits: int
-
-    def fit(self, dataset: MultiLabelDataset) -> Self:
-        self.num_bits = dataset.rows("morgan").size(1)
-        return self
-
-    def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
-        bits: np.ndarray = dataset.rows("morgan").numpy() > 0
-        return np.asarray(bits.reshape(len(bits), -1, self.num_bits).any(axis=1), dtype=np.float32)
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"num_bits": self.num_bits}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        self.num_bits = state["num_bits"]
-        return self
-
-
-def _make_view(name: str) -> View:
-    own: dict[str, type[View]] = {"inputs": _Inputs, "morgan_bits": _MorganBits}
-    return own[name]() if name in own else make_view(name)

@@ -57,34 +57,62 @@ class LaMPSettings:
     light: Mapping[str, Any] = field(default_factory=lambda: {"num_steps": 1, "channels": 32})
 
 
-#: The optimiser of LaMP on samples of any kind.
-MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05}
-#: LaMP on tables with base scores.
-TABLE_MODEL: dict[str, Any] = {
+#: LaMP's default options, of its model and of its training, which kinds of input change below.
+MODEL: dict[str, Any] = {
     "channels": 64,
-    "num_steps": 2,
     "dropout": 0.2,
     "attention_dropout": 0.0,
-    "input_dropout": 0.3,
-    "frequency_strength": 0.5,
     # Training starts from the meaning of the base scores, and messages begin with nothing to add.
     "score_skip": True,
 }
-_TABLE: dict[str, Any] = {"node_messages": False, **TABLE_MODEL}
-#: LaMP on molecules with base scores.
-MOLECULE_MODEL: dict[str, Any] = {"num_steps": 1, "num_feature_layers": 2, "dropout": 0.1, "attention_dropout": 0.0}
-MOLECULE_MODULE: dict[str, Any] = {**MODULE, "lr": 3e-4, "weight_decay": 0.1}
-_DNA: dict[str, Any] = {"num_steps": 2, "num_feature_layers": 1, "dropout": 0.2, "score_skip": True}
-_FIT: dict[str, Any] = {
-    "monitor": "val/loss", "ema_decay": 0.98, "gradient_clip": 1.0, "accelerator": "cpu", "logger": False,
-}  # fmt: skip
-_TRAIN = TrainSettings(MODULE, BinaryObjective(intermediate_weight=0.1), _FIT, BATCH_SIZE)
+MODULE: dict[str, Any] = {
+    "lr": 1e-3,
+    "weight_decay": 0.01,
+    "lr_schedule": "cosine",
+    "warmup": 0.05,
+}
+FIT: dict[str, Any] = {"ema_decay": 0.98, "gradient_clip": 1.0}
+INTERMEDIATE_WEIGHT = 0.1
+
+_TABLE: dict[str, Any] = {
+    **MODEL,
+    "node_messages": False,
+    "num_steps": 2,
+    "input_dropout": 0.3,
+    "frequency_strength": 0.5,
+}
+_MOLECULES: dict[str, Any] = {
+    "num_steps": 1,
+    "num_feature_layers": 2,
+    "dropout": 0.1,
+    "attention_dropout": 0.0,
+}
+_DNA: dict[str, Any] = {
+    "num_steps": 2,
+    "num_feature_layers": 1,
+    "dropout": 0.2,
+    "score_skip": True,
+}
+_TRAIN = TrainSettings(
+    module=MODULE,
+    objective=BinaryObjective(intermediate_weight=INTERMEDIATE_WEIGHT),
+    fit={**FIT, "monitor": "val/loss", "accelerator": "cpu", "logger": False},
+    batch_size=BATCH_SIZE,
+)
+_TRAIN_MOLECULES = replace(
+    _TRAIN,
+    module={**MODULE, "lr": 3e-4, "weight_decay": 0.1},
+    objective=BinaryObjective(),
+)
+_TABLE_TRIALS: tuple[dict[str, Any], ...] = (
+    {},
+    {"channels": 128, "num_steps": 1},
+    {"input_dropout": 0.1},
+)
 #: By the names that saved models have of them.
 SETTINGS: dict[str, LaMPSettings] = {
-    "table": LaMPSettings(table_lamp, _TABLE, _TRAIN, ({}, {"channels": 128, "num_steps": 1}, {"input_dropout": 0.1})),
-    "molecules": LaMPSettings(
-        molecule_lamp, MOLECULE_MODEL, replace(_TRAIN, module=MOLECULE_MODULE, objective=BinaryObjective())
-    ),
+    "table": LaMPSettings(table_lamp, _TABLE, _TRAIN, _TABLE_TRIALS),
+    "molecules": LaMPSettings(molecule_lamp, _MOLECULES, _TRAIN_MOLECULES),
     "dna": LaMPSettings(dna_lamp, _DNA, _TRAIN),
 }
 
@@ -229,7 +257,8 @@ def _choose(
             attempt({**trial, **plan.changes})
         options, best = min(tried, key=lambda each: each[1].least)
     else:
-        found = {**usual, **search(attempt, {"channels": 64, **settings.train.module, **usual})}
+        start_options = {"channels": MODEL["channels"], **settings.train.module, **usual}
+        found = {**usual, **search(attempt, start_options)}
         if found not in [options for options, _ in tried]:
             attempt(found)  # which a search may know from before it was interrupted
         options, best = next(each for each in tried if each[0] == found)

@@ -124,7 +124,8 @@ class Objective(ABC):
 def reveal(batch: Batch, max_share: float, generator: torch.Generator | None = None) -> Batch:
     """Returns a batch in which random labels are given (:func:`~tg_mlc.data.given.draw_given`).
 
-    Their targets become NaN. Labels that are given already stay given, whether their targets are NaN or not.
+    Their targets become NaN. Labels that are given already stay given, whether their targets are
+    NaN or not.
     """
     given, rest = draw_given(batch.y, max_share, generator)
     batch = copy(batch)

@@ -31,9 +31,9 @@ from tg_mlc.datasets import Planted
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, tree
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder
+from tg_mlc.papers.base_scores import PUBLISHED
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.tables import TABLES
-from tg_mlc.stacking.classifiers import PUBLISHED
 from tg_mlc.training import BinaryObjective, MultiLabelModule
 
 

@@ -14,8 +14,7 @@ from tg_mlc.datasets.moleculenet import MoleculeNetTable
 from tg_mlc.graphs import LabelGraph, from_networkx, tree
 from tg_mlc.inputs.smiles import molecule_features
 from tg_mlc.models import dna_lamp, molecule_lamp, node_lamp
-from tg_mlc.papers.recipes.recipe import ALONE, Recipe, Source, correlated
-from tg_mlc.stacking.folds import MODULE, MOLECULE_MODEL, MOLECULE_MODULE
+from tg_mlc.papers.recipes.recipe import ALONE, MODULE, Recipe, Source, correlated
 
 _SPLITS = ("random", "scaffold", "stratified")
 
@@ -52,9 +51,9 @@ _SIDER = Recipe(
     # Every pair of SIDER's labels occurs together, so that the papers' co-occurrence graph would be complete.
     graphs={"prior": partial(correlated, top_k=5)},
     build=molecule_lamp,
-    model=MOLECULE_MODEL,
+    model={"num_steps": 1, "num_feature_layers": 2, "dropout": 0.1, "attention_dropout": 0.0},
     # Intermediate readouts would ask of messages what base scores say already.
-    module=MOLECULE_MODULE,
+    module={**MODULE, "lr": 3e-4, "weight_decay": 0.1},
     objective={"intermediate_weight": 0.0},
     # After one epoch messages hardly add to base scores yet: the lowest loss says how many more they are worth.
     fit={"max_epochs": 8, "monitor": "val/loss", "patience": None, "ema_decay": 0.98, "gradient_clip": 1.0},

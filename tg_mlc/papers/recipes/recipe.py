@@ -17,11 +17,18 @@ from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import FloatArray
+from tg_mlc.papers.base_scores import published_features
 from tg_mlc.inference.batches import batches_of, logits_of
-from tg_mlc.stacking.features import published_features
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, Objective, Training
 from tg_mlc.training.fitting import TrainSettings, train_model
 
+#: The optimiser of LaMP, of which some recipes change an option.
+MODULE: dict[str, Any] = {
+    "lr": 1e-3,
+    "weight_decay": 0.01,
+    "lr_schedule": "cosine",
+    "warmup": 0.05,
+}
 #: Settings of a model without other classifiers' help.
 ALONE: dict[str, Any] = {"base_scores": None, "score_skip": False, "attention_dropout": None}
 GraphBuilder = Callable[[MultiLabelDataset, Split], LabelGraph]
@@ -76,7 +83,8 @@ class Recipe:
     module: dict[str, Any]  #: arguments of :class:`~tg_mlc.training.MultiLabelModule`
     fit: dict[str, Any]  #: arguments of :func:`~tg_mlc.training.fit`
     batch_size: int
-    classifiers: tuple[str, ...] = ()  #: of :obj:`~tg_mlc.stacking.classifiers.PUBLISHED`, which give base scores
+    #: The classifiers that give base scores, among :obj:`~tg_mlc.papers.base_scores.PUBLISHED`.
+    classifiers: tuple[str, ...] = ()
     objective: dict[str, Any] = field(default_factory=dict)  #: arguments of :attr:`objective_class`
     objective_class: type[Objective] = BinaryObjective
     settings: dict[str, Any] = field(default_factory=dict)  #: of preprocessing, for the record

@@ -1,0 +1,152 @@
+"""Base scores of the recipes of published data sets: classifiers that validation samples choose.
+
+They stand outside of :mod:`tg_mlc.papers.recipes`, because recipes need Lightning, and a saved
+model restores its classifiers without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from typing_extensions import Self
+
+from tg_mlc._names import register
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data.bags import inputs_of
+from tg_mlc.inputs import Chain
+from tg_mlc.inputs.kind import View
+from tg_mlc.inputs.kinds import kind_named
+from tg_mlc.stacking.classifiers import ClassifierSearch
+from tg_mlc.stacking.features import ResumableParts, StackingFeatures
+
+if TYPE_CHECKING:
+    import os
+
+_RIDGE = "kernel ridge regression"
+_HINGE = tuple(product(["hinge"], (0.1, 0.3, 1.0, 3.0, 10.0)))
+_KERNELS = tuple(product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0)))
+# With less regularisation a regression remembers its samples, and so the labels of duplicates.
+_EXACT = tuple(product((1.0,), (0.01, 0.03, 0.1, 0.3)))
+# All vectors of a molecule together have unit length.
+_UNIT_LENGTH = tuple(product((1.0, 2.0, 4.0), (0.3, 1.0, 3.0)))
+_GINI = {"n_estimators": 500, "criterion": "gini", "n_jobs": -1}
+
+#: The classifiers of published data sets: support vector machines and kernel ridge regression for
+#: words and vectors as they are, a forest and kernel ridge regression for molecules.
+PUBLISHED: dict[str, ClassifierSearch] = {
+    "svm": ClassifierSearch(
+        title="linear SVM, tuned",
+        baseline="linear",
+        settings=_HINGE,
+        reading="raw",
+        view="inputs",
+        metric="f1_micro",
+    ),
+    "ridge": ClassifierSearch(
+        title=f"{_RIDGE}, tuned",
+        baseline="kernel_ridge",
+        settings=_KERNELS,
+        reading="raw",
+        view="inputs",
+        metric="f1_micro",
+    ),
+    "exact": ClassifierSearch(
+        title=f"{_RIDGE}, tuned for subset accuracy",
+        baseline="kernel_ridge",
+        settings=_EXACT,
+        reading="raw",
+        view="inputs",
+        metric="subset_accuracy",
+    ),
+    "forest": ClassifierSearch(
+        title="random forest on Morgan fingerprints",
+        baseline="forest",
+        settings=((1, 1),),
+        reading="relative",
+        view="morgan_bits",
+        metric="roc_auc_macro",
+        options=_GINI,
+    ),
+    "molecule_ridge": ClassifierSearch(
+        title=f"{_RIDGE} on fingerprints and descriptors",
+        baseline="kernel_ridge",
+        settings=_UNIT_LENGTH,
+        reading="relative",
+        view="vectors",
+        metric="roc_auc_macro",
+    ),
+}
+
+
+class InputMatrix(View):
+    """Words or vectors as they are."""
+
+    def matrix(self, dataset: MultiLabelDataset) -> Any:
+        return inputs_of(dataset)
+
+
+class MorganBits(View):
+    """Whether a molecule has each of the Morgan substructures, folded to a number of bits that
+    divides their number.
+    """
+
+    num_bits: int
+
+    def fit(self, dataset: MultiLabelDataset) -> Self:
+        self.num_bits = dataset.rows("morgan").size(1)
+        return self
+
+    def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
+        bits: np.ndarray = dataset.rows("morgan").numpy() > 0
+        folded = bits.reshape(len(bits), -1, self.num_bits).any(axis=1)
+        return np.asarray(folded, dtype=np.float32)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"num_bits": self.num_bits}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        self.num_bits = state["num_bits"]
+        return self
+
+
+register("view", InputMatrix, "inputs")
+register("view", MorganBits, "morgan_bits")
+
+
+def table_preprocessor(
+    kind: str | None,
+    classifiers: Sequence[str] = ("svm", "ridge"),
+    folder: str | os.PathLike[str] | None = None,
+) -> Chain:
+    """Weights words or standardises vectors, and adds the scores of classifiers that validation
+    samples choose.
+
+    Args:
+        kind (str): The :obj:`kind` of a data set.
+        classifiers (Sequence[str], optional): Among :obj:`"svm"`, :obj:`"ridge"` (kernel ridge
+            regression) and :obj:`"exact"` (the same, tuned for whole label sets); none if empty.
+            (default: :obj:`("svm", "ridge")`)
+        folder (str or PathLike, optional): Where to keep the classifiers.
+            (default: :obj:`None`, nowhere)
+    """
+    features = [published_features(classifiers, folder)] if classifiers else []
+    return Chain(*kind_named(kind).steps(scaled=True), *features)
+
+
+def published_features(
+    classifiers: Sequence[str] = ("svm", "ridge"), folder: str | os.PathLike[str] | None = None
+) -> StackingFeatures:
+    """Scores of classifiers as in the recipes of published data sets.
+
+    Args:
+        classifiers (Sequence[str], optional): Among :obj:`PUBLISHED`.
+            (default: :obj:`("svm", "ridge")`)
+        folder (str or PathLike, optional): Where to keep the classifiers.
+            (default: :obj:`None`, nowhere)
+    """
+    parts = ResumableParts(None if folder is None else Path(folder))
+    return StackingFeatures(classifiers, PUBLISHED, parts=parts)
