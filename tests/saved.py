@@ -56,9 +56,7 @@ def make_given(folder: Path) -> Path:
     preprocessor = Chain(kind_of(samples)(), Scale("standard"))
     known = preprocessor.fit_transform(samples, split)
     model = table_lamp(known, fully_connected(samples.label_names), channels=8, given_labels=True)
-    module = MultiLabelModule(
-        model, samples.label_names, BinaryObjective(max_given=0.5), preprocessor=preprocessor
-    )
+    module = MultiLabelModule(model, samples.label_names, BinaryObjective(max_given=0.5), preprocessor=preprocessor)
     batches = MultiLabelDataModule(known, split)
     fitted = fit(module, batches, folder / "run", max_epochs=2, monitor="val/loss", logger=False)
     return fitted.save(folder / "model")

@@ -54,9 +54,7 @@ def test_onnx(name, tmp_path, saved):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["vectors", "dna", "molecules", "texts"]
-)
+@pytest.mark.parametrize("name", ["vectors", "dna", "molecules", "texts"])
 def test_every_kind_of_saved_model(name, tmp_path, saved):
     out = tg_mlc.export(saved(name), tmp_path / "exported")
     assert follow(out).startswith("the same probabilities")

@@ -15,11 +15,11 @@ from tests.sequences.histories import histories
 from tg_mlc.data import Split
 from tg_mlc.exporting.program import Program, featurize, save_onnx, save_torch, trace
 from tg_mlc.graphs import fully_connected
+from tg_mlc.inference import Model
+from tg_mlc.inference.decisions import Calibration
 from tg_mlc.metrics.calibration import Calibration as LabelCalibration
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder, DNAEncoder, GivenComponents, MoleculeEncoder, SequenceEncoder, VectorEncoder
-from tg_mlc.inference import Model
-from tg_mlc.inference.decisions import Calibration
 from tg_mlc.sequences import LANET, EventPreprocessor
 from tg_mlc.sklearn import LaMPClassifier
 

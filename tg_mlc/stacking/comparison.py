@@ -25,11 +25,11 @@ from tg_mlc._options import check_choice, check_count, check_number
 from tg_mlc.data import MultiLabelDataset, Split, random_split, stratified_split
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected, learned
 from tg_mlc.graphs.plot import write_figure
+from tg_mlc.inference.batches import logits_of, make_loader
+from tg_mlc.inference.network import data_hash
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.metrics import evaluate, tune_thresholds
 from tg_mlc.metrics.paired import Difference, corrected_difference, holm
-from tg_mlc.inference.batches import logits_of, make_loader
-from tg_mlc.inference.network import data_hash
 from tg_mlc.stacking.classifiers import ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
 from tg_mlc.stacking.features import ResumableParts, StackingFeatures

@@ -19,11 +19,11 @@ from torch_geometric.loader import DataLoader
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
+from tg_mlc.inference.batches import batches_of, logits_of
+from tg_mlc.inference.checkpoint import load_file
+from tg_mlc.inference.network import model_state, restore_model
 from tg_mlc.inputs import kind_of
 from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
-from tg_mlc.inference.checkpoint import load_file
-from tg_mlc.inference.batches import batches_of, logits_of
-from tg_mlc.inference.network import model_state, restore_model
 from tg_mlc.stacking.features import ResumableParts
 from tg_mlc.training import BinaryObjective
 from tg_mlc.training.fitting import TrainSettings, train_model

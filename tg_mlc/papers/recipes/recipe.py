@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
+from tg_mlc.inference.batches import batches_of, logits_of
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.papers.base_scores import published_features
-from tg_mlc.inference.batches import batches_of, logits_of
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, Objective, Training
 from tg_mlc.training.fitting import TrainSettings, train_model
 
