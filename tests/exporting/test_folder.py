@@ -40,7 +40,7 @@ def test_readme_checks_the_golden_inputs_without_this_package(exported):
 @needs_export
 def test_inputs_may_be_a_sparse_matrix(tmp_path, saved):
     inputs = sp.random(20, 5, 0.5, format="csr", random_state=0)
-    folder = tg_mlc.export(saved("vectors"), tmp_path / "exported", inputs=inputs)
+    folder = tg_mlc.export(saved("vectors"), tmp_path / "exported", inputs=inputs, given=False)
     expected = tg_mlc.load(saved("vectors")).probabilities(inputs.toarray())
     found = json.loads((folder / "golden.json").read_text())["probability"]
     np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -82,7 +82,7 @@ def test_contents(exported, saved):
 @needs_export
 def test_an_exported_model_is_replaced_and_other_folders_are_kept(exported, tmp_path, saved):
     before = sorted(path.name for path in exported.iterdir())
-    predictor = tg_mlc.load(saved("given"))
+    predictor = tg_mlc.load(saved("vectors"))
     tg_mlc.export(predictor, exported, base_scores="input", given=False)
     assert sorted(path.name for path in exported.iterdir()) == before
     assert json.loads((exported / "model.json").read_text())["inputs"].keys() == {"x", "base_scores"}
