@@ -53,7 +53,7 @@ APART = {
 }
 
 #: Saved models with classifiers of published data sets, whose views are in ``papers``.
-OF_PAPERS = {"checkpoint_texts", "recipe_molecules"}
+OF_PAPERS = {"checkpoint_texts", "known_labels", "recipe_molecules"}
 
 #: Prints the modules that predictions of each group of saved folders import, those of later groups too.
 LOADED = """

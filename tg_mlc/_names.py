@@ -71,8 +71,8 @@ def register(what: str, value: Any, name: str | None = None) -> None:
     name.
 
     Args:
-        what (str): What it is to saved models, such as :obj:`"preprocessor"`, :obj:`"objective"`,
-            :obj:`"builder"` or :obj:`"view"`.
+        what (str): The role that it has in saved models: :obj:`"preprocessor"`, :obj:`"objective"`,
+            :obj:`"builder"`, :obj:`"view"`, and so on.
         value (Any): The class or the function, also with some arguments fixed by a :obj:`partial`.
         name (str, optional): The name. (default: :obj:`None`, its own)
     """
