@@ -5,7 +5,6 @@ import random
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,10 +18,13 @@ from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.dataset import ArrayDataset
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import fully_connected, tree
+from tg_mlc.inference import Model, Query
+from tg_mlc.inference import model as model_module
+from tg_mlc.inference.decisions import Calibration
+from tg_mlc.inference.features import Classifiers
 from tg_mlc.inputs.fasta import letter_codes
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, subset_accuracy
-from tg_mlc.inference import Predictor
-from tg_mlc.stacking import AutoModel, auto, automatic, features, folds
+from tg_mlc.stacking import auto, automatic, classifier_scores, features, folds
 from tg_mlc.stacking.automatic import _values
 
 pytest.importorskip("sklearn")
@@ -37,7 +39,7 @@ def vectors(num_samples=90, seed=0):
 def saved(model):
     """A model that is written to a folder and read again."""
     with tempfile.TemporaryDirectory() as folder:
-        return tg_mlc.load(model.save(folder)).scorer
+        return tg_mlc.load(model.save(folder))
 
 
 @pytest.fixture
@@ -65,9 +67,9 @@ def test_the_random_state_of_the_caller_is_left_alone():
 def test_a_label_graph_without_parents_is_no_hierarchy():
     dataset = vectors()
     dataset.label_graph = fully_connected(dataset.label_names)
-    model = AutoModel(1.0).fit(dataset)
+    model = auto(dataset, seconds=1.0)
     assert model.hierarchy is None
-    assert model.predict_proba(dataset).shape == dataset.y.shape
+    assert model.probabilities(dataset).shape == dataset.y.shape
 
 
 @pytest.mark.usefixtures("short")
@@ -76,11 +78,11 @@ def test_kernels_of_many_labels_know_correlations_unless_a_hierarchy_does(monkey
     monkeypatch.setattr(automatic, "MANY_LABELS", 1)
     dataset = vectors()
     dataset.label_graph = tree([tuple(dataset.label_names)]) if parents else None
-    model = AutoModel(10.0).fit(dataset)
-    assert list(model.stacking.classifiers) == ["ridge", "trees", "network"]
-    ridge = model.stacking.classifiers["ridge"]
+    model = auto(dataset, seconds=10.0)
+    assert list(model.stage(Classifiers).features.classifiers) == ["ridge", "trees", "network"]
+    ridge = model.stage(Classifiers).features.classifiers["ridge"]
     assert any(setting[2:] == (True,) for _, setting, _ in ridge.tried) != parents
-    np.testing.assert_allclose(saved(model).predict_proba(dataset), model.predict_proba(dataset), atol=1e-5)
+    np.testing.assert_allclose(saved(model).probabilities(dataset), model.probabilities(dataset), atol=1e-5)
 
 
 def test_parts_whose_labels_nobody_knows_do_not_count():
@@ -94,21 +96,24 @@ def test_new_samples_are_predicted_by_all_parts(fitted):
     evaluation = fitted.evaluate(vectors(seed=1))
     assert evaluation["roc_auc_macro"] > 0.95
     assert evaluation["f1_micro"] > 0.8
-    assert len(fitted.models) == fitted.report["lamp"]["folds"] >= 2
-    assert set(fitted.tuners) == set(DECISION_METRICS)
+    assert len(fitted.networks) == fitted.report["lamp"]["folds"] >= 2
+    assert set(fitted.decision.tuners) == set(DECISION_METRICS)
     assert len(fitted.report["weights"]) == 5
 
 
 def test_a_share_that_no_fit_sees_gives_label_sets_their_coverage(monkeypatch):
-    seen, train = [], AutoModel._fit
-    monkeypatch.setattr(AutoModel, "_fit", lambda self, part, parts: seen.append(part) or train(self, part, parts))
+    seen, start = [], automatic._Fit.__init__
+    monkeypatch.setattr(
+        automatic._Fit, "__init__", lambda self, part, *rest: seen.append(part) or start(self, part, *rest)
+    )
     dataset = vectors(120)
     model = saved(auto(dataset, seconds=0, coverage_share=0.5))
     assert len(seen[0]) == 60
     rest = {tuple(sample.x[0].tolist()) for sample in dataset} - {tuple(sample.x[0].tolist()) for sample in seen[0]}
     held_out = dataset[[row for row, sample in enumerate(dataset) if tuple(sample.x[0].tolist()) in rest]]
     for per in ("label", "sample"):
-        applies = model.predict(held_out, coverage=0.8, coverage_per=per)[held_out.y.numpy() == 1]
+        frame = model.predict(held_out, coverage=0.8, coverage_per=per)
+        applies = frame["decision"].to_numpy()[held_out.y.numpy() == 1]
         assert 0.8 <= applies.mean() < 1.0
     with pytest.raises(ValueError, match=r"Expected 'coverage_share' to be a number in \[0, 1\) \(got 1.0\)"):
         auto(dataset, coverage_share=1.0)
@@ -122,32 +127,35 @@ def test_calibrated_models_say_so_and_keep_given_labels():
     dataset = from_arrays(x, y, kind="vector")
     model = saved(auto(dataset, seconds=0, calibrate=True))
     assert sum(model.report["calibration"].values()) == 2
-    expected = model.calibration.probabilities(model.scores(dataset)).numpy()
-    np.testing.assert_array_equal(model.predict_proba(dataset), expected)
+    calibration = model.stage(Calibration)
+    expected = calibration.free.probabilities(model.logits(model.prepare(dataset)).sigmoid()).numpy()
+    np.testing.assert_allclose(model.probabilities(dataset), expected, rtol=1e-12)
+    assert calibration.masked is not None
     known = np.where(np.arange(200)[:, None] % 3 == [0, 1], y, np.nan)
     told = ~np.isnan(known)
-    np.testing.assert_array_equal(model.predict_proba(dataset, given=known)[told], known[told])
+    np.testing.assert_array_equal(model.probabilities(dataset, given=known)[told], known[told])
 
 
 def test_saved_model_predicts_the_same_for_samples_and_raw_rows(fitted):
     new, restored = vectors(seed=1), saved(fitted)
     rows = new.rows("x").numpy()
     for raw in (rows, new):
-        np.testing.assert_array_equal(restored.predict_proba(raw), fitted.predict_proba(new))
-        assert (restored.predict(raw, "f1_macro") == fitted.predict(new, "f1_macro")).all()
-    assert fitted.predict(rows).shape == (90, 2)
+        np.testing.assert_array_equal(restored.probabilities(raw), fitted.probabilities(new))
+        frame = restored.predict(raw, metric="f1_macro")
+        pd.testing.assert_frame_equal(frame, fitted.predict(new, metric="f1_macro"))
     assert restored.label_names == fitted.label_names
     assert restored.report == fitted.report
-    assert repr(restored) == repr(fitted) == "AutoModel(seconds=20, seed=0)"
+    assert str(restored) == str(fitted)
+    assert type(restored) is type(fitted) is Model
 
 
 @pytest.mark.parametrize("rows", [30, 64, 89, 90])
 def test_few_rows_are_held_at_a_time(rows, fitted, monkeypatch):
     new, seen = vectors(seed=1), []
-    expected, transform = fitted.predict_proba(new), features.StackingFeatures.transform
-    monkeypatch.setattr(automatic, "_ROWS", rows)
+    expected, transform = fitted.probabilities(new), features.StackingFeatures.transform
+    monkeypatch.setattr(model_module, "ROWS", rows)
     monkeypatch.setattr(features.StackingFeatures, "transform", lambda *a: seen.append(len(a[1])) or transform(*a))
-    np.testing.assert_allclose(fitted.predict_proba(new), expected, rtol=1e-4)
+    np.testing.assert_allclose(fitted.probabilities(new), expected, rtol=1e-4)
     assert sum(seen) == 90
     assert max(seen) <= rows
 
@@ -166,9 +174,9 @@ def refuse(event, arguments):
 sys.addaudithook(refuse)
 for line in sys.stdin:
     model, raw, out = json.loads(line)
-    tg_mlc.load(model).scores(raw)  # Numba reads its own cache
+    tg_mlc.load(model).probabilities(raw)  # Numba reads its own cache
     armed.append(True)
-    np.save(out, tg_mlc.load(model).scores(raw))
+    np.save(out, tg_mlc.load(model).probabilities(raw))
     armed.clear()
     print("done", flush=True)
 """
@@ -192,7 +200,7 @@ def scores_of_a_fresh_process():
 
 def test_a_fresh_process_predicts_the_same_without_unpickling(fitted, scores_of_a_fresh_process, tmp_path):
     raw = vectors(seed=1).rows("x").tolist()
-    np.testing.assert_array_equal(scores_of_a_fresh_process(fitted, raw, tmp_path), fitted.predict_proba(raw))
+    np.testing.assert_array_equal(scores_of_a_fresh_process(fitted, raw, tmp_path), fitted.probabilities(raw))
     content = (tmp_path / "model" / "model.json").read_text()
     assert "samples" in content
     assert '"sample"' not in content  # no training sample
@@ -201,9 +209,10 @@ def test_a_fresh_process_predicts_the_same_without_unpickling(fitted, scores_of_
 def test_label_sets_decide_once_saved_and_read_again():
     x = np.random.default_rng(0).normal(size=(150, 3)).astype(np.float32)
     y = np.eye(3, dtype=np.float32)[(x + np.random.default_rng(1).normal(size=x.shape)).argmax(axis=1)]
-    model = AutoModel(seconds=0).fit(from_arrays(x, y, kind="vector"))
-    assert isinstance(model.tuners["subset_accuracy"], LabelSets)
-    decided, predictor = model.predict(x, "subset_accuracy"), Predictor(saved(model))
+    model = auto(from_arrays(x, y, kind="vector"), seconds=0)
+    assert isinstance(model.decision.tuners["subset_accuracy"], LabelSets)
+    decided = model.predict(x, metric="subset_accuracy")["decision"].to_numpy()
+    predictor = saved(model)
     assert (decided.sum(axis=1) == 1).all()
     frame = predictor.predict(x, metric="subset_accuracy")
     np.testing.assert_array_equal(frame["decision"], decided)
@@ -211,25 +220,24 @@ def test_label_sets_decide_once_saved_and_read_again():
     assert not np.isnan(predictor.thresholds("f1_micro")).any()
     assert frame.to_dict("records")[0]["threshold"] == dict.fromkeys(model.label_names)
     assert predictor.evaluate(x, y)["subset_accuracy"] == subset_accuracy(y, decided)
-    scores = predictor.scores(x[:2])
-    scores[0] = np.nan
-    np.testing.assert_array_equal(predictor.decide(scores, "subset_accuracy"), [[0] * 3, decided[1]])
+    scores = predictor.probabilities(x[:2])
+    np.testing.assert_array_equal(predictor.decide(scores, Query(metric="subset_accuracy")), decided[:2])
 
 
 def test_classifiers_stand_beside_it(fitted):
-    scores = fitted.classifier_scores(vectors(seed=1))
+    scores = classifier_scores(fitted, vectors(seed=1))
     assert list(scores) == ["linear SVM", "logistic regression", "kernel ridge regression", "random forest"]
     assert all(each.held_out.shape == each.scores.shape == (90, 2) for each in scores.values())
     with pytest.raises(RuntimeError, match="a model that was fitted here"):
-        saved(fitted).classifier_scores(vectors(seed=1))
+        classifier_scores(saved(fitted), vectors(seed=1))
 
 
 def test_classifiers_alone_do_where_training_diverges():
     with pytest.warns(UserWarning, match="classifiers alone, because LaMP's training diverged: .* lower 'lr'"):
-        model = AutoModel(seconds=20, search=lambda attempt, usual: {"lr": 1e30}).fit(vectors())
+        model = auto(vectors(), seconds=20, search=lambda attempt, usual: {"lr": 1e30})
     assert model.report["lamp"] is None
     assert model.report["without_lamp"].startswith("its training diverged: ")
-    assert np.isfinite(model.predict_proba([[1.0, 0, 0, 0]])).all()
+    assert np.isfinite(model.probabilities([[1.0, 0, 0, 0]])).all()
 
 
 def texts():
@@ -266,14 +274,14 @@ def dna():
 def test_other_kinds_of_input_with_and_without_lamp(make, new, expected, scores_of_a_fresh_process, tmp_path):
     dataset = make()
     alone = auto(dataset, seconds=0)
-    assert not alone.models
+    assert not alone.networks
     assert alone.report["lamp"] is None
     assert alone.report["without_lamp"] == "the time was too short to train it"
-    assert alone.predict(new).tolist() == expected
-    assert (saved(alone).predict_proba(dataset) == alone.predict_proba(dataset)).all()
+    assert alone.predict(new)["decision"].astype(int).to_numpy().tolist() == expected
+    assert (saved(alone).probabilities(dataset) == alone.probabilities(dataset)).all()
     whole = auto(dataset, seconds=60)
-    assert whole.models
-    np.testing.assert_array_equal(scores_of_a_fresh_process(whole, new, tmp_path), whole.predict_proba(new))
+    assert whole.networks
+    np.testing.assert_array_equal(scores_of_a_fresh_process(whole, new, tmp_path), whole.probabilities(new))
 
 
 def without_times(report):
@@ -299,38 +307,38 @@ def interrupted_at(monkeypatch, module, name, count):
 def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, monkeypatch):
     train_little(monkeypatch, max_epochs=1, num_folds=3)
     dataset, new, keep = vectors(), vectors(seed=1), tmp_path / "keep"
-    whole = AutoModel(seconds=1000).fit(dataset)
+    whole = auto(dataset, seconds=1000)
     for module, name, count in ((features, "find_classifier", 2), (folds, "_train_fold", 2)):
         with monkeypatch.context() as patched:
             interrupted_at(patched, module, name, count)
             with pytest.raises(KeyboardInterrupt):
-                AutoModel(seconds=1000).fit(dataset, keep)
+                auto(dataset, seconds=1000, keep=keep)
     assert len(list(keep.iterdir())) == 4 + 2 + 2  # classifiers, plan and choice, folds
     weights = next(keep.glob("ridge-*/weights-*"))
     weights.write_bytes(weights.read_bytes()[:-1])
     tuned = interrupted_at(monkeypatch, features, "find_classifier", 5)
     trained = interrupted_at(monkeypatch, folds, "_train_fold", 5)
     with pytest.warns(UserWarning, match="'ridge-.*' is made again"):
-        model = AutoModel(seconds=1000).fit(dataset, keep)
+        model = auto(dataset, seconds=1000, keep=keep)
     assert [call[0].title for call in tuned] == ["kernel ridge regression"]
     assert [call[2].name for call in trained] == ["fold 2"]
-    np.testing.assert_array_equal(model.predict_proba(new), whole.predict_proba(new))
+    np.testing.assert_array_equal(model.probabilities(new), whole.probabilities(new))
     assert without_times(model.report) == without_times(whole.report)
-    forests = [each.stacking.classifiers["forest"].classifier for each in (model, whole)]
+    forests = [each.stage(Classifiers).features.classifiers["forest"].classifier for each in (model, whole)]
     assert repr(forests[0]) == repr(forests[1])
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda model: model.predict(vectors(), "F1"), r"Expected 'metric' to be one of .* \(got 'F1'\)"),
+        (lambda model: model.predict(vectors(), metric="F1"), r"Expected 'metric' to be one of .* \(got 'F1'\)"),
         (
             lambda model: model.predict(vectors(), given={"label_7": 1}),
             r"'given' to name labels .*\(got \['label_7'\]\)",
         ),
         (lambda model: model.predict(vectors(), given=vectors().y), r"left to predict \(got all \d labels given\)"),
         (lambda model: model.predict(vectors(), given=vectors().y[:3]), "'given' with a row for each of"),
-        (lambda model: AutoModel(given_masks="absent"), "'given_masks' to be one of both, present"),
+        (lambda model: auto(vectors(), given_masks="absent"), "'given_masks' to be one of both, present"),
     ],
 )
 def test_refuses_unknown_metrics_and_labels(call, message, fitted):
@@ -340,13 +348,13 @@ def test_refuses_unknown_metrics_and_labels(call, message, fitted):
 
 def test_given_labels_come_back_and_change_nothing_where_there_are_none(tmp_path):
     samples, coin = vectors(seed=1), np.random.default_rng(0).random(90) < 0.5
-    fitted = AutoModel(seconds=0).fit(from_arrays(samples.rows("x").numpy(), np.stack([coin, coin], axis=1)))
+    fitted = auto(from_arrays(samples.rows("x").numpy(), np.stack([coin, coin], axis=1)), seconds=0)
     names = fitted.label_names
     given = np.full((len(samples), len(names)), np.nan)
-    scores = fitted.predict_proba(samples)
-    np.testing.assert_array_equal(fitted.predict_proba(samples, given=given), scores)
+    scores = fitted.probabilities(samples)
+    np.testing.assert_array_equal(fitted.probabilities(samples, given=given), scores)
     given[0, 0], given[1, 1] = 1.0, 0.0
-    known = fitted.predict_proba(samples, given=given)
+    known = fitted.probabilities(samples, given=given)
     assert known[0, 0] == 1.0
     assert known[1, 1] == 0.0
     np.testing.assert_array_equal(known[2:], scores[2:])
@@ -354,24 +362,17 @@ def test_given_labels_come_back_and_change_nothing_where_there_are_none(tmp_path
     assert known[1, 0] < 0.2
     predictor = tg_mlc.load(fitted.save(tmp_path / "model"))
     frame = pd.DataFrame({names[0]: given[:, 0], names[1]: given[:, 1]})
-    np.testing.assert_array_equal(predictor.scores(samples, given=frame), known)
+    np.testing.assert_array_equal(predictor.probabilities(samples, given=frame), known)
     decisions = predictor.predict(samples[:1], given={names[0]: 1})["decision"]
     assert decisions[names[0]].tolist() == [True]
     with_given = with_attribute(samples, "given", torch.from_numpy(given).float())
-    np.testing.assert_array_equal(fitted.predict_proba(with_given), known)
+    np.testing.assert_array_equal(fitted.probabilities(with_given), known)
     assert fitted.evaluate(with_given).num_unknown == 2
-
-
-def test_models_of_earlier_versions_refuse_given_labels():
-    model = tg_mlc.load(Path(__file__).parent.parent / "saving/folders/auto_vectors/model").scorer
-    raw, names = np.zeros((1, 5)), model.label_names
-    with pytest.raises(ValueError, match="fitted by an earlier version"):
-        model.predict_proba(raw, given={names[0]: 1})
 
 
 def test_labels_of_samples_are_matched_by_name():
     samples = vectors()
-    model = AutoModel(seconds=0).fit(samples)
+    model = auto(samples, seconds=0)
     x, y, names = samples.rows("x").numpy(), samples.y.numpy(), samples.label_names
     assert model.evaluate(samples)["roc_auc_macro"] > 0.9
     turned = from_arrays(x, y[:, ::-1], names[::-1], kind="vector")

@@ -315,7 +315,15 @@ class Decision(Stage):
         return tuner
 
     def apply(self, flow: Flow) -> None:
-        decisions = flow.with_given(flow.decider.predict(flow.probabilities))
+        probabilities = flow.probabilities
+        finite = probabilities.isfinite().all(dim=1)
+        if finite.all():
+            decisions = flow.decider.predict(probabilities)
+        else:  # Nothing is decided of inputs that the model cannot compute with.
+            decisions = torch.zeros(probabilities.shape, dtype=torch.long)
+            if finite.any():
+                decisions[finite] = flow.decider.predict(probabilities[finite])
+        decisions = flow.with_given(decisions)
         # Label sets have no thresholds that could keep decisions coherent.
         flow.decisions = decisions if flow.pairs is None else make_coherent(decisions, flow.pairs)
 
