@@ -9,9 +9,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from tg_mlc._hierarchy import coherent
 from tg_mlc.baselines import ForestBaseline, KernelRidgeBaseline, LinearBaseline, NetworkBaseline
 from tg_mlc.baselines.forest import Trees
+from tg_mlc.graphs.hierarchy import coherent
 from tg_mlc.stacking.classifiers import CLOSEST, LARGEST, StackedClassifier
 
 #: Numbers of the training samples of a kernel, which a program holds with all their zeros.

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 from torch_geometric.data import Data
 
-from tg_mlc._hierarchy import coherent, propagate
 from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.exporting.classifiers import as_module
+from tg_mlc.graphs.hierarchy import coherent, propagate
 from tg_mlc.inputs import Chain
 from tg_mlc.nn.given import takes_given_labels
 from tg_mlc.saving.inference import InferenceModel, ModuleInference, in_type_of, make_loader, makes_batches, scores_of

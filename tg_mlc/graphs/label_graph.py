@@ -12,7 +12,6 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr, size_repr
@@ -337,6 +336,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         directed = csr_array(to_scipy_sparse_matrix(self.edge_index.cpu(), num_nodes=self.num_labels))
         adjacency = (directed + directed.T).tocsr()
         if method == "rcm":
+            from scipy.sparse.csgraph import reverse_cuthill_mckee  # takes long to import
+
             return torch.from_numpy(reverse_cuthill_mckee(adjacency, symmetric_mode=True).copy()).long()
         import networkx as nx
 

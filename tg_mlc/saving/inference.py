@@ -23,17 +23,17 @@ from torch_geometric.data.data import BaseData
 from torch_geometric.loader import DataLoader
 from typing_extensions import Self
 
-from tg_mlc._hierarchy import coherent as make_coherent
-from tg_mlc._hierarchy import pairs_of, propagate
 from tg_mlc._names import find, register
 from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.data.bags import with_attribute
+from tg_mlc.graphs.hierarchy import coherent as make_coherent
+from tg_mlc.graphs.hierarchy import coherent_decider, pairs_of, propagate
 from tg_mlc.inputs import Preprocessor
 from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.metrics import LabelSets, ThresholdTuner
 from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.metrics.coverage import ConformalThresholds, Coverage
-from tg_mlc.metrics.thresholds import Decider, coherent_decider
+from tg_mlc.metrics.thresholds import Decider
 from tg_mlc.models.builders import blueprint_of
 from tg_mlc.nn.given import given_in
 from tg_mlc.saving.checkpoint import make_entry, restore_preprocessor, restore_tuners

@@ -15,16 +15,17 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Self
 
-from tg_mlc._hierarchy import coherent as make_coherent
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.baselines.baseline import read_array
 from tg_mlc.data import MultiLabelDataset, Split, random_split
+from tg_mlc.graphs.hierarchy import coherent as make_coherent
+from tg_mlc.graphs.hierarchy import coherent_decider
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.inputs.preprocessor import as_tensors, from_state, to_state
 from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
 from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.metrics.coverage import Coverage, Per
-from tg_mlc.metrics.thresholds import Decider, coherent_decider
+from tg_mlc.metrics.thresholds import Decider
 from tg_mlc.saving.checkpoint import restore_tuners
 from tg_mlc.saving.inference import InferenceModel, batches_of, logits_of
 from tg_mlc.saving.model import data_hash, model_state, packed, restore_model, unpacked
