@@ -102,7 +102,7 @@ def room_imports(root):
 
 
 def file_imports(room):
-    """For each file of a folder, the others of the folder that it imports when it is imported itself."""
+    """For each file of a folder, the others of the folder that it imports anywhere."""
     names = {
         ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__"): path
         for path in room.rglob("*.py")
@@ -110,7 +110,7 @@ def file_imports(room):
     graph = {}
     for name, path in names.items():
         found = set()
-        for target in imported(parse(path), outside_functions=True):
+        for target in imported(parse(path)):
             *_, defining = [name for name in accumulate(target.split("."), "{}.{}".format) if name in names] or [""]
             found.add(defining)
         graph[name] = found - {name, ""}
@@ -143,7 +143,12 @@ def test_layers_and_classifiers_know_of_label_graphs_their_hierarchy_only():
 
 @pytest.mark.parametrize("room", sorted(path.parent for path in ROOT.glob("*/__init__.py")), ids=lambda room: room.name)
 def test_files_of_a_room_import_one_another_in_one_direction(room):
-    tuple(TopologicalSorter(file_imports(room)).static_order())
+    order = TopologicalSorter(file_imports(room))
+    if room.name in {"cli", "explanations"}:  # rooms that still have a circle, to be mended
+        with pytest.raises(CycleError):
+            order.prepare()
+    else:
+        order.prepare()
 
 
 @pytest.mark.parametrize("source", ["from pkg.b.x import y", "def f():\n    from pkg import b", "import pkg.b.x"])

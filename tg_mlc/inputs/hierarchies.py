@@ -8,7 +8,7 @@ from typing import TypeVar
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph, tree
 from tg_mlc.graphs.hierarchy import coherent, pairs_of, propagate
-from tg_mlc.graphs.tree import Parents
+from tg_mlc.graphs.parents import Parents
 
 DatasetT = TypeVar("DatasetT", bound=MultiLabelDataset)
 
