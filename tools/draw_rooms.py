@@ -25,7 +25,7 @@ PURPOSES = {
     "datasets": ("published data sets",),
     "explanations": ("why a label: methods,", "measured"),
     "exporting": ("models as programs", "for other tools"),
-    "graphs": ("label graphs",),
+    "graphs": ("label graphs,", "hierarchies"),
     "inputs": ("words, vectors,", "molecules, DNA"),
     "losses": ("losses",),
     "metrics": ("metrics, thresholds",),

@@ -30,7 +30,6 @@ from benchmarks.accuracy.runs import FREQUENCY
 from benchmarks.command_line import run
 from benchmarks.files import Run, collect, describe_dataset
 from tg_mlc._files import file_sha256
-from tg_mlc._hierarchy import coherent, pairs_of
 from tg_mlc.baselines import ForestBaseline, KernelRidgeBaseline, NetworkBaseline
 from tg_mlc.data import (
     ArrayDataset,
@@ -43,6 +42,7 @@ from tg_mlc.data import (
 )
 from tg_mlc.datasets import RCV1
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, learned
+from tg_mlc.graphs.hierarchy import coherent, pairs_of
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.inputs.kinds import views_of
 from tg_mlc.metrics import micro_average_precision

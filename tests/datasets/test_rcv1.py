@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 from tg_mlc.datasets import DatasetUnavailableError, rcv1
 from tg_mlc.datasets.rcv1 import RCV1
-from tg_mlc.graphs import tree
-from tg_mlc.graphs.tree import read_parents
+from tg_mlc.graphs import read_parents, tree
 from tg_mlc.inputs.vocabulary import UNKNOWN
 
 TRAIN = ".I 10\n.W\nrecov recov\nmarket\n\n.I 11\n.W\nmarket bond\n\n"

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Self
 
-from tg_mlc._hierarchy import coherent as make_coherent
-from tg_mlc._hierarchy import pairs_of
+from tg_mlc.graphs.hierarchy import coherent as make_coherent
+from tg_mlc.graphs.hierarchy import pairs_of
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets, read_targets
 

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 from typing_extensions import Self
 
-from tg_mlc._hierarchy import coherent, coherent_loss, pairs_of
 from tg_mlc._options import check_count, check_number
 from tg_mlc.baselines.baseline import Features, Settings, TunableBaseline, read_array
+from tg_mlc.graphs.hierarchy import coherent, coherent_loss, pairs_of
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
 #: Sizes of hidden layers and rates of dropout that :meth:`NetworkBaseline.tuned` tries.

@@ -127,7 +127,7 @@ def _per_label(
     import numpy as np
     import torch
 
-    from tg_mlc._hierarchy import propagate
+    from tg_mlc.graphs.hierarchy import propagate
     from tg_mlc.metrics._inputs import read_targets
     from tg_mlc.metrics.calibration import Reliability
     from tg_mlc.metrics.decisions import LABELS, count, f1_per_item

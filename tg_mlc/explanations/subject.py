@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import BaseData
 
-from tg_mlc._hierarchy import coherent, propagate
 from tg_mlc._names import shorten
 from tg_mlc._optional import require
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split, given_labels, tokenize
@@ -22,6 +21,7 @@ from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.samples import Samples
 from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.graphs import LabelGraph
+from tg_mlc.graphs.hierarchy import coherent, propagate
 from tg_mlc.inputs import Chain, InputKind, Preprocessor, QuantileScaler, Scale, Words, kind_of
 from tg_mlc.inputs.molecules import VECTORS, Molecules
 from tg_mlc.inputs.smiles import parse_smiles

@@ -11,7 +11,6 @@ import numpy as np
 
 from tg_mlc.graphs.label_graph import LabelGraph
 from tg_mlc.graphs.plot import check_same_labels, plot_comparison
-from tg_mlc.metrics import micro_average_precision, micro_roc_auc
 
 SHOWN = 5  # neighbours that are named in print
 
@@ -190,6 +189,8 @@ def _read_pairs(graph: LabelGraph, directed: bool) -> _Pairs:
 
 
 def _ranking(scorer: str, scores: _Pairs, owner: str, edges: _Pairs) -> dict[str, float | str]:
+    from tg_mlc.metrics import micro_average_precision, micro_roc_auc  # take long to import
+
     names = [f"{metric}_{scorer}_to_{owner}" for metric in ("roc_auc", "average_precision")]
     if not 0 < edges.num_edges < edges.num_pairs:
         return dict.fromkeys(names, f"{owner} has {'all edges' if edges.num_edges else 'no edge'}")

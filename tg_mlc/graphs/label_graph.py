@@ -12,7 +12,6 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr, size_repr
@@ -32,6 +31,8 @@ from tg_mlc._files import replace_when_done
 from tg_mlc._names import check_names, nearest
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
+from tg_mlc.graphs.hierarchy_files import read_parents
+from tg_mlc.graphs.parents import to_label_edges
 from tg_mlc.graphs.plot import plot_label_graph
 from tg_mlc.graphs.tables import DEFAULT_COLUMNS, read_edges
 from tg_mlc.ops.patterns import check_edge_index, to_list, with_values
@@ -191,8 +192,6 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             FileNotFoundError: If there is no such file.
             ValueError: If the file is of another form, or names no label.
         """
-        from tg_mlc.graphs.tree import read_parents, tree
-
         suffix = Path(path).suffix.lower()
         if suffix == ".safetensors":
             graph = cls.load(path)
@@ -203,7 +202,9 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             parents = read_parents(path, "obo")
             if label_names is None or not {*label_names} & {child for child, _ in parents}:
                 parents = read_parents(path, "obo", names=True)
-            return tree(parents, label_names, undirected=False, self_loops=False).remove_self_loops()
+            names = None if label_names is None else as_names(label_names)
+            terms = to_label_edges(parents, names)
+            return cls(kind="tree", parent_index=terms.edge_index, **terms._asdict())
         if suffix == ".graphml":
             import networkx as nx
 
@@ -337,6 +338,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         directed = csr_array(to_scipy_sparse_matrix(self.edge_index.cpu(), num_nodes=self.num_labels))
         adjacency = (directed + directed.T).tocsr()
         if method == "rcm":
+            from scipy.sparse.csgraph import reverse_cuthill_mckee  # takes long to import
+
             return torch.from_numpy(reverse_cuthill_mckee(adjacency, symmetric_mode=True).copy()).long()
         import networkx as nx
 

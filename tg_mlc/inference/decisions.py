@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Self
 
-from tg_mlc._hierarchy import coherent as make_coherent
-from tg_mlc._hierarchy import pairs_of, propagate
 from tg_mlc._names import find
 from tg_mlc._warnings import warn
+from tg_mlc.graphs.hierarchy import coherent as make_coherent
+from tg_mlc.graphs.hierarchy import coherent_decider, pairs_of, propagate
 from tg_mlc.inference.checkpoint import restore_tuners
 from tg_mlc.inference.flow import Coherent, Flow
 from tg_mlc.inference.network import packed, unpacked
@@ -25,7 +25,7 @@ from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.metrics import LabelSets, ThresholdTuner
 from tg_mlc.metrics.calibration import Calibration as LabelCalibration
 from tg_mlc.metrics.coverage import ConformalThresholds, Coverage
-from tg_mlc.metrics.thresholds import Decider, coherent_decider
+from tg_mlc.metrics.thresholds import Decider
 
 HIERARCHY = "hierarchy"  #: the kind of label graphs that came with data
 

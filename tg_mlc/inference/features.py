@@ -20,7 +20,6 @@ from tg_mlc.inference.stage import Stage, TensorStage, Values
 from tg_mlc.inputs import Chain, InputKind, Preprocessor
 from tg_mlc.inputs.preprocessor import from_state, to_state
 
-
 #: Names the features of base classifiers among the tensors of a program, by their view.
 VIEW = "features_{}"
 

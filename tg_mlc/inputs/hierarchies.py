@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from tg_mlc._hierarchy import coherent, pairs_of, propagate
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph, tree
-from tg_mlc.graphs.tree import Parents
+from tg_mlc.graphs.hierarchy import coherent, pairs_of, propagate
+from tg_mlc.graphs.parents import Parents
 
 DatasetT = TypeVar("DatasetT", bound=MultiLabelDataset)
 

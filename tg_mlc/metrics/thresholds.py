@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from functools import partial
 from itertools import pairwise, product
 from typing import Any, Literal, cast, get_args
@@ -14,7 +13,6 @@ from scipy.special import expit, logit
 from torch import Tensor
 from typing_extensions import Self
 
-from tg_mlc._hierarchy import coherent
 from tg_mlc._options import check_choice
 from tg_mlc.metrics._inputs import (
     ArrayLike,
@@ -192,29 +190,6 @@ class ThresholdTuner:
 
 #: Thresholds or label sets, which decide for a metric.
 Decider = ThresholdTuner | LabelSets
-
-
-def coherent_decider(decider: Decider, pairs: Tensor, y: ArrayLike | None = None, scores: Any = None) -> Decider:
-    """Returns the decider with thresholds that keep decisions of coherent scores coherent: that of a label is at least
-    that of each label above it. Thresholds of lower labels are raised, unless lowering those of upper labels does
-    better on targets and coherent scores.
-    """
-    if isinstance(decider, LabelSets) or decider.fitted().size == 1:
-        return decider
-    thresholds = torch.from_numpy(decider.fitted())[None]
-    ways = [coherent(thresholds, pairs.flip(0)), -coherent(-thresholds, pairs)]
-    best: ThresholdTuner | None = None
-    for each in ways if y is not None else ways[:1]:
-        tuner = copy(decider)
-        tuner.thresholds = each[0].numpy()
-        if y is not None:
-            decisions = decide(np.asarray(scores), tuner.thresholds)
-            tuner.best_value = value_of(
-                decider.metric, read_targets(y, "y"), decisions, {decider.metric: decider.zero_division}
-            )
-        if best is None or (tuner.best_value or 0.0) > (best.best_value or 0.0):
-            best = tuner
-    return best or decider
 
 
 def tune_thresholds(

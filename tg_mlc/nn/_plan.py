@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,9 +20,8 @@ from tg_mlc.ops.attention.backend import CallShape
 from tg_mlc.ops.attention.crossovers import folding_ratio
 from tg_mlc.ops.runtime import in_forward_mode, in_transform, is_plain, numba_problem, prefers_onednn
 
-if TYPE_CHECKING:
-    from tg_mlc.nn.attention import AttentionConv
-
+#: Where a block normalises: after each residual, or before each half of the block.
+Norm = Literal["post", "pre"]
 #: How many plans a block keeps: ragged batches each have a shape of their own.
 MAX_PLANS = 64
 _NO_EDGES = torch.empty(2, 0, dtype=torch.long, device="cpu")
@@ -42,8 +41,33 @@ class Plan:
         return "\n".join(f"- {reason}" for reason in self.reasons)
 
 
+class Block(Protocol):
+    """The parts of an :class:`AttentionConv` that its plan depends on, and its memory of plans."""
+
+    heads: int
+    head_channels: int
+    value_channels: int
+    attention_dropout: float
+    norm: Norm
+    backend: str
+    training: bool
+    lin_query: Linear
+    lin_key: Linear
+    lin_value: Linear
+    lin_out: Linear
+    attention_norm: nn.LayerNorm
+    mlp: nn.Sequential
+    mlp_norm: nn.LayerNorm
+    _plans: dict[tuple[Any, ...], Plan]
+    _last_plan: Plan | None
+
+    def needs_messages(self) -> bool:
+        """Tells whether single messages are needed."""
+        ...
+
+
 def plan(
-    conv: AttentionConv,
+    conv: Block,
     states: Tensor,
     source: Tensor | None = None,
     edges: Adj | Pattern | None = None,
@@ -78,7 +102,7 @@ def plan(
     return found
 
 
-def _signature(conv: AttentionConv, edges: Adj | Pattern | None, return_weights: bool) -> tuple[Any, ...]:
+def _signature(conv: Block, edges: Adj | Pattern | None, return_weights: bool) -> tuple[Any, ...]:
     """The properties of the edges that a plan depends on."""
     if isinstance(edges, Blocks):
         return edges.num_queries, edges.num_keys, edges.num_samples, edges.max_queries, edges.max_keys, edges.num_edges
@@ -99,7 +123,7 @@ def _signature_of(module: nn.Module) -> tuple[Any, ...]:
 
 
 def _decide(
-    conv: AttentionConv,
+    conv: Block,
     states: Tensor,
     source: Tensor | None,
     edges: Adj | Pattern | None,
@@ -131,7 +155,7 @@ def _decide(
 
 
 def _way(
-    conv: AttentionConv, states: Tensor, source: Tensor, edges: Adj | Pattern, num_copies: int, return_weights: bool
+    conv: Block, states: Tensor, source: Tensor, edges: Adj | Pattern, num_copies: int, return_weights: bool
 ) -> tuple[str, str | None, list[str]]:
     """How messages are computed, by which backend, and why."""
     num_queries, num_keys = states.size(0) * num_copies, source.size(0)
@@ -166,9 +190,7 @@ def _way(
     return "operator", backend.name, [f"the operator by {backend.name}: {kind} {reason}", *reasons]
 
 
-def _not_folded(
-    conv: AttentionConv, states: Tensor, pattern: Blocks, num_copies: int, return_weights: bool
-) -> str | None:
+def _not_folded(conv: Block, states: Tensor, pattern: Blocks, num_copies: int, return_weights: bool) -> str | None:
     """Why the projections of queries and messages are not folded into keys and values, if so."""
     if return_weights or conv.backend != "auto" or registry.forced():
         return "weights are returned or a backend is set"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from typing import Any, Final, Literal, TypedDict, cast, get_args
+from typing import Any, Final, TypedDict, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -18,14 +18,13 @@ from torch_geometric.utils import softmax
 
 from tg_mlc._options import check_choice, check_count, check_share
 from tg_mlc.nn._fast import add_repeated, any_number, folded_attention, normalised_branch, projected, repeat_rows
-from tg_mlc.nn._plan import Plan, no_kernels, not_fused, plan
+from tg_mlc.nn._plan import Norm, Plan, no_kernels, not_fused, plan
 from tg_mlc.ops import Blocks, Edges, Pattern, graph_attention
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.patterns import to_list
 
-Norm = Literal["post", "pre"]
 #: Options of PyG's message passing that layers pass on; the first dimension is always that of the nodes.
 MESSAGE_PASSING_OPTIONS = frozenset(inspect.signature(MessagePassing).parameters) - {"node_dim"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from tg_mlc._hierarchy import coherent, coherent_loss, pairs_of
+from tg_mlc.graphs.hierarchy import coherent, coherent_loss, pairs_of
 
 
 class CoherentHead(nn.Module):

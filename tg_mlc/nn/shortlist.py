@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.index import index2ptr
 
-from tg_mlc._hierarchy import pairs_of
+from tg_mlc.graphs.hierarchy import pairs_of
 from tg_mlc.ops.patterns import adjacency_of, to_list
 
 

@@ -17,11 +17,11 @@ from sklearn.utils import check_array, check_random_state, get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from typing_extensions import Self
 
-from tg_mlc._hierarchy import coherent as make_coherent
-from tg_mlc._hierarchy import pairs_of
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
+from tg_mlc.graphs.hierarchy import coherent as make_coherent
+from tg_mlc.graphs.hierarchy import pairs_of
 from tg_mlc.inputs.kinds import infer_form, kinds_by_form
 from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
 from tg_mlc.metrics import ThresholdTuner

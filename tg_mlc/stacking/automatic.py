@@ -13,7 +13,6 @@ import torch
 from scipy.special import expit
 from torch import Tensor
 
-from tg_mlc._hierarchy import coherent as make_coherent
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.data import MultiLabelDataset, Split, random_split
 from tg_mlc.inference import Model
@@ -25,7 +24,6 @@ from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.metrics import tune_thresholds
 from tg_mlc.metrics.calibration import Calibration as LabelCalibration
-from tg_mlc.metrics.thresholds import coherent_decider
 from tg_mlc.stacking.classifiers import AUTOMATIC, MANY_LABELS, many_labels, ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
 from tg_mlc.stacking.features import ResumableParts, StackingFeatures

@@ -1,8 +1,13 @@
-"""The rule of a hierarchy: a label applies only if all labels above it do."""
+"""The rule of a hierarchy: a label applies only if all labels above it do.
+
+The functions apply this rule to scores, labels and thresholds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,6 +15,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch_geometric.data import Data
+
+if TYPE_CHECKING:
+    from tg_mlc.metrics._inputs import ArrayLike
+    from tg_mlc.metrics.thresholds import Decider, ThresholdTuner
 
 _NUMBERS = 2**24  # that scores of the closure may hold at a time without gradients
 
@@ -92,3 +101,42 @@ def propagate(
             f"{names[above]!r} above it does not); mend one of them, or leave it unknown"
         )
     return torch.where(present, 1.0, torch.where(absent, 0.0, torch.nan)).to(y.dtype)
+
+
+def coherent_decider(
+    decider: Decider,
+    pairs: Tensor,
+    y: ArrayLike | None = None,
+    scores: ArrayLike | None = None,
+) -> Decider:
+    """Returns the decider with thresholds that keep decisions of coherent scores coherent: the
+    threshold of a label is at least that of each label above it.
+
+    Thresholds of lower labels are raised. With targets and coherent scores :math:`(N, L)`,
+    thresholds of upper labels are lowered instead if the metric is higher then.
+    """
+    # Layers import this file, and metrics take long to import.
+    from tg_mlc.metrics._inputs import read_targets
+    from tg_mlc.metrics.decisions import value_of
+    from tg_mlc.metrics.label_sets import LabelSets
+    from tg_mlc.metrics.thresholds import decide
+
+    if isinstance(decider, LabelSets) or decider.fitted().size == 1:
+        return decider
+    thresholds = torch.from_numpy(decider.fitted())[None]
+    raised = _with_thresholds(decider, coherent(thresholds, pairs.flip(0)))
+    if y is None:
+        return raised
+    lowered = _with_thresholds(decider, -coherent(-thresholds, pairs))
+    targets, zero_division = read_targets(y, "y"), {decider.metric: decider.zero_division}
+    for tuner in (raised, lowered):
+        decisions = decide(np.asarray(scores), tuner.fitted())
+        tuner.best_value = value_of(decider.metric, targets, decisions, zero_division)
+    return lowered if (lowered.best_value or 0.0) > (raised.best_value or 0.0) else raised
+
+
+def _with_thresholds(tuner: ThresholdTuner, thresholds: Tensor) -> ThresholdTuner:
+    """Returns a copy of the tuner with the thresholds :math:`(1, L)`."""
+    changed = copy(tuner)
+    changed.thresholds = thresholds[0].numpy()
+    return changed

@@ -1,11 +1,13 @@
 import networkx as nx
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tg_mlc._hierarchy import ancestor_pairs, coherent, pairs_of, propagate
 from tg_mlc.graphs import tree
+from tg_mlc.graphs.hierarchy import ancestor_pairs, coherent, coherent_decider, pairs_of, propagate
+from tg_mlc.metrics import LabelSets, ThresholdTuner
 
 #    0   1
 #   / \ /
@@ -39,7 +41,7 @@ def test_a_cycle_is_refused_by_its_labels(cycle):
 def test_scores_in_parts_equal_those_at_once(monkeypatch):
     scores, pairs = torch.rand(7, 5), ancestor_pairs(PARENTS, 5)
     whole = coherent(scores, pairs)
-    monkeypatch.setattr("tg_mlc._hierarchy._NUMBERS", 10)
+    monkeypatch.setattr("tg_mlc.graphs.hierarchy._NUMBERS", 10)
     assert torch.equal(coherent(scores, pairs), whole)
     assert whole[0, 0] == scores[0, [0, 2, 3, 4]].max()
 
@@ -75,3 +77,35 @@ def test_labels_in_another_order_are_matched_by_name():
     assert pairs_of(graph, list("cba")).t().tolist() == [[1, 0], [2, 0], [2, 1]]
     with pytest.raises(ValueError, match=r"'coherent' to have the labels of the model .*'c', 'd'"):
         pairs_of(graph, list("abd"), "coherent")
+
+
+def tuner_of(*thresholds):
+    tuner = ThresholdTuner("f1_micro", per_label=len(thresholds) > 1)
+    tuner.thresholds, tuner.best_value = np.array(thresholds), 0.5
+    return tuner
+
+
+def test_thresholds_rise_towards_lower_labels():
+    tuner = tuner_of(0.6, 0.2, 0.3, 0.5, 0.9)
+    decider = coherent_decider(tuner, ancestor_pairs(PARENTS, 5))
+    assert decider.thresholds.tolist() == [0.6, 0.2, 0.6, 0.6, 0.9]
+    assert decider.best_value == 0.5
+    assert tuner.thresholds.tolist() == [0.6, 0.2, 0.3, 0.5, 0.9]
+
+
+@pytest.mark.parametrize(
+    ("y", "thresholds", "value"),
+    [([[1.0, 1.0], [0.0, 0.0]], [0.3, 0.3], 1.0), ([[0.0, 0.0], [1.0, 1.0]], [0.6, 0.6], 0.0)],
+)
+def test_thresholds_are_lowered_where_that_is_better_on_targets(y, thresholds, value):
+    scores = np.array([[0.4, 0.4], [0.1, 0.1]])
+    decider = coherent_decider(tuner_of(0.6, 0.3), torch.tensor([[0], [1]]), np.array(y), scores)
+    assert decider.thresholds.tolist() == thresholds
+    assert decider.best_value == value
+
+
+def test_one_threshold_and_label_sets_are_coherent_already():
+    pairs = torch.tensor([[0], [1]])
+    tuner, sets = tuner_of(0.5), LabelSets(np.array([[1.0, 1.0], [1.0, 0.0]]))
+    assert coherent_decider(tuner, pairs) is tuner
+    assert coherent_decider(sets, pairs) is sets
