@@ -13,8 +13,8 @@ it elsewhere, and :func:`set_backend`. The rooms are imported one by one, so tha
 * :mod:`tg_mlc.losses`, :mod:`tg_mlc.metrics` and :mod:`tg_mlc.baselines`: losses; metrics and thresholds; classifiers.
 * :mod:`tg_mlc.training`: training with Lightning.
 * :mod:`tg_mlc.stacking`: the default, of base classifiers with label message passing on top.
-* :mod:`tg_mlc.inference`: saved models that take raw inputs; :mod:`tg_mlc.exporting`: models as programs for other tools;
-  :mod:`tg_mlc.serving`: models behind an HTTP server.
+* :mod:`tg_mlc.inference`: a model, its stages, and its folder; :mod:`tg_mlc.exporting`: models as programs for other
+  tools; :mod:`tg_mlc.serving`: models behind an HTTP server.
 * :mod:`tg_mlc.explanations`: why a model predicts a label.
 * :mod:`tg_mlc.sequences`: dated label sets.
 * :mod:`tg_mlc.papers`: models, recipes and weights of papers, to reproduce and to compare.
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from tg_mlc.explanations import explain
     from tg_mlc.exporting import export
     from tg_mlc.graphs import LabelGraph
+    from tg_mlc.inference import load
     from tg_mlc.nn import LabelHead, LabelMessagePassing
     from tg_mlc.ops import set_backend
-    from tg_mlc.inference import load
     from tg_mlc.stacking import auto
     from tg_mlc.stacking.comparison import compare
     from tg_mlc.training import fit

@@ -24,8 +24,8 @@ from tg_mlc.inference.decisions import Calibration
 from tg_mlc.inference.features import Classifiers
 from tg_mlc.inputs.fasta import letter_codes
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, subset_accuracy
-from tg_mlc.stacking import auto, automatic, classifier_scores, features, folds
-from tg_mlc.stacking.automatic import _values
+from tg_mlc.stacking import auto, automatic, features, folds
+from tg_mlc.stacking.automatic import _values, classifier_scores
 
 pytest.importorskip("sklearn")
 pytest.importorskip("lightning")

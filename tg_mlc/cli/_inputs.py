@@ -15,13 +15,13 @@ from tqdm import tqdm
 from tg_mlc._optional import require
 from tg_mlc.cli.train import FileFlags, TrainOptions
 from tg_mlc.data._label_values import read_labels
+from tg_mlc.inference import Predictor
 from tg_mlc.inputs import InputKind
 from tg_mlc.inputs._arff_table import ROOTS, labels_of_arff
 from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import kind_of_option, kinds_by_columns
 from tg_mlc.inputs.schema import Hints, Schema, match_names
 from tg_mlc.inputs.tables import Table, read_blocks
-from tg_mlc.inference import Predictor
 
 _TAB = (r"\t", "\t")  # which is hard to type
 

@@ -24,10 +24,10 @@ from tg_mlc.cli._inputs import check_label_names, file_options, make_inputs, res
 from tg_mlc.cli._output import show
 from tg_mlc.cli.train import FileFlags, TrainOptions
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
-from tg_mlc.inputs.kinds import warn_of_claimed
-from tg_mlc.inputs.tables import read_table
 from tg_mlc.inference import Predictor
 from tg_mlc.inference.folder import CONTENT, check_folder
+from tg_mlc.inputs.kinds import warn_of_claimed
+from tg_mlc.inputs.tables import read_table
 from tg_mlc.stacking import AutoModel
 
 MIN_ROWS = 10  #: of a file, so that one tests

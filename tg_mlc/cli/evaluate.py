@@ -42,8 +42,8 @@ def evaluate(
     from tg_mlc._files import replace_when_done
     from tg_mlc.cli._inputs import Scores, calibration_of, inputs_of, one_file
     from tg_mlc.graphs.hierarchy import coherent
-    from tg_mlc.metrics import evaluate as report_of
     from tg_mlc.inference import load
+    from tg_mlc.metrics import evaluate as report_of
 
     csv, predictor = one_file(csv, arff), load(model, device=device)
     if reliability is not None:

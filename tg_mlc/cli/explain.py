@@ -60,9 +60,9 @@ def explain_(
 
     from tg_mlc.cli._inputs import given_values, inputs_of, one_input, split_names
     from tg_mlc.explanations import explain
+    from tg_mlc.inference import load
     from tg_mlc.inputs.schema import match_names
     from tg_mlc.inputs.tables import read_blocks
-    from tg_mlc.inference import load
 
     check_output(out, csv or "", model)
     predictor = load(model, device=device)

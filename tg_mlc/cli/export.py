@@ -36,8 +36,8 @@ def export_(
     from tg_mlc.cli._inputs import inputs_of
     from tg_mlc.exporting import export
     from tg_mlc.exporting.folder import NUM_GOLDEN
-    from tg_mlc.inputs.tables import read_blocks
     from tg_mlc.inference import load
+    from tg_mlc.inputs.tables import read_blocks
 
     predictor = load(model)
     rows = None

@@ -67,9 +67,9 @@ def predict(
     """
     from tg_mlc._files import file_sha256
     from tg_mlc.cli._inputs import Scores, calibration_of, given_values, inputs_of, one_file, one_input
-    from tg_mlc.metrics.coverage import Coverage, Per
     from tg_mlc.inference import load
     from tg_mlc.inference.folder import CONTENT
+    from tg_mlc.metrics.coverage import Coverage, Per
 
     csv = None if csv is None and arff is None else one_file(csv, arff)
     if out is not None and csv is None:

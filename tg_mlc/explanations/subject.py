@@ -22,6 +22,8 @@ from tg_mlc.data.samples import Samples
 from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.graphs.hierarchy import coherent, propagate
+from tg_mlc.inference import Predictor
+from tg_mlc.inference.inference import batches_of, in_type_of
 from tg_mlc.inputs import Chain, InputKind, Preprocessor, QuantileScaler, Scale, Words, kind_of
 from tg_mlc.inputs.molecules import VECTORS, Molecules
 from tg_mlc.inputs.smiles import parse_smiles
@@ -30,8 +32,6 @@ from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.nn.encoders import JointEncoder, VectorEncoder
 from tg_mlc.nn.given import given_in, takes_given_labels
 from tg_mlc.ops.patterns import adjacency_of, to_list
-from tg_mlc.inference import Predictor
-from tg_mlc.inference.inference import batches_of, in_type_of
 from tg_mlc.stacking import AutoModel
 from tg_mlc.stacking.given import GivenLabelStacking
 

@@ -14,7 +14,8 @@ from torch.export import Dim, ExportedProgram
 
 from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, given_labels
-from tg_mlc.inference import Flow, Model, Query
+from tg_mlc.inference import Model, Query
+from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.batches import make_loader
 from tg_mlc.inference.decisions import probability_of
 from tg_mlc.inference.features import VIEW, Classifiers

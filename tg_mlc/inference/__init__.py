@@ -6,14 +6,13 @@ plain data, ``network.py`` describes networks, and ``checkpoint.py`` the checkpo
 """
 
 from tg_mlc.inference.checkpoint import read_checkpoint
-from tg_mlc.inference.flow import Flow, Query
+from tg_mlc.inference.flow import Query
 from tg_mlc.inference.loading import from_pretrained, load, push_to_hub
 from tg_mlc.inference.model import Model
 from tg_mlc.inference.prediction import Prediction
 from tg_mlc.inference.stage import Stage
 
 __all__ = [
-    "Flow",
     "Model",
     "Prediction",
     "Query",

@@ -11,8 +11,8 @@ import numpy as np
 from tg_mlc._numbers import is_missing
 from tg_mlc._optional import require
 from tg_mlc.data import given_labels
-from tg_mlc.metrics.coverage import Coverage, Per
 from tg_mlc.inference import Predictor
+from tg_mlc.metrics.coverage import Coverage, Per
 
 if TYPE_CHECKING:
     import fastapi

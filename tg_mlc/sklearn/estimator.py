@@ -22,14 +22,14 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.graphs.hierarchy import coherent as make_coherent
 from tg_mlc.graphs.hierarchy import pairs_of
+from tg_mlc.inference.folder import read_folder
+from tg_mlc.inference.inference import InferenceModel
+from tg_mlc.inference.network import packed, unpacked
 from tg_mlc.inputs.kinds import infer_form, kinds_by_form
 from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import BoolArray, FloatArray
 from tg_mlc.metrics.coverage import Coverage, Per
-from tg_mlc.inference.folder import read_folder
-from tg_mlc.inference.inference import InferenceModel
-from tg_mlc.inference.network import packed, unpacked
 from tg_mlc.sklearn.label_form import LabelForm
 
 # If several classes are all as good as excluded, one still needs a probability; and log odds have to be finite.

@@ -21,13 +21,13 @@ from tg_mlc._options import check_choice, check_count, check_flag, check_number,
 from tg_mlc.data import MultiLabelDataset, Split, predefined_split, random_split, stratified_split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
+from tg_mlc.inference.inference import ModuleInference, batches_of, logits_of
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, ThresholdTuner
 from tg_mlc.metrics._inputs import BoolArray, FloatArray
 from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.models import LaMP
-from tg_mlc.inference.inference import ModuleInference, batches_of, logits_of
 from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed, log_odds
 from tg_mlc.stacking import AutoModel, StackingFeatures, auto
 from tg_mlc.stacking.automatic import GIVEN_SHARE

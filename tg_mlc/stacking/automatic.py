@@ -15,6 +15,8 @@ from torch import Tensor
 
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.data import MultiLabelDataset, Split, random_split
+from tg_mlc.graphs.hierarchy import coherent as make_coherent
+from tg_mlc.graphs.hierarchy import coherent_decider
 from tg_mlc.inference import Model
 from tg_mlc.inference.decisions import Calibration, Coherence, Decision, GivenLabels
 from tg_mlc.inference.features import Classifiers, stages_of

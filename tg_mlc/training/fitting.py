@@ -34,13 +34,13 @@ from tg_mlc._names import check_names, check_same_names
 from tg_mlc._options import check_choice, check_count, check_flag, check_number, check_share
 from tg_mlc.data import MultiLabelDataset, Split, predefined_split, random_split, stratified_split
 from tg_mlc.data.splits import PARTS
+from tg_mlc.inference.batches import make_loader
+from tg_mlc.inference.checkpoint import load_file
+from tg_mlc.inference.model import Model
+from tg_mlc.inference.network import data_hash, label_graph_users
 from tg_mlc.inputs import Preprocessor
 from tg_mlc.metrics import Evaluation
 from tg_mlc.models.builders import blueprint_of
-from tg_mlc.inference.checkpoint import load_file
-from tg_mlc.inference.batches import make_loader
-from tg_mlc.inference.model import Model
-from tg_mlc.inference.network import data_hash, label_graph_users
 from tg_mlc.training.callbacks import (
     AtomicCheckpointIO,
     ExponentialMovingAverage,

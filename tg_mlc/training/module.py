@@ -20,10 +20,7 @@ from typing_extensions import Self
 
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_choice, check_number
-from tg_mlc.inputs import Preprocessor
-from tg_mlc.metrics import evaluate, tune_thresholds
-from tg_mlc.metrics.thresholds import Decider
-from tg_mlc.nn.given import given_in
+from tg_mlc.inference.batches import in_type_of, scores_of
 from tg_mlc.inference.checkpoint import (
     KEY,
     check_plain,
@@ -35,7 +32,6 @@ from tg_mlc.inference.checkpoint import (
     restore_preprocessor,
     restore_tuners,
 )
-from tg_mlc.inference.batches import in_type_of, scores_of
 from tg_mlc.inference.network import (
     check_same_model,
     check_settings,
@@ -43,6 +39,10 @@ from tg_mlc.inference.network import (
     describe_settings,
     label_graph_users,
 )
+from tg_mlc.inputs import Preprocessor
+from tg_mlc.metrics import evaluate, tune_thresholds
+from tg_mlc.metrics.thresholds import Decider
+from tg_mlc.nn.given import given_in
 from tg_mlc.training.objectives import Objective, describe_objective, make_objective
 
 LRSchedule = Literal["none", "cosine", "linear", "plateau"]
