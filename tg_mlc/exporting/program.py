@@ -15,11 +15,12 @@ from torch.export import Dim, ExportedProgram
 from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.inference import Model, Query
-from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.batches import make_loader
 from tg_mlc.inference.decisions import probability_of
 from tg_mlc.inference.features import VIEW, Classifiers
+from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.networks import NO_INPUTS
+from tg_mlc.inference.stage import TensorStage
 
 Format = Literal["torch-export", "onnx"]
 
@@ -79,7 +80,7 @@ class Program(nn.Module):
         """Probabilities :math:`(B, L)`, coherent if they are by default; labels that are given have 0 or 1."""
         values = dict(zip(self.names, tensors, strict=True))
         for stage in self.stages:
-            values = stage.begin(values)
+            values = cast(TensorStage, stage).begin(values)
         for stage in self.stages:
             values = stage(values)
         return probability_of(values)

@@ -451,7 +451,7 @@ class Model:
         flow.probabilities = torch.from_numpy(probabilities)
         self.decision.apply(flow)
         assert flow.decisions is not None
-        return flow.decisions.numpy() == 1
+        return np.asarray(flow.decisions.numpy() == 1)
 
     def probabilities(self, raw: Any, **query: Any) -> np.ndarray:
         """Returns probabilities :math:`(N, L)`.

@@ -155,7 +155,7 @@ class Networks(Stage):
         for network in (self.own, remade.networks[0].to(device)):
             batch = in_type_of(network, self.examples.to(device).clone())
             outputs.append(self.of_batch(network, batch))
-        if not torch.allclose(*outputs, rtol=1e-4, atol=1e-5, equal_nan=True):
+        if not torch.allclose(outputs[0], outputs[1], rtol=1e-4, atol=1e-5, equal_nan=True):
             arguments = list(self.state_dict()["networks"][0]["network"]["arguments"]) or "none"
             raise ValueError(
                 f"Expected the same outputs of {name} and of the one that its constructor makes again with the "

@@ -523,4 +523,4 @@ def _saved(model: Model, module: MultiLabelModule, trainer: Trainer, folder: Pat
             if blueprint_of(module.model) is not None:  # The user may give 'save' the arguments of another network.
                 reason = f"as no folder can hold it: {error}"
                 warnings.warn(f"The model is in '{folder.parent / 'best.ckpt'}' only, {reason}", stacklevel=3)
-    return cast("Path | None", trainer.strategy.broadcast(saved))
+    return trainer.strategy.broadcast(saved)
