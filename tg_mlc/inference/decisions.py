@@ -291,9 +291,11 @@ class Decision(Stage):
             return self._conformal_decider(flow, decides)
         if self.tuners and decides not in self.tuners:
             raise ValueError(f"Expected 'metric' to be one of {list(self.tuners)} (got {decides!r})")
-        half = ThresholdTuner()
-        half.thresholds = np.array([0.5])
-        decider = self.tuners.get(decides, half)
+        if self.tuners:
+            decider = self.tuners[decides]
+        else:
+            decider = ThresholdTuner()
+            decider.thresholds = np.array([0.5])
         return decider if pairs is None else coherent_decider(decider, pairs)
 
     def _conformal_decider(self, flow: Flow, coverage: Coverage) -> Decider:

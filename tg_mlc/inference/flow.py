@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from tg_mlc._options import check_count
 from tg_mlc.metrics.coverage import Coverage, Per
 
 #: A hierarchy, whether to respect the one that the model knows, or :obj:`None` for the model's own default.
-Coherent = bool | Data | None
+Coherent: TypeAlias = "bool | Data | None"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing_extensions import Self, Unpack
 
 from tg_mlc._names import shorten
 from tg_mlc._optional import is_installed
-from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.inputs.checks import check_samples
 from tg_mlc.inputs.kind import (
@@ -32,7 +32,7 @@ from tg_mlc.inputs.kind import (
     View,
     check_is_list,
 )
-from tg_mlc.inputs.molecule_dataset import MoleculeDataset
+from tg_mlc.inputs.molecule_dataset import MoleculeDataset, molecule_samples
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.scalers import LogCounts, QuantileScaler
 from tg_mlc.inputs.smiles import (
@@ -197,8 +197,8 @@ class Molecules(InputKind):
             expected = f"an RDKit of {self.sizes['descriptors']} descriptors, as where the model was trained"
             raise ValueError(f"Expected {expected} (got {found}); install the same version")
         check_is_list(raw)
-        options: dict[str, Any] = {"on_error": "raise", "pre_transform": _vectors(self.sizes)}
-        return MoleculeDataset.from_smiles(list(raw), self._unknown(len(raw)), self.label_names, **options)
+        y, describe = torch.from_numpy(self._unknown(len(raw))), _vectors(self.sizes)
+        return ArrayDataset(molecule_samples(list(raw), y, self.label_names, on_error="raise", pre_transform=describe))
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
