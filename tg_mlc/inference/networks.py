@@ -72,38 +72,39 @@ class Networks(Stage):
 
     @torch.inference_mode()
     def apply(self, flow: Flow) -> None:
-        samples = flow.samples
-        if flow.given is not None and self.reads_given:
-            if not isinstance(samples, MultiLabelDataset):
-                got = type(samples).__name__
-                raise ValueError(f"Expected no 'given' for samples that come as batches (got {got})")
-            samples = with_attribute(samples, "given", flow.given)
-        batches = batches_of(samples, flow.query.batch_size)
+        batches = batches_of(self._samples(flow), flow.query.batch_size)
         if len(self.networks) > 1:
             batches = [*batches]  # Making batches takes longer than networks do.
-        outputs = [self._outputs(network, batches, flow) for network in self.networks]
+        given: list[Tensor] = []
+        outputs: list[Tensor] = []
+        for network in self.networks:
+            found = []
+            device = next((weight.device for weight in network.parameters()), torch.device("cpu"))
+            for loaded in batches:
+                batch = in_type_of(network, loaded.to(device))
+                if (of_batch := given_in(network, batch)) is not None:
+                    given.append(of_batch.cpu())
+                found.append(self.of_batch(network, batch).cpu())
+            outputs.append(torch.cat(found))
+        if self.examples is None and self.own is not None:
+            self.examples = loaded
+        if flow.given is None and given:  # Data sets that make batches may put given labels into them.
+            flow.given = torch.cat(given)
         if len(outputs) > 1:
-            means = np.mean([each.double().numpy() for each in outputs], axis=0)
-            flow.logits = torch.from_numpy(means)
+            flow.logits = torch.from_numpy(np.mean([each.double().numpy() for each in outputs], axis=0))
         elif self.gives_logits:
             flow.logits = outputs[0]
         else:
             flow.probabilities = flow.with_given(outputs[0])
 
-    def _outputs(self, network: nn.Module, batches: Any, flow: Flow) -> Tensor:
-        outputs: list[Tensor] = []
-        given: list[Tensor] = []
-        device = next((weight.device for weight in network.parameters()), torch.device("cpu"))
-        for loaded in batches:
-            if self.examples is None and blueprint_of(network) is None:
-                self.examples = loaded
-            batch = in_type_of(network, loaded.to(device))
-            if (of_batch := given_in(network, batch)) is not None:
-                given.append(of_batch.cpu())
-            outputs.append(self.of_batch(network, batch).cpu())
-        if flow.given is None and given:  # Data sets that make batches may put given labels into them.
-            flow.given = torch.cat(given)
-        return torch.cat(outputs)
+    def _samples(self, flow: Flow) -> Any:
+        """The samples with given labels, if the networks get these."""
+        if flow.given is None or not self.reads_given:
+            return flow.samples
+        if not isinstance(flow.samples, MultiLabelDataset):
+            got = type(flow.samples).__name__
+            raise ValueError(f"Expected no 'given' for samples that come as batches (got {got})")
+        return with_attribute(flow.samples, "given", flow.given)
 
     def of_batch(self, network: nn.Module, batch: Batch) -> Tensor:
         """Returns logits :math:`(B, L)`, or scores if there are no logits."""

@@ -24,6 +24,10 @@ from tg_mlc.ops.runtime import in_forward_mode, in_transform, is_plain, numba_pr
 Norm = Literal["post", "pre"]
 #: How many plans a block keeps: ragged batches each have a shape of their own.
 MAX_PLANS = 64
+#: Numbers of a residual branch from which on the fused kernel is faster without gradients: measured on one core of an
+#: EPYC with 64 channels, 27 rows take 97 us fused and 37 us step by step, 4,096 rows 2.2 and 2.0 ms, and 16,384 rows 11
+#: and 19 ms.
+FUSED_NUMBERS = 2**19
 _NO_EDGES = torch.empty(2, 0, dtype=torch.long, device="cpu")
 
 
@@ -87,7 +91,7 @@ def plan(
         (states.shape, states.dtype, device, None if source is None else source.shape),
         _signature(conv, edges, return_weights),
         (num_copies, return_weights, conv.training, conv.attention_dropout, conv.norm, conv.backend),
-        (registry.forced(), torch.get_num_threads(), torch.backends.mkldnn.enabled),
+        (registry.forced(), torch.get_num_threads(), torch.backends.mkldnn.enabled, torch.is_grad_enabled()),
         torch.is_autocast_enabled(device.type) and torch.get_autocast_dtype(device.type),
         *map(_signature_of, (conv.lin_query, conv.lin_key, conv.lin_value, conv.lin_out)),
         *map(_signature_of, (conv.attention_norm, conv.mlp, *conv.mlp.children(), conv.mlp_norm)),
@@ -240,6 +244,8 @@ def not_fused(num_rows: int, layers: nn.Module, norm: nn.Module) -> str | None:
         return "there are no rows, or no weights of the normalisation"
     if any(a.size(0) != b.size(-1) for a, b in pairwise([*(layer.weight for layer in linears), weight])):
         return "its sizes do not fit"
+    if num_rows * weight.numel() < FUSED_NUMBERS and not torch.is_grad_enabled():
+        return "its few rows stay in the cache, and need no gradients"
     return None if all(map(_is_single, (*linears, norm))) else "its weights are not in single precision on a CPU"
 
 
