@@ -10,10 +10,31 @@ from typing_extensions import Self
 
 from tg_mlc import baselines
 from tg_mlc.data import Split
-from tg_mlc.inputs import Chain
+from tg_mlc.inference import Flow, Model
+from tg_mlc.inference.decisions import Coherence, Decision
+from tg_mlc.inference.features import Features
+from tg_mlc.inputs import Chain, Preprocessor
 from tg_mlc.inputs.kinds import kinds_by_form
-from tg_mlc.metrics._inputs import FloatArray
-from tg_mlc.sklearn.estimator import RawInputEstimator, draw_seed, log_odds
+from tg_mlc.sklearn.estimator import RawInputEstimator, draw_seed
+
+
+class BaselineScores(Features):
+    """Scores raw inputs, or matrices if there are no steps, by a baseline."""
+
+    def __init__(self, baseline: baselines.Baseline, view: Any = None, *steps: Preprocessor) -> None:
+        super().__init__(*steps)
+        self.baseline, self.view = baseline, view
+
+    def read(self, raw: Any) -> Any:
+        return super().read(raw) if self.steps else raw
+
+    def apply(self, flow: Flow) -> None:
+        super().apply(flow)
+        X = flow.samples if self.view is None else self.view.matrix(flow.samples)
+        flow.probabilities = torch.from_numpy(self.baseline.predict_proba(X))
+
+    def state_dict(self) -> dict[str, Any]:
+        raise ValueError("Expected a model that a folder can hold (got a baseline); pickle the estimator")
 
 
 class BaselineEstimator(RawInputEstimator):
@@ -61,23 +82,23 @@ class BaselineEstimator(RawInputEstimator):
         X = self._read_training_inputs(X)
         matrix = self._read_labels(X, y)
         kind = kinds_by_form()[self.inputs_]
+        steps, view = Chain(), None
         if not kind.forms[self.inputs_].is_matrix:
             rows = torch.arange(len(matrix))
             samples = self._make_samples(X, matrix, rows.numpy())
-            self._steps = Chain(*kind.steps())
-            samples = self._steps.fit_transform(samples, Split(rows, rows[:0], rows[:0], "all samples"))
-            self._view = next(iter(kind.views.values()))().fit(samples)
-            X = self._view.matrix(samples)
-        options = {name: value for name, value in self.get_params().items() if name not in ("inputs", "threshold")}
+            steps = Chain(*kind.steps())
+            samples = steps.fit_transform(samples, Split(rows, rows[:0], rows[:0], "all samples"))
+            view = next(iter(kind.views.values()))().fit(samples)
+            X = view.matrix(samples)
+        own = ("inputs", "threshold")
+        options = {name: value for name, value in self.get_params().items() if name not in own}
         if not isinstance(options.get("random_state", 0), int):
             options["random_state"] = draw_seed(options["random_state"])
         self.baseline_ = self.baseline(**options).fit(X, matrix)
-        return self._fix_threshold(self.threshold)
-
-    def _logits(self, X: Any) -> FloatArray:
-        if not kinds_by_form()[self.inputs_].forms[self.inputs_].is_matrix:
-            X = self._view.matrix(self._steps.transform(X))
-        return log_odds(self.baseline_.predict_proba(X))
+        scores, names = BaselineScores(self.baseline_, view, *steps.steps), self._form.names
+        self.model_ = Model([scores, Coherence(names), Decision()], names)
+        self._fix_threshold(self.threshold)
+        return self
 
 
 class LinearClassifier(BaselineEstimator, baseline=baselines.LinearBaseline):
