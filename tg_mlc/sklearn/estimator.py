@@ -50,18 +50,21 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         model_ (Model): The fitted model.
         metric_ (str): The metric of the model's thresholds, or label sets, that decide.
         inputs_ (str): The form of raw inputs, given or inferred.
-        classes_ (numpy.ndarray): The names of labels, their numbers where they have no names, or the classes.
         n_features_in_ (int): The number of columns of a matrix.
         feature_names_in_ (numpy.ndarray): The names of a data frame's columns.
     """
 
     inputs: str
     inputs_: str
-    classes_: Any
     model_: Model
     metric_: str
     _form: LabelForm
     _columns: dict[str, Any] | None  #: what the columns of a data frame were
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The names of labels, their numbers where they have no names, or the classes."""
+        return self._form.classes
 
     @property
     def thresholds_(self) -> FloatArray:
@@ -137,10 +140,11 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return self.model_.run(self._read_inputs(X), Query(metric=self.metric_, **options))
 
     def _margins(self, flow: Flow) -> FloatArray:
-        """Numbers :math:`(N, L)` of at least 0 where labels apply: log odds less those of thresholds. Of classes, log
-        odds alone, by which they compete.
+        """Numbers :math:`(N, L)` of at least 0 where labels apply: log odds less those of thresholds.
+        Of classes, log odds alone, by which they compete.
         """
-        if flow.logits is None or flow.given is not None or flow.pairs is not None or self.model_.is_calibrated:
+        changed = flow.given is not None or flow.pairs is not None or self.model_.is_calibrated
+        if flow.logits is None or changed:
             odds = log_odds(flow.probabilities.double().numpy())
         else:  # Probabilities near 1 have fewer digits than the logits that they were made of.
             odds = flow.logits.double().numpy()
@@ -148,20 +152,22 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
             return odds
         assert flow.thresholds is not None
         assert flow.decisions is not None
-        # Label sets have no thresholds.
+        # Label sets have no thresholds, and a label whose threshold is infinite never applies.
         margins = odds - logit(np.minimum(np.nan_to_num(flow.thresholds, nan=0.5, posinf=1.0), 1.0))
         # Rounding may not contradict a decision.
-        smallest = np.finfo(margins.dtype).tiny
-        return np.where(flow.decisions.numpy() == 1, np.maximum(margins, 0), np.minimum(margins, -smallest))
+        applies, smallest = flow.decisions.numpy() == 1, np.finfo(margins.dtype).tiny
+        signed: FloatArray = np.where(applies, np.maximum(margins, 0), np.minimum(margins, -smallest))
+        return signed
 
     def _read_labels(self, X: Any, y: Any, *, keep: bool = False) -> FloatArray:
         """The matrix of labels, whose form is that of the last fit or is taken over."""
         if y is None:
+            # These are scikit-learn's own words.
             expected = f"This {type(self).__name__} estimator requires y to be passed"
-            raise ValueError(f"{expected}, but the target y is None.")  # scikit-learn's own words
+            raise ValueError(f"{expected}, but the target y is None.")
         form, matrix = (self._form, self._form.encode(y)) if keep else LabelForm.read(y)
         check_consistent_length(X, matrix)
-        self._form, self.classes_ = form, form.classes
+        self._form = form
         return matrix
 
     def _read_training_inputs(self, X: Any) -> Any:
@@ -228,35 +234,43 @@ class SavedEstimator(RawInputEstimator):
         check_is_fitted(self)
         settings = {}
         for name, value in self.get_params(deep=False).items():
-            tuner = value if isinstance(value, ThresholdTuner) else None
-            settings[name] = packed(value) if tuner is None else {"tuner": tuner.state_dict()}
+            is_tuner = isinstance(value, ThresholdTuner)
+            settings[name] = {"tuner": value.state_dict()} if is_tuner else packed(value)
             if settings[name] is None:
-                expected = f"Expected '{name}' to be plain data or a LabelGraph, which a folder can hold"
-                raise ValueError(f"{expected} (got {value!r:.60}); call set_params({name}=...) before 'save'")
-        form = {"form": self._form.form, "classes": self._form.classes.tolist()}
-        types = {"classes": self._form.classes.dtype.str, "labels": np.dtype(self._form.dtype).str}
+                raise ValueError(
+                    f"Expected '{name}' to be plain data or a LabelGraph, which a folder can hold (got "
+                    f"{value!r:.60}); call set_params({name}=...) before 'save'"
+                )
         fitted = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
-        fitted = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in fitted.items()}
-        entry = {"class": type(self).__name__, "settings": settings, "form": form, "types": types, "fitted": fitted}
-        return self.model_.save(path, beside={"estimator": entry})
+        for name, value in fitted.items():
+            fitted[name] = value.tolist() if isinstance(value, np.ndarray) else value
+        entry = {"class": type(self).__name__, "settings": settings, "form": self._form.state_dict()}
+        return self.model_.save(path, beside={"estimator": {**entry, "fitted": fitted}})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Makes the estimator again that :meth:`save` wrote to a folder; a :class:`ValueError` if it is another one."""
+        """Makes the estimator again that :meth:`save` wrote to a folder.
+
+        Args:
+            path (str or PathLike): The folder.
+
+        Raises:
+            ValueError: If the folder holds another estimator, or none.
+        """
         content = read_folder(path)
         entry = content.get("estimator", {"class": "model without an estimator"})
         if entry["class"] != cls.__name__:
-            raise ValueError(f"Expected '{os.fspath(path)}' to hold a {cls.__name__} (got a {entry['class']})")
-        tuners = {name: each["tuner"] for name, each in entry["settings"].items() if "tuner" in each}
-        settings = {name: unpacked(each) for name, each in entry["settings"].items() if name not in tuners}
-        restored = {name: ThresholdTuner("f1_micro").load_state_dict(state) for name, state in tuners.items()}
-        estimator = cls(**settings, **restored)
-        types = entry["types"]
-        classes = np.array(entry["form"]["classes"], np.dtype(types["classes"]))
-        estimator._form = LabelForm(entry["form"]["form"], classes, np.dtype(types["labels"]))
-        estimator.classes_ = estimator._form.classes
+            expected = f"Expected '{os.fspath(path)}' to hold a {cls.__name__}"
+            raise ValueError(f"{expected} (got a {entry['class']})")
+        settings = {}
+        for name, value in entry["settings"].items():
+            tuner = value.get("tuner")
+            settings[name] = unpacked(value) if tuner is None else ThresholdTuner().load_state_dict(tuner)
+        estimator = cls(**settings)
+        estimator._form = LabelForm.from_state(entry["form"])
         for name, value in entry["fitted"].items():
-            setattr(estimator, name, np.array(value, _FITTED[name]) if isinstance(value, list) else value)
+            is_array = isinstance(value, list)
+            setattr(estimator, name, np.array(value, _FITTED[name]) if is_array else value)
         estimator.model_ = Model.from_content(content)
         return estimator
 

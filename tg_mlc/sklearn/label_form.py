@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -60,6 +61,17 @@ class LabelForm:
     def is_binary(self) -> bool:
         """Whether each sample has one of two classes, of which the matrix tells the second."""
         return self.form == "classes" and len(self.classes) == 2
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the form as plain data."""
+        types = {"classes": self.classes.dtype.str, "labels": np.dtype(self.dtype).str}
+        return {"form": self.form, "classes": self.classes.tolist(), "types": types}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> LabelForm:
+        """Makes a form of its state."""
+        types = {name: np.dtype(text) for name, text in state["types"].items()}
+        return cls(state["form"], np.array(state["classes"], types["classes"]), types["labels"])
 
     def encode(self, y: Any, *, unseen: bool = False) -> FloatArray:
         """The matrix :math:`(N, L)` of more labels; on request with further columns for names that are new in sets."""

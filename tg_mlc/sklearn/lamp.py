@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +26,7 @@ from tg_mlc.inference import Model
 from tg_mlc.inference.decisions import Calibration, GivenLabels
 from tg_mlc.inference.features import stages_of
 from tg_mlc.inference.flow import Flow
+from tg_mlc.inference.network import label_graph_users
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.metrics import DECISION_METRICS, ThresholdTuner
@@ -38,7 +39,7 @@ from tg_mlc.stacking.classifiers import AUTOMATIC
 from tg_mlc.stacking.folds import MODULE, settings_of
 from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
 from tg_mlc.training import BinaryObjective
-from tg_mlc.training.fitting import TrainSettings, train_model
+from tg_mlc.training.fitting import Training, TrainSettings, train_model
 
 GraphName = Literal["fully_connected", "co_occurrence", "edgeless"]
 
@@ -151,67 +152,65 @@ class LaMPClassifier(SavedEstimator):
         Raises:
             ValueError: If inputs, labels or options are not allowed, or a warm start has other labels or columns.
         """
-        tuner, options = self.threshold, self._train_options()
-        if isinstance(tuner, str):
-            tuner = ThresholdTuner(tuner)
-        elif not isinstance(tuner, ThresholdTuner):
-            check_share("threshold", tuner)
-        fraction = options["coverage_share"]
         start: Model | None = getattr(self, "model_", None) if self.warm_start else None
-        if start is not None and fraction:
-            expected = "coverage_share=0 for a warm start, because the last fit may have seen what would be kept"
-            raise ValueError(f"Expected {expected} (got {fraction}); call fit with warm_start=False")
+        options = self._checked_options(start)
         X = self._read_training_inputs(X) if start is None else self._read_inputs(X)
         y = self._read_labels(X, y, keep=start is not None)
-        seed = draw_seed(self.random_state)
-        held_out = None
-        if fraction:
+        seed, held_out = draw_seed(self.random_state), None
+        if fraction := options["coverage_share"]:
             parts = random_split(len(y), (1 - fraction, 0.0, fraction), seed)
             held_out = _rows(X, parts.test), y[parts.test.numpy()]
             X, y = _rows(X, parts.train), y[parts.train.numpy()]
-        samples, split = self._samples(X, y, eval_set, start, seed)
+        samples, split = self._make_split(X, y, eval_set, start, seed)
         begin = time.monotonic()
-        model, preprocessor, validation = self._train(samples, split, options, start, seed)
-        self._learn_trust(model, validation, options, GIVEN_SHARE * (time.monotonic() - begin), seed)
-        self.model_ = model
-        if not isinstance(tuner, ThresholdTuner):
-            self._fix_threshold(tuner)
-        elif self._form.form == "classes" or not (validation.y == 1).any():
-            self._fix_threshold(0.5)
-        else:
-            self.metric_ = tuner.metric
-            model.tune(validation)
-            if tuner is self.threshold:  # with settings of its own
-                scores = model.probabilities(validation)
-                model.decision.tuners[tuner.metric] = copy(tuner).fit(validation.y, scores)
+        preprocessor, training = self._train(samples, split, options, start, seed)
+        seconds, validation = GIVEN_SHARE * (time.monotonic() - begin), training.part("val")
+        self.n_iter_ = training.num_epochs
+        model = self.model_ = training.prepared.to(self.torch_device)
+        model.network_stage.examples = None  # A pickled estimator holds no samples.
+        if options["calibrate"]:
+            model.calibrate(validation, seed=seed)
+        has_classes = self._form.form == "classes"
+        if not (has_classes or len(validation) < MIN_SAMPLES or y.shape[1] == 1 or model.takes_given):
+            _learn_given(model, validation, options["given_masks"], seconds, seed)
+        self._choose_thresholds(validation)
         model.stages[:1] = stages_of(preprocessor)
         if held_out is not None:
             model.conformalize(*held_out)
         return self
 
-    def _train_options(self) -> dict[str, Any]:
-        """All options of training, which are checked."""
+    def _checked_options(self, start: Model | None) -> dict[str, Any]:
+        """All options of training."""
+        if isinstance(self.threshold, str):
+            check_choice("threshold", self.threshold, DECISION_METRICS)
+        elif not isinstance(self.threshold, ThresholdTuner):
+            check_share("threshold", self.threshold)
         check_count("max_epochs", self.max_epochs, or_none=True)
         options = {**_TRAIN, **(self.train_options or {})}
-        allowed = sorted({*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT})
-        if unknown := sorted({*options} - {*allowed}):
-            raise ValueError(f"Expected 'train_options' among {allowed} (got {unknown})")
-        check_number("coverage_share", options["coverage_share"], below=1.0)
+        allowed = {*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT}
+        if unknown := sorted({*options} - allowed):
+            raise ValueError(f"Expected 'train_options' among {sorted(allowed)} (got {unknown})")
         check_flag("calibrate", options["calibrate"])
+        check_number("coverage_share", options["coverage_share"], below=1.0)
+        if start is not None and options["coverage_share"]:
+            raise ValueError(
+                f"Expected coverage_share=0 for a warm start, because the last fit may have seen what "
+                f"would be kept (got {options['coverage_share']}); call fit with warm_start=False"
+            )
         return options
 
-    def _samples(
-        self, X: Any, y: FloatArray, eval_set: tuple[Any, Any] | None, start: Model | None, seed: int
+    def _make_split(
+        self, X: Any, y: FloatArray, eval_set: Any, start: Model | None, seed: int
     ) -> tuple[MultiLabelDataset, Split]:
-        """The samples of inputs and labels that were read, divided for training and validation."""
+        """Samples of inputs and labels that were read, and which of them are for validation."""
         if eval_set is None:
             fraction = max(self.validation_fraction, 1 / len(y))
             split = stratified_split(y, (1 - fraction, fraction, 0.0), seed)
         else:
             X_val, y_val = self._read_inputs(eval_set[0]), self._form.encode(eval_set[1])
             check_consistent_length(X_val, y_val)
-            size = len(y) + len(y_val)
-            split = predefined_split(range(len(y)), range(len(y), size), [], size)
+            num_train, size = len(y), len(y) + len(y_val)
+            split = predefined_split(range(num_train), range(num_train, size), [], size)
             y = np.concatenate([y, y_val])
             if isinstance(X, list):
                 X = X + X_val
@@ -219,55 +218,54 @@ class LaMPClassifier(SavedEstimator):
                 X = sp.vstack([X, X_val], format="csr") if sp.issparse(X) else np.concatenate([X, X_val])
         if start is None:
             return self._make_samples(X, y, split.train.numpy()), split
-        # With the words or columns of the last fit.
+        # Words and columns stay those of the last fit.
         return with_attribute(start.features.read(X), "y", torch.from_numpy(y)), split
 
     def _train(
-        self, samples: MultiLabelDataset, split: Split, options: dict[str, Any], start: Model | None, seed: int
-    ) -> tuple[Model, Chain, MultiLabelDataset]:
-        """Trains a network, from the weights of the last fit if there was one. Returns the model of preprocessed
-        samples, their preprocessor, and the validation samples.
-        """
+        self,
+        samples: MultiLabelDataset,
+        split: Split,
+        options: dict[str, Any],
+        start: Model | None,
+        seed: int,
+    ) -> tuple[Chain, Training]:
+        """Fits the preprocessor and trains the network, from its last weights if there are some."""
         kinds: Sequence[str] = () if self.base_scores is None else self.base_scores
         if self.base_scores == "auto":
             kinds = tuple(AUTOMATIC) if split.train.numel() >= MIN_SAMPLES else ()
-        features = [StackingFeatures(kinds, seed=seed)] if kinds else []
-        preprocessor = Chain(*kind_of(samples).steps(scaled=not kinds), *features)
+        classifiers = [StackingFeatures(kinds, seed=seed)] if kinds else []
+        preprocessor = Chain(*kind_of(samples).steps(scaled=not kinds), *classifiers)
         prepared = preprocessor.fit_transform(samples, split)
+        settings = self._settings(options, split.train.numel(), prepared[split.val].y)
 
         def build(train: MultiLabelDataset) -> nn.Module:
             chosen = {**_MODEL, "num_steps": self.num_steps, **(self.model_options or {})}
-            network = settings_of(train).build(train, self._label_graph(prepared, split, start), **chosen)
-            if start is None:
-                return network
-            try:
-                network.load_state_dict(start.networks[0].state_dict())
-            except RuntimeError as error:
-                got = f"those of another model: {' '.join(str(error).split())[:200]}"
-                expected = "the settings and classifiers of the last fit for a warm start"
-                raise ValueError(f"Expected {expected} (got {got}); set warm_start=False to start anew") from None
+            label_graph = self._make_label_graph(prepared, split, start)
+            network = settings_of(train).build(train, label_graph, **chosen)
+            if start is not None:
+                try:
+                    network.load_state_dict(start.networks[0].state_dict())
+                except RuntimeError as error:
+                    raise ValueError(
+                        f"Expected the settings and classifiers of the last fit for a warm start (got those "
+                        f"of another model: {' '.join(str(error).split())[:200]}); set warm_start=False to "
+                        f"start anew"
+                    ) from None
             return network
 
-        settings = self._settings(options, split, prepared[split.val].y)
         with isolate_rng(), tempfile.TemporaryDirectory() as folder:
-            training = train_model(build, prepared, split, settings, folder, seed=seed)
-        self.n_iter_ = training.num_epochs
-        model = training.model.to(self.torch_device)
-        # Neither the trainer nor samples have to be pickled.
-        model.training = model.network_stage.examples = None
-        return model, preprocessor, prepared[split.val]
+            return preprocessor, train_model(build, prepared, split, settings, folder, seed=seed)
 
-    def _settings(self, options: dict[str, Any], split: Split, y_val: torch.Tensor) -> TrainSettings:
-        """The settings of training, whose number of epochs depends on the samples."""
+    def _settings(self, options: dict[str, Any], num_train: int, y_val: torch.Tensor) -> TrainSettings:
         batch_size, device = options["batch_size"], self.torch_device
-        steps = -(-split.train.numel() // batch_size)
+        num_epochs = np.clip(NUM_STEPS // -(-num_train // batch_size), MIN_EPOCHS, MAX_EPOCHS)
         objective = BinaryObjective(**_taken(_OF_OBJECTIVE, options))
         # The loss of validation is the plain cross-entropy, which says little of another loss.
-        ranked = ((y_val == 0).any(dim=0) & (y_val == 1).any(dim=0)).any()
-        plain = objective.loss_name == "bce" and not objective.loss_options
+        is_plain = objective.loss_name == "bce" and not objective.loss_options
+        can_rank = ((y_val == 0).any(dim=0) & (y_val == 1).any(dim=0)).any()
         fitting = {
-            "monitor": "val/loss" if plain or not ranked else "val/micro_roc_auc",
-            "max_epochs": self.max_epochs or int(np.clip(NUM_STEPS // steps, MIN_EPOCHS, MAX_EPOCHS)),
+            "monitor": "val/loss" if is_plain or not can_rank else "val/micro_roc_auc",
+            "max_epochs": self.max_epochs or int(num_epochs),
             "accelerator": "gpu" if device.type == "cuda" else device.type,
             "devices": [device.index or 0] if device.type == "cuda" else 1,
             "logger": False,
@@ -277,39 +275,32 @@ class LaMPClassifier(SavedEstimator):
         module = {"lr": self.learning_rate, **_taken(_OF_MODULE, options)}
         return TrainSettings(module, objective, fitting, batch_size)
 
-    def _label_graph(self, samples: MultiLabelDataset, split: Split, start: Model | None) -> LabelGraph:
-        given = self.label_graph
-        if isinstance(given, LabelGraph):
-            return given
-        check_choice("label_graph", given, ("fully_connected", "co_occurrence", "edgeless"))
-        if given == "co_occurrence":
-            if start is None:
-                return co_occurrence(samples, split=split)
-            labels: Any = start.networks[0].labels
-            return labels.label_graph
-        return (fully_connected if given == "fully_connected" else edgeless)(samples.label_names)
+    def _make_label_graph(self, samples: MultiLabelDataset, split: Split, start: Model | None) -> LabelGraph:
+        wanted = self.label_graph
+        if isinstance(wanted, LabelGraph):
+            return wanted
+        check_choice("label_graph", wanted, get_args(GraphName))
+        if wanted != "co_occurrence":
+            make = fully_connected if wanted == "fully_connected" else edgeless
+            return make(samples.label_names)
+        if start is None:
+            return co_occurrence(samples, split=split)
+        graph: LabelGraph = next(label_graph_users(start.networks[0])).label_graph
+        return graph
 
-    def _learn_trust(
-        self, model: Model, validation: MultiLabelDataset, options: dict[str, Any], seconds: float, seed: int
-    ) -> None:
-        """Learns from validation samples what given labels change, and calibrates probabilities if it is wanted."""
-        engine, num_samples, num_labels = None, *validation.y.shape
-        if num_samples >= MIN_SAMPLES and num_labels > 1 and self._form.form != "classes" and not model.takes_given:
-            logits = model.run(validation).logits
-            assert logits is not None
-            engine = GivenLabelStacking(options["given_masks"])
-            engine.fit(logits.double().numpy(), validation.y.numpy(), seconds, seed)
-        if options["calibrate"]:
-            model.calibrate(validation, seed=seed)
-        if engine is None:
+    def _choose_thresholds(self, validation: MultiLabelDataset) -> None:
+        wanted = self.threshold
+        is_metric = isinstance(wanted, (str, ThresholdTuner))
+        if is_metric and (self._form.form == "classes" or not (validation.y == 1).any()):
+            wanted = 0.5
+        if not isinstance(wanted, (str, ThresholdTuner)):
+            self._fix_threshold(wanted)
             return
-        model.stages.insert(model.stages.index(model.network_stage) + 1, GivenLabels(engine))
-        calibration = model.stage(Calibration)
-        if calibration is not None:
-            # The engine remembers these samples, so that only its held-out logits of them will do.
-            assert engine.masked is not None
-            logits, rest = engine.masked
-            calibration.masked = LabelCalibration.fit(rest, expit(logits), seed)
+        self.model_.tune(validation)
+        self.metric_ = wanted if isinstance(wanted, str) else wanted.metric
+        if isinstance(wanted, ThresholdTuner):
+            scores = self.model_.probabilities(validation)
+            self.model_.decision.tuners[wanted.metric] = copy(wanted).fit(validation.y, scores)
 
     def _ask(self, X: Any, **options: Any) -> Flow:
         if hasattr(self, "model_"):
@@ -317,8 +308,8 @@ class LaMPClassifier(SavedEstimator):
         return super()._ask(X, **options)
 
     def __getstate__(self) -> dict[str, Any]:
-        if hasattr(self, "model_"):  # Elsewhere, there may be no GPU.
-            self.model_.to("cpu")
+        if hasattr(self, "model_"):
+            self.model_.to("cpu")  # A process that reads the pickle may have no GPU.
         state: dict[str, Any] = super().__getstate__()
         return state
 
@@ -384,6 +375,21 @@ class AutoClassifier(SavedEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _learn_given(model: Model, validation: MultiLabelDataset, masks: GivenMasks, seconds: float, seed: int) -> None:
+    """Adds what validation samples say of other labels where some are given."""
+    logits = model.run(validation).logits
+    assert logits is not None
+    y, engine = validation.y.numpy(), GivenLabelStacking(masks)
+    engine.fit(logits.double().numpy(), y, seconds, seed)
+    model.stages.insert(model.stages.index(model.network_stage) + 1, GivenLabels(engine))
+    calibration = model.stage(Calibration)
+    if calibration is not None:
+        # The engine remembers the samples, so that only its held-out logits of them will do.
+        assert engine.masked is not None
+        masked_logits, rest = engine.masked
+        calibration.masked = LabelCalibration.fit(rest, expit(masked_logits), seed)
 
 
 def _rows(X: Any, part: torch.Tensor) -> Any:
