@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspect import Parameter, signature
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from typing_extensions import Self
 
@@ -16,6 +17,7 @@ from tg_mlc.inference.features import Features
 from tg_mlc.inputs import Chain, Preprocessor
 from tg_mlc.inputs.kinds import kinds_by_form
 from tg_mlc.sklearn.estimator import RawInputEstimator, draw_seed
+from tg_mlc.sklearn.label_form import SMALLEST
 
 
 class BaselineScores(Features):
@@ -31,7 +33,9 @@ class BaselineScores(Features):
     def apply(self, flow: Flow) -> None:
         super().apply(flow)
         X = flow.samples if self.view is None else self.view.matrix(flow.samples)
-        flow.probabilities = torch.from_numpy(self.baseline.predict_proba(X))
+        scores = np.asarray(self.baseline.predict_proba(X), dtype=float)
+        # scikit-learn's checks refuse probabilities of 0 and 1.
+        flow.probabilities = torch.from_numpy(np.clip(scores, SMALLEST, 1 - SMALLEST))
 
     def state_dict(self) -> dict[str, Any]:
         raise ValueError("Expected a model that a folder can hold (got a baseline); pickle the estimator")
@@ -48,7 +52,7 @@ class BaselineEstimator(RawInputEstimator):
         threshold (float, optional): The score from which a label applies. (default: :obj:`0.5`)
 
     Attributes:
-        baseline_ (Baseline): The fitted baseline.
+        baseline_ (Baseline): The fitted baseline, which :attr:`model_` asks for scores.
     """
 
     baseline: ClassVar[type[baselines.Baseline]]

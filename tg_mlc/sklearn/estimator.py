@@ -26,10 +26,8 @@ from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.metrics.coverage import Per
-from tg_mlc.sklearn.label_form import LabelForm
+from tg_mlc.sklearn.label_form import SMALLEST, LabelForm
 
-# Log odds have to be finite, and one of several classes needs a probability if all are as good as excluded.
-_SMALLEST = 1e-12
 # The attributes of a fit that a folder holds beside the model and the form of labels, with the dtypes of arrays.
 _FITTED: dict[str, Any] = {
     "inputs_": None,
@@ -282,4 +280,4 @@ def draw_seed(random_state: Any) -> int:
 
 def log_odds(probabilities: FloatArray) -> FloatArray:
     """The log odds of probabilities, finite for those of 0 and 1, too."""
-    return np.asarray(logit(np.clip(probabilities, _SMALLEST, 1 - _SMALLEST)))
+    return np.asarray(logit(np.clip(probabilities, SMALLEST, 1 - SMALLEST)))

@@ -16,6 +16,8 @@ from tg_mlc._numbers import as_list, is_missing
 from tg_mlc.data._label_values import are_names, names_in, numbers_as_names, read_labels
 from tg_mlc.metrics._inputs import FloatArray
 
+#: Probabilities are at least as large, so that their log odds are finite.
+SMALLEST = 1e-12
 _SETS = (set, frozenset, list, tuple)
 
 
@@ -106,7 +108,10 @@ class LabelForm:
         """Scores :math:`(N, L)` of labels as they are; as probabilities of classes, they sum to one."""
         if self.is_binary:
             return np.hstack([1 - scores, scores])
-        return scores / scores.sum(axis=1, keepdims=True) if self.form == "classes" else scores
+        if self.form != "classes":
+            return scores
+        scores = np.maximum(scores, SMALLEST)  # All classes may be as good as excluded.
+        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
     def _one_hot(self, y: npt.NDArray[Any]) -> FloatArray:
         return np.asarray((y[:, None] == (self.classes[1:] if self.is_binary else self.classes)).astype(np.float32))
