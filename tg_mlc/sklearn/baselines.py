@@ -23,7 +23,12 @@ from tg_mlc.sklearn.label_form import SMALLEST
 class BaselineScores(Features):
     """Scores raw inputs, or matrices if there are no steps, by a baseline."""
 
-    def __init__(self, baseline: baselines.Baseline, view: Any = None, *steps: Preprocessor) -> None:
+    def __init__(
+        self,
+        baseline: baselines.Baseline,
+        view: Any = None,
+        *steps: Preprocessor,
+    ) -> None:
         super().__init__(*steps)
         self.baseline, self.view = baseline, view
 
@@ -38,7 +43,8 @@ class BaselineScores(Features):
         flow.probabilities = torch.from_numpy(np.clip(scores, SMALLEST, 1 - SMALLEST))
 
     def state_dict(self) -> dict[str, Any]:
-        raise ValueError("Expected a model that a folder can hold (got a baseline); pickle the estimator")
+        hint = "pickle the estimator"
+        raise ValueError(f"Expected a model that a folder can hold (got a baseline); {hint}")
 
 
 class BaselineEstimator(RawInputEstimator):

@@ -28,7 +28,8 @@ from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.metrics.coverage import Per
 from tg_mlc.sklearn.label_form import SMALLEST, LabelForm
 
-# The attributes of a fit that a folder holds beside the model and the form of labels, with the dtypes of arrays.
+# The attributes of a fit that a folder holds beside the model and the form of labels, with the
+# dtypes of arrays.
 _FITTED: dict[str, Any] = {
     "inputs_": None,
     "metric_": None,
@@ -42,7 +43,7 @@ _FITTED: dict[str, Any] = {
 class RawInputEstimator(ClassifierMixin, BaseEstimator):
     """Base of classifiers of matrices, data frames, texts, SMILES and DNA, with labels as a matrix, sets or classes.
 
-    A fit makes a :class:`~tg_mlc.inference.Model`, which answers everything that is asked afterwards.
+    A fit makes a :class:`~tg_mlc.inference.Model`, which answers all questions afterwards.
 
     Attributes:
         model_ (Model): The fitted model.
@@ -82,27 +83,37 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
 
         Args:
             X (Any): Inputs.
-            given (Any, optional): Labels that are known already, by names or as a matrix with NaN for unknown (see
-                :func:`~tg_mlc.data.given_labels`), which stay as they are. (default: :obj:`None`)
-            coherent (bool or LabelGraph, optional): Whether no label applies without those above it in a hierarchy:
-                that of the argument :obj:`label_graph` of the estimator if set to :obj:`True`, or a label graph.
-                (default: :obj:`None`, :obj:`True` if a hierarchy came with the training data)
-            coverage, coverage_per (optional): As of :meth:`tg_mlc.inference.Model.predict`, after a fit with
-                :obj:`coverage_share`. (default: :obj:`None`)
+            given (Any, optional): Labels that are known already, by names or as a matrix with NaN
+                for unknown (see :func:`~tg_mlc.data.given_labels`), which stay as they are.
+                (default: :obj:`None`)
+            coherent (bool or LabelGraph, optional): Whether no label applies without those above
+                it in a hierarchy: the argument :obj:`label_graph` of the estimator if set to
+                :obj:`True`, or a label graph. (default: :obj:`None`, :obj:`True` if a hierarchy
+                came with the training data)
+            coverage, coverage_per (optional): The fraction of what applies that label sets have to
+                hold, per label or per sample (see :meth:`tg_mlc.inference.Model.predict`), after a
+                fit with :obj:`coverage_share`. (default: :obj:`None`)
 
         Raises:
-            ValueError: If a given label is unknown, all labels are given, the model cannot take any, no samples allow
-                to promise the coverage, or each sample has one class, which none of these options suits.
+            ValueError: If a given label is unknown, all labels are given, the model cannot take
+                any, no samples allow to promise the coverage, or each sample has one class, which
+                none of these options suits.
         """
-        flow = self._ask(X, given=given, coherent=coherent, coverage=coverage, coverage_per=coverage_per)
+        query = {"given": given, "coherent": coherent}
+        flow = self._ask(X, **query, coverage=coverage, coverage_per=coverage_per)
         return self._form.decide(self._margins(flow))
 
-    def predict_proba(self, X: Any, given: Any = None, coherent: bool | LabelGraph | None = None) -> FloatArray:
+    def predict_proba(
+        self,
+        X: Any,
+        given: Any = None,
+        coherent: bool | LabelGraph | None = None,
+    ) -> FloatArray:
         """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
 
         Args:
-            X, given, coherent (Any): As of :meth:`predict`; in coherent predictions, no label has a larger probability
-                than one above it.
+            X, given, coherent (Any): As of :meth:`predict`; in coherent predictions, no label has a
+                larger probability than one above it.
         """
         flow = self._ask(X, given=given, coherent=coherent)
         return self._form.probabilities(flow.probabilities.double().numpy())
@@ -115,8 +126,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return margins[:, 0] if self._form.is_binary else margins
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Returns the fraction of samples whose observed labels are all right (subset accuracy). A sample with a name
-        that no training sample had cannot be right.
+        """Returns the fraction of samples whose observed labels are all right (subset accuracy). A
+        sample with a name that no training sample had cannot be right.
         """
         margins = self._margins(self._ask(X))
         if self._form.form == "classes":
@@ -129,17 +140,18 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return float(np.average(right.all(axis=1), weights=sample_weight))
 
     def _ask(self, X: Any, **options: Any) -> Flow:
-        """What the model makes of inputs."""
+        """Returns the model's answer for inputs, which are read first."""
         check_is_fitted(self)
         if self._form.form == "classes":
             for name in ("given", "coherent", "coverage"):
                 if options.get(name) not in (None, False):
-                    raise ValueError(f"Expected no '{name}' where each sample has one class (got some)")
+                    expected = f"Expected no '{name}' where each sample has one class"
+                    raise ValueError(f"{expected} (got some)")
         return self.model_.run(self._read_inputs(X), Query(metric=self.metric_, **options))
 
     def _margins(self, flow: Flow) -> FloatArray:
-        """Numbers :math:`(N, L)` of at least 0 where labels apply: log odds less those of thresholds.
-        Of classes, log odds alone, by which they compete.
+        """Returns numbers :math:`(N, L)` of at least 0 where labels apply: log odds less those of
+        thresholds. Classes have log odds alone, because they compete by these.
         """
         changed = flow.given is not None or flow.pairs is not None or self.model_.is_calibrated
         if flow.logits is None or changed:
@@ -153,8 +165,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         # Label sets have no thresholds, and a label whose threshold is infinite never applies.
         margins = odds - logit(np.minimum(np.nan_to_num(flow.thresholds, nan=0.5, posinf=1.0), 1.0))
         # Rounding may not contradict a decision.
-        applies, smallest = flow.decisions.numpy() == 1, np.finfo(margins.dtype).tiny
-        signed: FloatArray = np.where(applies, np.maximum(margins, 0), np.minimum(margins, -smallest))
+        above, below = np.maximum(margins, 0), np.minimum(margins, -np.finfo(margins.dtype).tiny)
+        signed: FloatArray = np.where(flow.decisions.numpy() == 1, above, below)
         return signed
 
     def _read_labels(self, X: Any, y: Any, *, keep: bool = False) -> FloatArray:
@@ -202,7 +214,9 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return samples
 
     def _fix_threshold(self, threshold: Any) -> None:
-        """Lets all labels apply from one probability on; classes compete, from a half on where they are two."""
+        """Lets all labels apply from one probability on. Classes compete; the second of two applies
+        from a half on.
+        """
         check_share("threshold", threshold)
         tuner = ThresholdTuner()
         tuner.thresholds = np.array([0.5 if self._form.form == "classes" else float(threshold)])
@@ -236,14 +250,19 @@ class SavedEstimator(RawInputEstimator):
             settings[name] = {"tuner": value.state_dict()} if is_tuner else packed(value)
             if settings[name] is None:
                 raise ValueError(
-                    f"Expected '{name}' to be plain data or a LabelGraph, which a folder can hold (got "
-                    f"{value!r:.60}); call set_params({name}=...) before 'save'"
+                    f"Expected '{name}' to be plain data or a LabelGraph, which a folder can hold "
+                    f"(got {value!r:.60}); call set_params({name}=...) before 'save'"
                 )
         fitted = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
         for name, value in fitted.items():
             fitted[name] = value.tolist() if isinstance(value, np.ndarray) else value
-        entry = {"class": type(self).__name__, "settings": settings, "form": self._form.state_dict()}
-        return self.model_.save(path, beside={"estimator": {**entry, "fitted": fitted}})
+        entry = {
+            "class": type(self).__name__,
+            "settings": settings,
+            "form": self._form.state_dict(),
+            "fitted": fitted,
+        }
+        return self.model_.save(path, beside={"estimator": entry})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -262,8 +281,9 @@ class SavedEstimator(RawInputEstimator):
             raise ValueError(f"{expected} (got a {entry['class']})")
         settings = {}
         for name, value in entry["settings"].items():
-            tuner = value.get("tuner")
-            settings[name] = unpacked(value) if tuner is None else ThresholdTuner().load_state_dict(tuner)
+            state = value.get("tuner")
+            is_tuner = state is not None
+            settings[name] = ThresholdTuner().load_state_dict(state) if is_tuner else unpacked(value)
         estimator = cls(**settings)
         estimator._form = LabelForm.from_state(entry["form"])
         for name, value in entry["fitted"].items():

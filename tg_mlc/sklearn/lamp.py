@@ -117,8 +117,8 @@ class LaMPClassifier(SavedEstimator):
         device (str, optional): PyTorch's name of the device. (default: :obj:`"auto"`, a GPU if there is one)
 
     Attributes:
-        model_ (Model): The fitted model. Given labels change other labels as learned from validation samples, if there
-            are at least 20.
+        model_ (Model): The fitted model. Given labels change other labels as learned from
+            validation samples, if there are at least 20.
         metric_ (str): The metric that the thresholds are best for.
         n_iter_ (int): The number of epochs.
     """
@@ -170,8 +170,8 @@ class LaMPClassifier(SavedEstimator):
         model.network_stage.examples = None  # A pickled estimator holds no samples.
         if options["calibrate"]:
             model.calibrate(validation, seed=seed)
-        has_classes = self._form.form == "classes"
-        if not (has_classes or len(validation) < MIN_SAMPLES or y.shape[1] == 1 or model.takes_given):
+        is_worth_it = len(validation) >= MIN_SAMPLES and y.shape[1] > 1 and not model.takes_given
+        if is_worth_it and self._form.form != "classes":
             _learn_given(model, validation, options["given_masks"], seconds, seed)
         self._choose_thresholds(validation)
         model.stages[:1] = stages_of(preprocessor)
@@ -192,10 +192,10 @@ class LaMPClassifier(SavedEstimator):
             raise ValueError(f"Expected 'train_options' among {sorted(allowed)} (got {unknown})")
         check_flag("calibrate", options["calibrate"])
         check_number("coverage_share", options["coverage_share"], below=1.0)
-        if start is not None and options["coverage_share"]:
+        if start is not None and (fraction := options["coverage_share"]):
             raise ValueError(
-                f"Expected coverage_share=0 for a warm start, because the last fit may have seen what "
-                f"would be kept (got {options['coverage_share']}); call fit with warm_start=False"
+                f"Expected coverage_share=0 for a warm start, because the last fit may have seen "
+                f"what would be kept (got {fraction}); call fit with warm_start=False"
             )
         return options
 
@@ -247,16 +247,21 @@ class LaMPClassifier(SavedEstimator):
                     network.load_state_dict(start.networks[0].state_dict())
                 except RuntimeError as error:
                     raise ValueError(
-                        f"Expected the settings and classifiers of the last fit for a warm start (got those "
-                        f"of another model: {' '.join(str(error).split())[:200]}); set warm_start=False to "
-                        f"start anew"
+                        f"Expected the settings and classifiers of the last fit for a warm start "
+                        f"(got those of another model: {' '.join(str(error).split())[:200]}); set "
+                        f"warm_start=False to start anew"
                     ) from None
             return network
 
         with isolate_rng(), tempfile.TemporaryDirectory() as folder:
             return preprocessor, train_model(build, prepared, split, settings, folder, seed=seed)
 
-    def _settings(self, options: dict[str, Any], num_train: int, y_val: torch.Tensor) -> TrainSettings:
+    def _settings(
+        self,
+        options: dict[str, Any],
+        num_train: int,
+        y_val: torch.Tensor,
+    ) -> TrainSettings:
         batch_size, device = options["batch_size"], self.torch_device
         num_epochs = np.clip(NUM_STEPS // -(-num_train // batch_size), MIN_EPOCHS, MAX_EPOCHS)
         objective = BinaryObjective(**_taken(_OF_OBJECTIVE, options))
@@ -275,7 +280,12 @@ class LaMPClassifier(SavedEstimator):
         module = {"lr": self.learning_rate, **_taken(_OF_MODULE, options)}
         return TrainSettings(module, objective, fitting, batch_size)
 
-    def _make_label_graph(self, samples: MultiLabelDataset, split: Split, start: Model | None) -> LabelGraph:
+    def _make_label_graph(
+        self,
+        samples: MultiLabelDataset,
+        split: Split,
+        start: Model | None,
+    ) -> LabelGraph:
         wanted = self.label_graph
         if isinstance(wanted, LabelGraph):
             return wanted
@@ -377,7 +387,13 @@ class AutoClassifier(SavedEstimator):
         return tags
 
 
-def _learn_given(model: Model, validation: MultiLabelDataset, masks: GivenMasks, seconds: float, seed: int) -> None:
+def _learn_given(
+    model: Model,
+    validation: MultiLabelDataset,
+    masks: GivenMasks,
+    seconds: float,
+    seed: int,
+) -> None:
     """Adds what validation samples say of other labels where some are given."""
     logits = model.run(validation).logits
     assert logits is not None
