@@ -11,9 +11,10 @@ from typing_extensions import Self
 
 from tg_mlc import baselines
 from tg_mlc.data import Split
-from tg_mlc.inference import Flow, Model
+from tg_mlc.inference import Model
 from tg_mlc.inference.decisions import Coherence, Decision
 from tg_mlc.inference.features import Features
+from tg_mlc.inference.flow import Flow
 from tg_mlc.inputs import Chain, Preprocessor
 from tg_mlc.inputs.kinds import kinds_by_form
 from tg_mlc.sklearn.estimator import RawInputEstimator, draw_seed

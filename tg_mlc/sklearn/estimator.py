@@ -18,7 +18,8 @@ from typing_extensions import Self
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.inference import Flow, Model, Query
+from tg_mlc.inference import Model, Query
+from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.folder import read_folder
 from tg_mlc.inference.network import packed, unpacked
 from tg_mlc.inputs.kinds import infer_form, kinds_by_form
