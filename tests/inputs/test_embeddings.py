@@ -90,8 +90,8 @@ def test_the_estimator_learns_them_and_is_saved(tmp_path):
     assert ((scores > 0.5) == Y[60:]).mean() > 0.8
     classifier.save(tmp_path / "model")
     predictor = tg_mlc.load(tmp_path / "model")
-    np.testing.assert_allclose(predictor.scores(X[60:]), scores, atol=1e-6)
-    np.testing.assert_allclose(predictor.scores(X[60:61]), scores[:1], atol=1e-5)  # a batch equals its samples
+    np.testing.assert_allclose(predictor.probabilities(X[60:]), scores, atol=1e-6)
+    np.testing.assert_allclose(predictor.probabilities(X[60:61]), scores[:1], atol=1e-5)  # a batch equals its samples
     with pytest.warns(UserWarning, match="2 inputs cannot be read, the first of them row 1"):
         frame = predictor.predict([X[60], X[61][:, :2], None])
     assert frame["probability"].isna().all(axis=1).tolist() == [False, True, True]
@@ -103,7 +103,7 @@ def test_the_default_takes_them(tmp_path):
     classifier = AutoClassifier(seconds=0, random_state=0).fit(X[:60], Y[:60])
     classifier.save(tmp_path / "model")
     loaded = tg_mlc.load(tmp_path / "model")
-    np.testing.assert_allclose(loaded.scores(X[60:]), classifier.predict_proba(X[60:]), atol=1e-6)
+    np.testing.assert_allclose(loaded.probabilities(X[60:]), classifier.predict_proba(X[60:]), atol=1e-6)
 
 
 def test_components_are_named_by_their_places():

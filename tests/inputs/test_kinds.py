@@ -20,7 +20,6 @@ from tg_mlc.inputs.kinds import KINDS, infer_form
 from tg_mlc.inputs.preprocessor import from_state, to_state
 from tg_mlc.models import table_lamp
 from tg_mlc.sklearn import LaMPClassifier
-from tg_mlc.stacking import AutoModel
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
 
 Y = np.eye(4, 2)
@@ -180,17 +179,18 @@ def test_a_fifth_kind_goes_all_the_way(digits, tmp_path):
     module = MultiLabelModule(model, dataset.label_names, preprocessor=inputs)
     options = {"monitor": "val/loss", "logger": False, "accelerator": "cpu"}
     result = fit(module, MultiLabelDataModule(samples, split), tmp_path / "run", max_epochs=2, **options)
-    predictor = tg_mlc.load(result.model_folder)
-    scores = predictor.scores(digits[:3])
-    assert torch.from_numpy(scores).allclose(result.predict(DataLoader(samples, 64))[:3])
+    predictor = tg_mlc.load(result.training.folder)
+    scores = predictor.probabilities(digits[:3])
+    expected = result.training.scores(DataLoader(samples, 64))[:3]
+    assert torch.from_numpy(scores).float().allclose(expected)
     # The default, from a file:
     lines = [f"{text},{int(row[0])},{int(row[1])}" for text, row in zip(digits, y, strict=True)]
     (tmp_path / "digits.csv").write_text("code,nine,zeros\n" + "\n".join(lines))
     read = Digits.from_csv(tmp_path / "digits.csv", ["code"], ["nine", "zeros"])
     assert torch.equal(read.rows("x"), dataset.rows("x"))
-    auto = AutoModel(seconds=0).fit(read)
+    auto = tg_mlc.auto(read, seconds=0)
     auto.save(tmp_path / "auto")
-    np.testing.assert_allclose(tg_mlc.load(tmp_path / "auto").scores(digits[:3]), auto.predict_proba(digits[:3]))
+    np.testing.assert_allclose(tg_mlc.load(tmp_path / "auto").probabilities(digits[:3]), auto.probabilities(digits[:3]))
     # The estimator:
     classifier = LaMPClassifier(inputs="digits", base_scores=None, max_epochs=1, random_state=0)
     assert classifier.fit(digits, y).predict(digits[:3]).shape == (3, 2)

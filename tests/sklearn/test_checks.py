@@ -65,7 +65,7 @@ def test_checks_of_the_default_with_label_message_passing(monkeypatch: pytest.Mo
     assert {check.func.__name__ for _, check in chosen} == WITH_LAMP
     for estimator, check in chosen:
         check(estimator)
-    assert all(classifier.model_.models for classifier in trained)
+    assert all(classifier.model_.networks for classifier in trained)
 
 
 @parametrize_with_checks(ESTIMATORS)

@@ -24,7 +24,8 @@ def test_any_estimator_and_any_hierarchy(upside_down):
     plain, scores = estimator.predict_proba(NEW), estimator.predict_proba(NEW, coherent=graph)
     np.testing.assert_allclose(scores[:, above], plain[:, :2].max(axis=1), rtol=1e-6)
     np.testing.assert_allclose(scores[:, [below, 2]], plain[:, [below, 2]], rtol=1e-6)
-    estimator.thresholds_ = np.array([0.7, 0.3, 0.5])
+    [tuner] = estimator.model_.decision.tuners.values()
+    tuner.thresholds = np.array([0.7, 0.3, 0.5])
     decisions = estimator.predict(NEW, coherent=graph)
     assert (decisions[:, above] >= decisions[:, below]).all()
     baseline = KernelRidgeBaseline().fit(X, Y)
@@ -45,6 +46,8 @@ def test_the_default_is_coherent(tmp_path):
     estimator = AutoClassifier(seconds=0, label_graph=GRAPH, random_state=0).fit(X, Y)
     scores = estimator.predict_proba(NEW)
     assert (scores[:, 0] >= scores[:, 1]).all()
+    plain = estimator.predict_proba(NEW, coherent=False)
+    np.testing.assert_allclose(scores[:, 0], plain[:, :2].max(axis=1), atol=1e-12)
     decisions = estimator.predict(NEW)
     assert (decisions[:, 0] >= decisions[:, 1]).all()
     estimator.save(tmp_path / "model")
@@ -68,7 +71,7 @@ def knowing():
         }
 
 
-@pytest.mark.parametrize(("name", "coherent"), [("default", False), ("default", True), ("lamp", True)])
+@pytest.mark.parametrize(("name", "coherent"), [("default", None), ("default", True), ("lamp", True)])
 @pytest.mark.parametrize(
     ("label", "value", "others"), [("0", 0, {"1": 0}), ("0", 1, {}), ("1", 0, {}), ("1", 1, {"0": 1})]
 )

@@ -23,11 +23,13 @@ from sklearn.preprocessing import StandardScaler
 import tg_mlc
 from tests.requirements import FULL_GRAPH
 from tg_mlc.graphs import LabelGraph, tree
+from tg_mlc.inference import Model, Query
+from tg_mlc.inference.decisions import Calibration as CalibrationStage
+from tg_mlc.inference.decisions import GivenLabels
 from tg_mlc.metrics import LabelSets, ThresholdTuner
 from tg_mlc.metrics.calibration import Calibration
-from tg_mlc.metrics.coverage import Coverage
-from tg_mlc.sklearn import AutoClassifier, LaMPClassifier
-from tg_mlc.stacking import AutoModel
+from tg_mlc.sklearn import AutoClassifier, KernelRidgeClassifier, LaMPClassifier
+from tg_mlc.sklearn.estimator import draw_seed
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 5)).astype(np.float32)
@@ -115,7 +117,7 @@ def test_predictions_do_not_depend_on_the_batch(fitted: LaMPClassifier) -> None:
 
 def test_decisions_are_log_odds_above_those_of_thresholds() -> None:
     classifier = small(threshold=ThresholdTuner("f1_macro", per_label=True)).fit(X, Y)
-    assert classifier.thresholds_.shape == (3,)
+    assert len({*classifier.thresholds_.tolist()}) > 1
     applies = classifier.predict_proba(X) >= classifier.thresholds_
     np.testing.assert_array_equal(classifier.predict(X), applies)
     np.testing.assert_array_equal(classifier.decision_function(X) >= 0, applies)
@@ -132,18 +134,19 @@ NOISY = (X[:, :3] + np.random.default_rng(1).normal(size=Y.shape) > 0).astype(in
 @pytest.mark.parametrize(
     "make",
     [
-        lambda **trust: LaMPClassifier(base_scores=None, max_epochs=3, random_state=0, train_options=trust),
+        lambda **trust: LaMPClassifier(
+            base_scores=None, max_epochs=3, random_state=0, validation_fraction=0.5, train_options=trust
+        ),
         lambda **trust: AutoClassifier(seconds=0, random_state=0, **trust),
     ],
 )
 def test_label_sets_of_a_coverage_and_calibration(make: Any, tmp_path: Any) -> None:
     trusted = make(coverage_share=0.4, calibrate=True).fit(X, NOISY)
-    scorer = trusted._scorer()
-    assert scorer.conformal.row.max() < 32
-    assert sum(scorer.calibration_methods.values()) == 3
+    assert trusted.model_.decision.conformal.row.max() < 32
+    assert sum(trusted.model_.stage(CalibrationStage).methods.values()) == 3
     new = np.random.default_rng(2).normal(size=X.shape).astype(np.float32)  # none is what a threshold was taken from
     held = trusted.predict(new, coverage=0.8)
-    np.testing.assert_array_equal(held, trusted.predict_proba(new) >= scorer.decider(Coverage(0.8)).fitted())
+    np.testing.assert_array_equal(held, trusted.predict_proba(new) >= trusted.model_.thresholds(coverage=0.8))
     assert trusted.predict(X, coverage=0.8)[NOISY == 1].mean() > 0.7
     loaded = type(trusted).load(trusted.save(tmp_path / "model"))
     np.testing.assert_array_equal(loaded.predict(new, coverage=0.8), held)
@@ -156,7 +159,7 @@ def test_label_sets_of_a_coverage_and_calibration(make: Any, tmp_path: Any) -> N
 
 
 def test_calibrated_probabilities_are_those_that_thresholds_decide_by(monkeypatch: Any) -> None:
-    def platt(y: Any, scores: Any, seed: int) -> Calibration:
+    def platt(y: Any, scores: Any, seed: int = 0) -> Calibration:
         found = Calibration(["platt"] * 3)
         found.scale *= 0.5
         found.shift += 1.0
@@ -166,7 +169,8 @@ def test_calibrated_probabilities_are_those_that_thresholds_decide_by(monkeypatc
     options = {"base_scores": None, "validation_fraction": 0.4}
     plain, calibrated = (small(**options, train_options={"calibrate": flag}).fit(X, Y) for flag in (False, True))
     np.testing.assert_array_equal(calibrated.predict(X), plain.predict(X))  # by thresholds that moved along
-    calibrated.given_ = plain.given_  # which learned for as long as training took
+    # Both learned for as long as training took.
+    calibrated.model_.stage(GivenLabels).engine = plain.model_.stage(GivenLabels).engine
     for given in (None, {"1": 1}):
         before, after = (each.predict_proba(X, given)[:, [0, 2]].astype(float) for each in (plain, calibrated))
         np.testing.assert_allclose(after, expit(0.5 * logit(before) + 1.0), atol=1e-5)
@@ -183,7 +187,7 @@ def test_coverages_that_cannot_be_promised() -> None:
     with pytest.raises(ValueError, match="'conformalize'"):
         small(base_scores=None).fit(X, Y).predict(X, coverage=0.8)
     classes = small(base_scores=None, train_options={"coverage_share": 0.5}).fit(X, Y[:, 0])
-    with pytest.raises(ValueError, match="no label sets with a 'coverage' where each sample has one class"):
+    with pytest.raises(ValueError, match="no 'coverage' where each sample has one class"):
         classes.predict(X, coverage=0.8)
 
 
@@ -191,7 +195,7 @@ def test_coverages_that_cannot_be_promised() -> None:
     ("options", "expected"),
     [
         ({"threshold": 1.5}, r"Expected 'threshold' to be a number in \[0, 1\] \(got 1.5\)"),
-        ({"threshold": "f1"}, "'metric'"),
+        ({"threshold": "f1"}, "Expected 'threshold' to be one of"),
         ({"max_epochs": 0}, "Expected 'max_epochs' to be a whole number of at least 1"),
         ({"base_scores": ["knn"]}, "Expected 'kinds' among"),
         ({"train_options": {"loss_name": "hinge"}}, "'loss_name' to be one of"),
@@ -259,8 +263,8 @@ def test_smiles_and_a_warm_start_with_them() -> None:
     np.testing.assert_allclose(classifier.predict_proba(["OCC"]), classifier.predict_proba(["CCO"]), atol=1e-4)
     with pytest.raises(ValueError, match="valid molecule"):
         classifier.predict(["no molecule"])
-    before = classifier.trained_
-    assert classifier.fit(SMILES, AMINES).trained_ is not before
+    before = classifier.model_
+    assert classifier.fit(SMILES, AMINES).model_ is not before
 
 
 def test_inputs_can_be_told() -> None:
@@ -270,23 +274,21 @@ def test_inputs_can_be_told() -> None:
 def test_own_validation_samples() -> None:
     classifier = small().fit(X[:50], Y[:50], eval_set=(X[50:], Y[50:]))
     tuner = ThresholdTuner("f1_micro").fit(Y[50:], classifier.predict_proba(X[50:]))
-    assert classifier.thresholds_.tolist() == pytest.approx(tuner.fitted().tolist())
+    assert classifier.thresholds_.tolist() == pytest.approx([tuner.threshold] * 3)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         small().fit(X[:50], Y[:50], eval_set=(X[50:], Y[51:]))
     texts = small().fit(TEXTS, SETS, eval_set=(["a saw"], [{"tool"}]))
-    assert texts.thresholds_.shape == (1,)
+    assert len({*texts.thresholds_.tolist()}) == 1
 
 
 def test_a_warm_start_goes_on() -> None:
     first = small(base_scores=None, warm_start=True, max_epochs=10).fit(X, Y)
-    before = first.trained_
+    before, was = first.model_, first.model_.run(X).logits.numpy()
     first.set_params(max_epochs=1, learning_rate=1e-6).fit(X, Y)
-    assert first.trained_ is not before
+    assert first.model_ is not before
     cold = small(base_scores=None, max_epochs=1, learning_rate=1e-6).fit(X, Y)
-    samples = before.preprocessor.transform(X)
-    was, warm = before.logits(samples, torch.device("cpu")), first.trained_.logits(samples, torch.device("cpu"))
-    np.testing.assert_allclose(warm, was, atol=1e-2)
-    assert np.abs(cold.trained_.logits(samples, torch.device("cpu")) - was).max() > 0.1
+    np.testing.assert_allclose(first.model_.run(X).logits, was, atol=1e-2)
+    assert np.abs(cold.model_.run(X).logits.numpy() - was).max() > 0.1
 
 
 def test_a_warm_start_refuses_other_labels() -> None:
@@ -324,7 +326,7 @@ def test_names_that_no_training_sample_had() -> None:
 def test_label_graphs() -> None:
     own = tree([("1", "0"), ("2", "0")], ["0", "1", "2"])
     for given, edges in (("fully_connected", 9), ("edgeless", 3), (own, own.num_edges), ("co_occurrence", None)):
-        graph = small(label_graph=given).fit(X, Y).trained_.model.labels.label_graph
+        graph = small(label_graph=given).fit(X, Y).model_.networks[0].labels.label_graph
         assert isinstance(graph, LabelGraph)
         assert edges in (None, graph.num_edges)
 
@@ -384,17 +386,15 @@ def automatic() -> AutoClassifier:
 
 
 def test_it_fits_the_default(automatic: AutoClassifier) -> None:
-    assert automatic.model_.models
+    assert automatic.model_.networks
     assert automatic.score(VALUES[40:], TWO[40:]) > 0.6
-    np.testing.assert_allclose(automatic.predict_proba(VALUES), automatic.model_.predict_proba(VALUES), atol=1e-9)
-    np.testing.assert_array_equal(automatic.predict(VALUES), automatic.model_.predict(VALUES))
 
 
 def test_label_sets_decide_for_the_default(tmp_path: Path) -> None:
     names = np.array(["a", "b", "c"])
     y = names[(VALUES[:, :3] + np.random.default_rng(1).normal(size=(60, 3))).argmax(axis=1)]
     classifier = AutoClassifier(seconds=0, threshold="subset_accuracy", random_state=0).fit(VALUES, [{n} for n in y])
-    assert isinstance(classifier.model_.tuners["subset_accuracy"], LabelSets)
+    assert isinstance(classifier.model_.decision.tuners["subset_accuracy"], LabelSets)
     found = classifier.predict(VALUES)
     assert all(len(labels) == 1 for labels in found)
     assert classifier.score(VALUES, [{n} for n in y]) == np.mean(
@@ -415,7 +415,7 @@ def test_given_labels_stay_and_tell_of_others(tmp_path) -> None:
         np.testing.assert_allclose(each.predict_proba(VALUES, given=[{}] * 60), each.predict_proba(VALUES))
     with pytest.raises(ValueError, match=r"\(got \['tails'\]\)"):
         classifier.predict(VALUES, given={"tails": 1})
-    with pytest.raises(ValueError, match="'given' labels where each sample has one class"):
+    with pytest.raises(ValueError, match="no 'given' where each sample has one class"):
         AutoClassifier(seconds=0, random_state=0).fit(VALUES, coin.astype(int)).predict(VALUES, given={0: 1})
 
 
@@ -431,11 +431,11 @@ def test_lamp_learns_of_given_labels_from_validation_samples(tmp_path) -> None:
         assert (found[:, 0] == coin).all()
         assert (np.abs(found[:, 1] - coin) < 0.2).all()  # it was the same coin
         np.testing.assert_array_equal(each.predict(x, given=given)[:, 0], y[:, 0])
-    of_folder = tg_mlc.load(tmp_path / "model").scores(x, given=given)
+    of_folder = tg_mlc.load(tmp_path / "model").probabilities(x, given=given)
     np.testing.assert_allclose(of_folder, found, atol=1e-5)
     alone = np.full((240, 3), np.nan)
     np.testing.assert_allclose(again.predict_proba(x, given=alone), classifier.predict_proba(x), atol=1e-6)
-    with pytest.raises(ValueError, match="too few held-out samples"):
+    with pytest.raises(ValueError, match="no part of it learned what given labels say"):
         small().fit(x[:60], y[:60]).predict(x, given=given)
 
 
@@ -520,15 +520,81 @@ def test_what_cannot_be_saved_or_loaded(tmp_path):
     fitted.set_params(random_state=0).save(tmp_path)
     with pytest.raises(ValueError, match=r"to hold a AutoClassifier \(got a LaMPClassifier\)"):
         AutoClassifier.load(tmp_path)
-    with pytest.raises(ValueError, match=r"folder of a AutoModel \(got one of a ModuleInference\)"):
-        AutoModel.load(tmp_path)
     with pytest.raises(NotFittedError):
         LaMPClassifier().save(tmp_path)
 
 
-def test_the_default_is_loaded_as_what_it_was(tmp_path, automatic):
-    loaded = AutoModel.load(automatic.model_.save(tmp_path))
-    assert type(loaded) is AutoModel
-    assert loaded.predict_proba(VALUES) == pytest.approx(automatic.model_.predict_proba(VALUES), abs=1e-6)
+def test_a_folder_without_an_estimator(tmp_path, automatic):
+    loaded = Model.load(automatic.model_.save(tmp_path))
+    assert loaded.probabilities(VALUES) == pytest.approx(automatic.predict_proba(VALUES), abs=1e-6)
     with pytest.raises(ValueError, match="got a model without an estimator"):
         AutoClassifier.load(tmp_path)
+
+
+HIERARCHY = tree([("1", "0"), ("2", None)], ["0", "1", "2"])
+ABOVE = np.column_stack([Y[:, 0] | Y[:, 1], Y[:, 1:]])
+ASKED = {
+    "plain": (lambda: small(base_scores=None), Y, [{}]),
+    "names": (small, [{n for n, value in zip("abc", row, strict=True) if value} for row in Y], [{}]),
+    "given": (
+        lambda: small(base_scores=None, validation_fraction=0.4, threshold="f1_samples"),
+        Y,
+        [{}, {"given": {"1": 1}}, {"given": np.where(rng.random(Y.shape) < 0.3, Y, np.nan)}],
+    ),
+    "hierarchy": (
+        lambda: small(base_scores=None, validation_fraction=0.4, label_graph=HIERARCHY, threshold=0.4),
+        ABOVE,
+        [{}, {"coherent": True}, {"coherent": True, "given": {"1": 1}}],
+    ),
+    "default": (
+        lambda: AutoClassifier(seconds=0, random_state=0, label_graph=HIERARCHY, threshold="f1_macro", calibrate=True),
+        ABOVE,
+        [{}, {"coherent": False}, {"given": {"1": 1}}, {"given": {"0": 0}, "coherent": False}],
+    ),
+    "label sets": (
+        lambda: AutoClassifier(seconds=0, random_state=0, threshold="subset_accuracy", coverage_share=0.4),
+        np.eye(3)[X[:, :3].argmax(axis=1)],
+        [{}, {"coverage": 0.6}, {"coverage": 0.6, "coverage_per": "sample"}],
+    ),
+    "baseline": (lambda: KernelRidgeClassifier(threshold=0.4), Y, [{}, {"coherent": HIERARCHY}]),
+}
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_what_the_model_answers(case):
+    make, y, queries = ASKED[case]
+    fitted = make().fit(X, y)
+    for options in queries:
+        answer = fitted.model_.answer(X, Query(metric=fitted.metric_, **options))
+        found = fitted.predict(X, **options)
+        if isinstance(found, list):
+            found = [[name in labels for name in fitted.classes_] for labels in found]
+        np.testing.assert_array_equal(found, answer.decisions)
+        if "coverage" not in options:
+            frame = fitted.model_.predict(X, metric=fitted.metric_, **options)
+            np.testing.assert_array_equal(fitted.predict_proba(X, **options), frame["probability"])
+    np.testing.assert_array_equal(
+        fitted.decision_function(X) >= 0, fitted.model_.answer(X, Query(metric=fitted.metric_)).decisions
+    )
+
+
+def test_two_classes_are_decided_at_a_half():
+    for classifier in (small(base_scores=None), AutoClassifier(seconds=0, random_state=0)):
+        fitted = classifier.fit(X, np.array(["no", "yes"])[Y[:, 0]])
+        assert fitted.thresholds_.tolist() == [0.5]
+        frame = fitted.model_.predict(X)
+        np.testing.assert_array_equal(fitted.predict_proba(X)[:, 1], frame["probability"]["yes"])
+        np.testing.assert_array_equal(fitted.predict(X) == "yes", frame["decision"]["yes"])
+
+
+def test_calibration_under_given_labels_is_that_of_held_out_logits():
+    """The engine remembers the labels of the validation samples."""
+    x = np.random.default_rng(0).normal(size=(240, 2)).astype(np.float32)
+    coins = np.random.default_rng(1).random((240, 2)) < [0.5, 0.2]
+    y = np.stack([coins[:, 0], coins[:, 0] ^ coins[:, 1], x[:, 0] > 0], axis=1).astype(int)
+    options = {"base_scores": None, "validation_fraction": 0.5, "train_options": {"calibrate": True}}
+    model = small(**options).fit(x, y).model_
+    logits, rest = model.stage(GivenLabels).engine.masked
+    expected = Calibration.fit(rest, expit(logits), draw_seed(0)).probabilities(torch.tensor(expit(logits)))
+    found = model.stage(CalibrationStage).masked.probabilities(torch.tensor(expit(logits)))
+    np.testing.assert_array_equal(found, expected)

@@ -581,7 +581,7 @@ class Model:
 
         Args:
             raw, y, batch_size: As in :meth:`evaluate`.
-            seed (int, optional): Seed of the masks. (default: :obj:`0`)
+            seed (int, optional): Seed of the masks and of the folds. (default: :obj:`0`)
 
         Raises:
             ValueError: If the model is calibrated already.
@@ -591,13 +591,13 @@ class Model:
         y, query = self._targets(raw, y), Query(coherent=False, batch_size=batch_size)
         flow = self.run(raw, query)
         rest = y if flow.given is None else np.where(flow.given.isnan(), y, np.nan)
-        free = LabelCalibration.fit(rest, flow.probabilities)
+        free = LabelCalibration.fit(rest, flow.probabilities, seed)
         masked = None
         if self.takes_given and len(self.label_names) > 1 and not makes_batches(raw):
             flow, generator = self.prepare(raw, query), torch.Generator().manual_seed(seed)
             targets, only = torch.from_numpy(rest).float(), self._masks == "present"
             given, left = draw_given(targets, MAX_GIVEN, generator, present_only=only)
-            masked = LabelCalibration.fit(left, torch.sigmoid(self.logits(flow, given)))
+            masked = LabelCalibration.fit(left, torch.sigmoid(self.logits(flow, given)), seed)
         calibration, decision = Calibration(free, masked), self.decision
         self.stages.insert(self._num_logit_stages, calibration)
         decision.conformal = None  # Its scores were those before.

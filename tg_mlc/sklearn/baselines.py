@@ -5,15 +5,47 @@ from __future__ import annotations
 from inspect import Parameter, signature
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from typing_extensions import Self
 
 from tg_mlc import baselines
 from tg_mlc.data import Split
-from tg_mlc.inputs import Chain
+from tg_mlc.inference import Model
+from tg_mlc.inference.decisions import Coherence, Decision
+from tg_mlc.inference.features import Features
+from tg_mlc.inference.flow import Flow
+from tg_mlc.inputs import Chain, Preprocessor
 from tg_mlc.inputs.kinds import kinds_by_form
-from tg_mlc.metrics._inputs import FloatArray
-from tg_mlc.sklearn.estimator import RawInputEstimator, draw_seed, log_odds
+from tg_mlc.sklearn.estimator import RawInputEstimator, draw_seed
+from tg_mlc.sklearn.label_form import SMALLEST
+
+
+class BaselineScores(Features):
+    """Scores raw inputs, or matrices if there are no steps, by a baseline."""
+
+    def __init__(
+        self,
+        baseline: baselines.Baseline,
+        view: Any = None,
+        *steps: Preprocessor,
+    ) -> None:
+        super().__init__(*steps)
+        self.baseline, self.view = baseline, view
+
+    def read(self, raw: Any) -> Any:
+        return super().read(raw) if self.steps else raw
+
+    def apply(self, flow: Flow) -> None:
+        super().apply(flow)
+        X = flow.samples if self.view is None else self.view.matrix(flow.samples)
+        scores = np.asarray(self.baseline.predict_proba(X), dtype=float)
+        # scikit-learn's checks refuse probabilities of 0 and 1.
+        flow.probabilities = torch.from_numpy(np.clip(scores, SMALLEST, 1 - SMALLEST))
+
+    def state_dict(self) -> dict[str, Any]:
+        hint = "pickle the estimator"
+        raise ValueError(f"Expected a model that a folder can hold (got a baseline); {hint}")
 
 
 class BaselineEstimator(RawInputEstimator):
@@ -27,7 +59,7 @@ class BaselineEstimator(RawInputEstimator):
         threshold (float, optional): The score from which a label applies. (default: :obj:`0.5`)
 
     Attributes:
-        baseline_ (Baseline): The fitted baseline.
+        baseline_ (Baseline): The fitted baseline, which :attr:`model_` asks for scores.
     """
 
     baseline: ClassVar[type[baselines.Baseline]]
@@ -61,23 +93,23 @@ class BaselineEstimator(RawInputEstimator):
         X = self._read_training_inputs(X)
         matrix = self._read_labels(X, y)
         kind = kinds_by_form()[self.inputs_]
+        steps, view = Chain(), None
         if not kind.forms[self.inputs_].is_matrix:
             rows = torch.arange(len(matrix))
             samples = self._make_samples(X, matrix, rows.numpy())
-            self._steps = Chain(*kind.steps())
-            samples = self._steps.fit_transform(samples, Split(rows, rows[:0], rows[:0], "all samples"))
-            self._view = next(iter(kind.views.values()))().fit(samples)
-            X = self._view.matrix(samples)
-        options = {name: value for name, value in self.get_params().items() if name not in ("inputs", "threshold")}
+            steps = Chain(*kind.steps())
+            samples = steps.fit_transform(samples, Split(rows, rows[:0], rows[:0], "all samples"))
+            view = next(iter(kind.views.values()))().fit(samples)
+            X = view.matrix(samples)
+        own = ("inputs", "threshold")
+        options = {name: value for name, value in self.get_params().items() if name not in own}
         if not isinstance(options.get("random_state", 0), int):
             options["random_state"] = draw_seed(options["random_state"])
         self.baseline_ = self.baseline(**options).fit(X, matrix)
-        return self._fix_threshold(self.threshold)
-
-    def _logits(self, X: Any) -> FloatArray:
-        if not kinds_by_form()[self.inputs_].forms[self.inputs_].is_matrix:
-            X = self._view.matrix(self._steps.transform(X))
-        return log_odds(self.baseline_.predict_proba(X))
+        scores, names = BaselineScores(self.baseline_, view, *steps.steps), self._form.names
+        self.model_ = Model([scores, Coherence(names), Decision()], names)
+        self._fix_threshold(self.threshold)
+        return self
 
 
 class LinearClassifier(BaselineEstimator, baseline=baselines.LinearBaseline):

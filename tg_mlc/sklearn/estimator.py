@@ -1,16 +1,14 @@
-"""Base of the estimators: raw inputs, labels in all their forms, thresholds, decisions and scores."""
+"""Base of the estimators: raw inputs, labels in all their forms, and one model that is asked."""
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from scipy.special import expit, logit
+from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_array, check_random_state, get_tags
@@ -20,90 +18,119 @@ from typing_extensions import Self
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.graphs.hierarchy import coherent as make_coherent
-from tg_mlc.graphs.hierarchy import pairs_of
+from tg_mlc.inference import Model, Query
+from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.folder import read_folder
-from tg_mlc.inference.inference import InferenceModel
 from tg_mlc.inference.network import packed, unpacked
 from tg_mlc.inputs.kinds import infer_form, kinds_by_form
 from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
 from tg_mlc.metrics import ThresholdTuner
-from tg_mlc.metrics._inputs import BoolArray, FloatArray
-from tg_mlc.metrics.coverage import Coverage, Per
-from tg_mlc.sklearn.label_form import LabelForm
+from tg_mlc.metrics._inputs import FloatArray
+from tg_mlc.metrics.coverage import Per
+from tg_mlc.sklearn.label_form import SMALLEST, LabelForm
 
-# If several classes are all as good as excluded, one still needs a probability; and log odds have to be finite.
-_SMALLEST = 1e-12
-# Attributes that fitting sets beside the labels and the model, and the types of those that are arrays.
+# The attributes of a fit that a folder holds beside the model and the form of labels, with the
+# dtypes of arrays.
 _FITTED: dict[str, Any] = {
-    "inputs_": None, "_columns": None, "thresholds_": float, "n_features_in_": None, "feature_names_in_": object,
+    "inputs_": None,
+    "metric_": None,
     "n_iter_": None,
-}  # fmt: skip
+    "_columns": None,
+    "n_features_in_": None,
+    "feature_names_in_": object,
+}
 
 
-class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
+class RawInputEstimator(ClassifierMixin, BaseEstimator):
     """Base of classifiers of matrices, data frames, texts, SMILES and DNA, with labels as a matrix, sets or classes.
 
+    A fit makes a :class:`~tg_mlc.inference.Model`, which answers all questions afterwards.
+
     Attributes:
+        model_ (Model): The fitted model.
+        metric_ (str): The metric of the model's thresholds, or label sets, that decide.
         inputs_ (str): The form of raw inputs, given or inferred.
-        classes_ (numpy.ndarray): The names of labels, their numbers where they have no names, or the classes.
-        thresholds_ (numpy.ndarray): The scores from which labels apply, :math:`(1)` or :math:`(L)`.
         n_features_in_ (int): The number of columns of a matrix.
         feature_names_in_ (numpy.ndarray): The names of a data frame's columns.
     """
 
     inputs: str
     inputs_: str
-    classes_: Any
-    thresholds_: FloatArray
+    model_: Model
+    metric_: str
     _form: LabelForm
     _columns: dict[str, Any] | None  #: what the columns of a data frame were
 
-    @abstractmethod
-    def _logits(self, X: Any) -> FloatArray:
-        """The log odds :math:`(N, L)` of the labels of inputs that have been read."""
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The names of labels, their numbers where they have no names, or the classes."""
+        return self._form.classes
 
-    def _with_given(self, X: Any, given: Any, coherent: bool | LabelGraph) -> tuple[FloatArray, FloatArray]:
-        """The probabilities :math:`(N, L)` of such inputs, some of whose labels are given, and what is known then."""
-        raise NotImplementedError
+    @property
+    def thresholds_(self) -> FloatArray:
+        """The probabilities from which labels apply :math:`(L)`, NaN where label sets decide."""
+        thresholds: FloatArray = self.model_.thresholds(self.metric_)
+        return thresholds
 
-    def _applies(self, margins: FloatArray) -> BoolArray:
-        return np.asarray(margins >= 0)
-
-    def predict(self, X: Any, coherent: bool | LabelGraph = False) -> Any:
+    def predict(
+        self,
+        X: Any,
+        given: Any = None,
+        coherent: bool | LabelGraph | None = None,
+        coverage: float | None = None,
+        coverage_per: Per = "label",
+    ) -> Any:
         """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`.
 
         Args:
             X (Any): Inputs.
-            coherent (bool or LabelGraph, optional): Whether no label applies without those above it in a hierarchy: the
-                label graph, or, if set to :obj:`True`, the argument :obj:`label_graph` of the estimator.
-                (default: :obj:`False`)
-        """
-        margins = self._margins(X, coherent=coherent)  # which refuses to predict before a fit, that makes the form
-        return self._form.decide(margins)
+            given (Any, optional): Labels that are known already, by names or as a matrix with NaN
+                for unknown (see :func:`~tg_mlc.data.given_labels`), which stay as they are.
+                (default: :obj:`None`)
+            coherent (bool or LabelGraph, optional): Whether no label applies without those above
+                it in a hierarchy: the argument :obj:`label_graph` of the estimator if set to
+                :obj:`True`, or a label graph. (default: :obj:`None`, :obj:`True` if a hierarchy
+                came with the training data)
+            coverage, coverage_per (optional): The fraction of what applies that label sets have to
+                hold, per label or per sample (see :meth:`tg_mlc.inference.Model.predict`), after a
+                fit with :obj:`coverage_share`. (default: :obj:`None`)
 
-    def predict_proba(self, X: Any, coherent: bool | LabelGraph = False) -> FloatArray:
+        Raises:
+            ValueError: If a given label is unknown, all labels are given, the model cannot take
+                any, no samples allow to promise the coverage, or each sample has one class, which
+                none of these options suits.
+        """
+        query = {"given": given, "coherent": coherent}
+        flow = self._ask(X, **query, coverage=coverage, coverage_per=coverage_per)
+        return self._form.decide(self._margins(flow))
+
+    def predict_proba(
+        self,
+        X: Any,
+        given: Any = None,
+        coherent: bool | LabelGraph | None = None,
+    ) -> FloatArray:
         """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
 
         Args:
-            X, coherent (Any): As of :meth:`predict`; no label then has a larger probability than one above it.
+            X, given, coherent (Any): As of :meth:`predict`; in coherent predictions, no label has a
+                larger probability than one above it.
         """
-        check_is_fitted(self)
-        logits = self._made_coherent(self._logits(self._read_inputs(X)), coherent)
-        return self._form.probabilities(np.clip(expit(logits), _SMALLEST, 1))
+        flow = self._ask(X, given=given, coherent=coherent)
+        return self._form.probabilities(flow.probabilities.double().numpy())
 
     def decision_function(self, X: Any) -> FloatArray:
         """Returns the log odds :math:`(N, L)` of all labels, less those of their thresholds: labels from 0 on apply.
         For two classes, those :math:`(N)` of the second.
         """
-        margins = self._margins(X)
+        margins = self._margins(self._ask(X))
         return margins[:, 0] if self._form.is_binary else margins
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Returns the share of samples whose observed labels are all right (subset accuracy). A sample with a name that
-        no training sample had cannot be right.
+        """Returns the fraction of samples whose observed labels are all right (subset accuracy). A
+        sample with a name that no training sample had cannot be right.
         """
-        margins = self._margins(X)
+        margins = self._margins(self._ask(X))
         if self._form.form == "classes":
             return float(accuracy_score(y, self._form.decide(margins), sample_weight=sample_weight))
         target = self._form.encode(y, unseen=True)
@@ -113,14 +140,45 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
         right = (target == decisions) | np.isnan(target)
         return float(np.average(right.all(axis=1), weights=sample_weight))
 
+    def _ask(self, X: Any, **options: Any) -> Flow:
+        """Returns the model's answer for inputs, which are read first."""
+        check_is_fitted(self)
+        if self._form.form == "classes":
+            for name in ("given", "coherent", "coverage"):
+                if options.get(name) not in (None, False):
+                    expected = f"Expected no '{name}' where each sample has one class"
+                    raise ValueError(f"{expected} (got some)")
+        return self.model_.run(self._read_inputs(X), Query(metric=self.metric_, **options))
+
+    def _margins(self, flow: Flow) -> FloatArray:
+        """Returns numbers :math:`(N, L)` of at least 0 where labels apply: log odds less those of
+        thresholds. Classes have log odds alone, because they compete by these.
+        """
+        changed = flow.given is not None or flow.pairs is not None or self.model_.is_calibrated
+        if flow.logits is None or changed:
+            odds = log_odds(flow.probabilities.double().numpy())
+        else:  # Probabilities near 1 have fewer digits than the logits that they were made of.
+            odds = flow.logits.double().numpy()
+        if self._form.form == "classes":
+            return odds
+        assert flow.thresholds is not None
+        assert flow.decisions is not None
+        # Label sets have no thresholds, and a label whose threshold is infinite never applies.
+        margins = odds - logit(np.minimum(np.nan_to_num(flow.thresholds, nan=0.5, posinf=1.0), 1.0))
+        # Rounding may not contradict a decision.
+        above, below = np.maximum(margins, 0), np.minimum(margins, -np.finfo(margins.dtype).tiny)
+        signed: FloatArray = np.where(flow.decisions.numpy() == 1, above, below)
+        return signed
+
     def _read_labels(self, X: Any, y: Any, *, keep: bool = False) -> FloatArray:
         """The matrix of labels, whose form is that of the last fit or is taken over."""
         if y is None:
+            # These are scikit-learn's own words.
             expected = f"This {type(self).__name__} estimator requires y to be passed"
-            raise ValueError(f"{expected}, but the target y is None.")  # scikit-learn's own words
+            raise ValueError(f"{expected}, but the target y is None.")
         form, matrix = (self._form, self._form.encode(y)) if keep else LabelForm.read(y)
         check_consistent_length(X, matrix)
-        self._form, self.classes_ = form, form.classes
+        self._form = form
         return matrix
 
     def _read_training_inputs(self, X: Any) -> Any:
@@ -156,44 +214,15 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
         samples.schema = schema
         return samples
 
-    def _margins(self, X: Any, given: Any = None, coherent: bool | LabelGraph = False) -> FloatArray:
-        check_is_fitted(self)
-        X = self._read_inputs(X)
-        scores, known = (None, None) if given is None else self._with_given(X, given, coherent)
-        logits = self._logits(X) if scores is None else log_odds(scores)
-        thresholds = logit(np.minimum(self.thresholds_, 1)).astype(logits.dtype)
-        if coherent is not False:
-            logits = self._made_coherent(logits, coherent)
-            every = np.broadcast_to(thresholds, (1, logits.shape[1])).copy()
-            thresholds = self._made_coherent(every, coherent, upwards=False)
-        margins: FloatArray = logits - thresholds
-        if self._form.form == "classes":
-            return margins
-        applies = self._applies(margins)
-        if known is not None:
-            applies = np.where(np.isnan(known), applies, known == 1)
-        return np.where(applies, np.maximum(margins, 0), np.minimum(margins, -np.finfo(margins.dtype).tiny))
-
-    def _made_coherent(self, values: FloatArray, coherent: bool | LabelGraph, *, upwards: bool = True) -> FloatArray:
-        """The largest of the values of each label and those below it, or above it."""
-        if coherent is False:
-            return values
-        graph = getattr(self, "label_graph", None) if coherent is True else coherent
-        if not isinstance(graph, LabelGraph):
-            got = f"label_graph={graph!r:.40}"
-            raise ValueError(
-                f"Expected a label graph with the parents of labels for coherent=True (got {got}); pass it"
-            )
-        if self._form.form == "classes":
-            raise ValueError("Expected no 'coherent' predictions where each sample has one class (got some)")
-        pairs = pairs_of(graph, self._form.names, "coherent")
-        return make_coherent(torch.from_numpy(values), pairs if upwards else pairs.flip(0)).numpy()
-
-    def _fix_threshold(self, threshold: float) -> Self:
-        """One threshold for all labels; classes compete at a half."""
+    def _fix_threshold(self, threshold: Any) -> None:
+        """Lets all labels apply from one probability on. Classes compete; the second of two applies
+        from a half on.
+        """
         check_share("threshold", threshold)
-        self.thresholds_ = np.array([0.5 if self._form.form == "classes" else threshold])
-        return self
+        tuner = ThresholdTuner()
+        tuner.thresholds = np.array([0.5 if self._form.form == "classes" else float(threshold)])
+        self.metric_ = tuner.metric
+        self.model_.decision.tuners = {tuner.metric: tuner}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -205,77 +234,9 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
 class SavedEstimator(RawInputEstimator):
     """Base of estimators that a folder of tensors and plain data can hold, which runs no code when it is read."""
 
-    @abstractmethod
-    def _scorer(self) -> InferenceModel:
-        """The inference model that computes the scores, as a folder holds it."""
-
-    @abstractmethod
-    def _adopt(self, scorer: Any) -> None:
-        """Takes over what computes the scores."""
-
-    def predict(  # type: ignore[override]
-        self,
-        X: Any,
-        given: Any = None,
-        coherent: bool | LabelGraph = False,
-        coverage: float | None = None,
-        coverage_per: Per = "label",
-    ) -> Any:
-        """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`.
-
-        Args:
-            X (Any): Inputs.
-            given (Any, optional): Labels that are known already, by names or as a matrix with NaN for unknown (see
-                :func:`~tg_mlc.data.given_labels`), which stay as they are. (default: :obj:`None`)
-            coherent (bool or LabelGraph, optional): Whether no label applies without those above it in a hierarchy: the
-                label graph, or, if set to :obj:`True`, the argument :obj:`label_graph` of the estimator. The default
-                with a hierarchy as :obj:`label_graph` is coherent in any case. (default: :obj:`False`)
-            coverage, coverage_per (optional): As of :meth:`tg_mlc.inference.Predictor.predict`, after a fit with
-                :obj:`coverage_share`. (default: :obj:`None`)
-
-        Raises:
-            ValueError: If a given label is unknown, all labels are given, the model cannot take any, or no samples
-                allow to promise the coverage.
-        """
-        check_is_fitted(self)
-        if coverage is None:
-            return self._form.decide(self._margins(X, given, coherent))
-        self._refuse_classes("label sets with a 'coverage'")
-        scorer, wanted = self._scorer(), None if coherent is False else coherent
-        scorer.check_promise(given, wanted)
-        scores, known = scorer.predictions(self._read_inputs(X), coherent=wanted)
-        decisions = scorer.decide(scores, Coverage(coverage, coverage_per), known, wanted)
-        return self._form.decide(2.0 * decisions.numpy() - 1.0)
-
-    def predict_proba(  # type: ignore[override]
-        self, X: Any, given: Any = None, coherent: bool | LabelGraph = False
-    ) -> FloatArray:
-        """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
-
-        Args:
-            X, given, coherent (Any): As of :meth:`predict`.
-        """
-        if given is None:
-            return super().predict_proba(X, coherent)
-        check_is_fitted(self)
-        return self._with_given(self._read_inputs(X), given, coherent)[0]
-
-    def _with_given(self, X: Any, given: Any, coherent: bool | LabelGraph) -> tuple[FloatArray, FloatArray]:
-        self._refuse_classes("'given' labels")
-        scorer = self._scorer()
-        scorer.known_labels(range(X.shape[0] if hasattr(X, "shape") else len(X)), given)
-        scores, known = scorer.predictions(X, given, coherent=None if coherent is False else coherent)
-        if known is None:  # a model that learned nothing of given labels was given none
-            known = torch.full_like(scores, torch.nan)
-        return scores.numpy(), known.numpy()
-
-    def _refuse_classes(self, wanted: str) -> None:
-        if self._form.form == "classes":
-            raise ValueError(f"Expected no {wanted} where each sample has one class (got some)")
-
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a folder from which :meth:`load` makes this estimator again, and :func:`tg_mlc.load` a
-        :class:`~tg_mlc.inference.Predictor` with named probabilities.
+        :class:`~tg_mlc.inference.Model` with named probabilities.
 
         Args:
             path (str or PathLike): The folder; a model that is there already is replaced as a whole.
@@ -286,36 +247,50 @@ class SavedEstimator(RawInputEstimator):
         check_is_fitted(self)
         settings = {}
         for name, value in self.get_params(deep=False).items():
-            tuner = value if isinstance(value, ThresholdTuner) else None
-            settings[name] = packed(value) if tuner is None else {"tuner": tuner.state_dict()}
+            is_tuner = isinstance(value, ThresholdTuner)
+            settings[name] = {"tuner": value.state_dict()} if is_tuner else packed(value)
             if settings[name] is None:
-                expected = f"Expected '{name}' to be plain data or a LabelGraph, which a folder can hold"
-                raise ValueError(f"{expected} (got {value!r:.60}); call set_params({name}=...) before 'save'")
-        form = {"form": self._form.form, "classes": self._form.classes.tolist()}
-        types = {"classes": self._form.classes.dtype.str, "labels": np.dtype(self._form.dtype).str}
+                raise ValueError(
+                    f"Expected '{name}' to be plain data or a LabelGraph, which a folder can hold "
+                    f"(got {value!r:.60}); call set_params({name}=...) before 'save'"
+                )
         fitted = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
-        fitted = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in fitted.items()}
-        entry = {"class": type(self).__name__, "settings": settings, "form": form, "types": types, "fitted": fitted}
-        return self._scorer().save(path, estimator=entry)
+        for name, value in fitted.items():
+            fitted[name] = value.tolist() if isinstance(value, np.ndarray) else value
+        entry = {
+            "class": type(self).__name__,
+            "settings": settings,
+            "form": self._form.state_dict(),
+            "fitted": fitted,
+        }
+        return self.model_.save(path, beside={"estimator": entry})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Makes the estimator again that :meth:`save` wrote to a folder; a :class:`ValueError` if it is another one."""
+        """Makes the estimator again that :meth:`save` wrote to a folder.
+
+        Args:
+            path (str or PathLike): The folder.
+
+        Raises:
+            ValueError: If the folder holds another estimator, or none.
+        """
         content = read_folder(path)
         entry = content.get("estimator", {"class": "model without an estimator"})
         if entry["class"] != cls.__name__:
-            raise ValueError(f"Expected '{os.fspath(path)}' to hold a {cls.__name__} (got a {entry['class']})")
-        tuners = {name: each["tuner"] for name, each in entry["settings"].items() if "tuner" in each}
-        settings = {name: unpacked(each) for name, each in entry["settings"].items() if name not in tuners}
-        restored = {name: ThresholdTuner("f1_micro").load_state_dict(state) for name, state in tuners.items()}
-        estimator = cls(**settings, **restored)
-        types = entry["types"]
-        classes = np.array(entry["form"]["classes"], np.dtype(types["classes"]))
-        estimator._form = LabelForm(entry["form"]["form"], classes, np.dtype(types["labels"]))
-        estimator.classes_ = estimator._form.classes
+            expected = f"Expected '{os.fspath(path)}' to hold a {cls.__name__}"
+            raise ValueError(f"{expected} (got a {entry['class']})")
+        settings = {}
+        for name, value in entry["settings"].items():
+            state = value.get("tuner")
+            is_tuner = state is not None
+            settings[name] = ThresholdTuner().load_state_dict(state) if is_tuner else unpacked(value)
+        estimator = cls(**settings)
+        estimator._form = LabelForm.from_state(entry["form"])
         for name, value in entry["fitted"].items():
-            setattr(estimator, name, np.array(value, _FITTED[name]) if isinstance(value, list) else value)
-        estimator._adopt(InferenceModel.from_content(content))
+            is_array = isinstance(value, list)
+            setattr(estimator, name, np.array(value, _FITTED[name]) if is_array else value)
+        estimator.model_ = Model.from_content(content)
         return estimator
 
 
@@ -326,4 +301,4 @@ def draw_seed(random_state: Any) -> int:
 
 def log_odds(probabilities: FloatArray) -> FloatArray:
     """The log odds of probabilities, finite for those of 0 and 1, too."""
-    return np.asarray(logit(np.clip(probabilities, _SMALLEST, 1 - _SMALLEST)))
+    return np.asarray(logit(np.clip(probabilities, SMALLEST, 1 - SMALLEST)))

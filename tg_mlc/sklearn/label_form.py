@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,6 +16,8 @@ from tg_mlc._numbers import as_list, is_missing
 from tg_mlc.data._label_values import are_names, names_in, numbers_as_names, read_labels
 from tg_mlc.metrics._inputs import FloatArray
 
+#: Probabilities are at least as large, so that their log odds are finite.
+SMALLEST = 1e-12
 _SETS = (set, frozenset, list, tuple)
 
 
@@ -61,6 +64,17 @@ class LabelForm:
         """Whether each sample has one of two classes, of which the matrix tells the second."""
         return self.form == "classes" and len(self.classes) == 2
 
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the form as plain data."""
+        types = {"classes": self.classes.dtype.str, "labels": np.dtype(self.dtype).str}
+        return {"form": self.form, "classes": self.classes.tolist(), "types": types}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> LabelForm:
+        """Makes a form of its state."""
+        types = {name: np.dtype(text) for name, text in state["types"].items()}
+        return cls(state["form"], np.array(state["classes"], types["classes"]), types["labels"])
+
     def encode(self, y: Any, *, unseen: bool = False) -> FloatArray:
         """The matrix :math:`(N, L)` of more labels; on request with further columns for names that are new in sets."""
         y, _ = numbers_as_names(_plain(y))
@@ -94,7 +108,10 @@ class LabelForm:
         """Scores :math:`(N, L)` of labels as they are; as probabilities of classes, they sum to one."""
         if self.is_binary:
             return np.hstack([1 - scores, scores])
-        return scores / scores.sum(axis=1, keepdims=True) if self.form == "classes" else scores
+        if self.form != "classes":
+            return scores
+        scores = np.maximum(scores, SMALLEST)  # All classes may be as good as excluded.
+        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
     def _one_hot(self, y: npt.NDArray[Any]) -> FloatArray:
         return np.asarray((y[:, None] == (self.classes[1:] if self.is_binary else self.classes)).astype(np.float32))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, Literal, cast
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,27 +15,31 @@ import torch
 from lightning.pytorch.utilities.seed import isolate_rng
 from scipy.special import expit
 from sklearn.utils.validation import check_consistent_length
+from torch import nn
 from typing_extensions import Self
 
 from tg_mlc._options import check_choice, check_count, check_flag, check_number, check_share
 from tg_mlc.data import MultiLabelDataset, Split, predefined_split, random_split, stratified_split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
-from tg_mlc.inference.inference import ModuleInference, batches_of, logits_of
+from tg_mlc.inference import Model
+from tg_mlc.inference.decisions import Calibration, GivenLabels
+from tg_mlc.inference.features import stages_of
+from tg_mlc.inference.flow import Flow
+from tg_mlc.inference.network import label_graph_users
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.inputs.hierarchies import with_hierarchy
-from tg_mlc.metrics import DECISION_METRICS, LabelSets, ThresholdTuner
-from tg_mlc.metrics._inputs import BoolArray, FloatArray
-from tg_mlc.metrics.calibration import Calibration
-from tg_mlc.models import LaMP
-from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed, log_odds
-from tg_mlc.stacking import AutoModel, StackingFeatures, auto
+from tg_mlc.metrics import DECISION_METRICS, ThresholdTuner
+from tg_mlc.metrics._inputs import FloatArray
+from tg_mlc.metrics.calibration import Calibration as LabelCalibration
+from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed
+from tg_mlc.stacking import StackingFeatures, auto
 from tg_mlc.stacking.automatic import GIVEN_SHARE
 from tg_mlc.stacking.classifiers import AUTOMATIC
 from tg_mlc.stacking.folds import BATCH_SIZE, FIT, INTERMEDIATE_WEIGHT, MODEL, MODULE, settings_of
 from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
 from tg_mlc.training import BinaryObjective
-from tg_mlc.training.fitting import TrainSettings, train_model
+from tg_mlc.training.fitting import Training, TrainSettings, train_model
 
 GraphName = Literal["fully_connected", "co_occurrence", "edgeless"]
 
@@ -44,7 +48,6 @@ MIN_SAMPLES = 20
 #: A training takes about so many steps, of so many epochs at least and at most: those of the recipes for tables.
 NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
 
-_MODEL: dict[str, Any] = MODEL
 # One model is trained, not one for each fold: it waits longer for a better epoch, and averages the
 # weights of more steps.
 _TRAIN: dict[str, Any] = {
@@ -55,26 +58,13 @@ _TRAIN: dict[str, Any] = {
     **FIT,
     "patience": 10,
     "ema_decay": 0.998,
+    "given_masks": "both",
+    "calibrate": False,
+    "coverage_share": 0.0,
 }
-_OF_ESTIMATOR = ("given_masks", "calibrate", "coverage_share")
 _OF_OBJECTIVE = tuple(each.name for each in fields(BinaryObjective))
 _OF_MODULE = ("weight_decay", "betas", "eps", "lr_schedule", "warmup")
 _OF_FIT = ("monitor", "patience", "ema_decay", "gradient_clip", "precision", "deterministic")
-
-
-@dataclass(frozen=True)
-class TrainedModel:
-    """A model with the preprocessor of its inputs."""
-
-    preprocessor: Chain
-    model: LaMP
-    num_epochs: int = 0
-
-    def logits(self, samples: MultiLabelDataset, device: torch.device) -> FloatArray:
-        """The logits :math:`(N, L)` of preprocessed samples."""
-        logits: FloatArray = logits_of(self.model.to(device).eval(), batches_of(samples)).numpy()
-        self.model.cpu()  # as it is pickled
-        return logits
 
 
 @dataclass(eq=False, repr=False)
@@ -125,13 +115,10 @@ class LaMPClassifier(SavedEstimator):
         device (str, optional): PyTorch's name of the device. (default: :obj:`"auto"`, a GPU if there is one)
 
     Attributes:
-        inputs_ (str): The kind of inputs.
-        trained_ (TrainedModel): The preprocessor and the model.
+        model_ (Model): The fitted model. Given labels change other labels as learned from
+            validation samples, if there are at least 20.
+        metric_ (str): The metric that the thresholds are best for.
         n_iter_ (int): The number of epochs.
-        calibration_ (Calibration): Calibrates probabilities, if it was asked for.
-        conformal_ (ConformalThresholds): Finds the thresholds for a coverage, if samples were kept for it.
-        given_ (GivenLabelStacking): Changes the logits of other labels if some labels are given, as learned
-            from validation samples; :obj:`None` if there are fewer than 20.
     """
 
     inputs: str = "auto"
@@ -163,154 +150,176 @@ class LaMPClassifier(SavedEstimator):
         Raises:
             ValueError: If inputs, labels or options are not allowed, or a warm start has other labels or columns.
         """
-        tuner = ThresholdTuner(self.threshold) if isinstance(self.threshold, str) else self.threshold
-        if not isinstance(tuner, ThresholdTuner):
-            check_share("threshold", tuner)
-        coverage_share = (self.train_options or {}).get("coverage_share", 0.0)
-        check_number("coverage_share", coverage_share, below=1.0)
-        start: TrainedModel | None = getattr(self, "trained_", None) if self.warm_start else None
-        if start is not None and coverage_share:
-            expected = "coverage_share=0 for a warm start, because the last fit may have seen what would be kept"
-            raise ValueError(f"Expected {expected} (got {coverage_share}); call fit with warm_start=False")
+        start: Model | None = getattr(self, "model_", None) if self.warm_start else None
+        options = self._checked_options(start)
         X = self._read_training_inputs(X) if start is None else self._read_inputs(X)
         y = self._read_labels(X, y, keep=start is not None)
-        seed = draw_seed(self.random_state)
-        if not coverage_share:
-            return self._fit(X, y, eval_set, tuner, start, seed)
-        split = random_split(len(y), (1 - coverage_share, 0.0, coverage_share), seed)
-        (X, y), held_out = ((_rows(X, part), y[part.numpy()]) for part in (split.train, split.test))
-        self.conformal_ = self._fit(X, y, eval_set, tuner, start, seed)._scorer().conformalize(*held_out).conformal
+        seed, held_out = draw_seed(self.random_state), None
+        if fraction := options["coverage_share"]:
+            parts = random_split(len(y), (1 - fraction, 0.0, fraction), seed)
+            held_out = _rows(X, parts.test), y[parts.test.numpy()]
+            X, y = _rows(X, parts.train), y[parts.train.numpy()]
+        samples, split = self._make_split(X, y, eval_set, start, seed)
+        begin = time.monotonic()
+        preprocessor, training = self._train(samples, split, options, start, seed)
+        seconds, validation = GIVEN_SHARE * (time.monotonic() - begin), training.part("val")
+        self.n_iter_ = training.num_epochs
+        model = self.model_ = training.prepared.to(self.torch_device)
+        model.network_stage.examples = None  # A pickled estimator holds no samples.
+        if options["calibrate"]:
+            model.calibrate(validation, seed=seed)
+        is_worth_it = len(validation) >= MIN_SAMPLES and y.shape[1] > 1 and not model.takes_given
+        if is_worth_it and self._form.form != "classes":
+            _learn_given(model, validation, options["given_masks"], seconds, seed)
+        self._choose_thresholds(validation)
+        model.stages[:1] = stages_of(preprocessor)
+        if held_out is not None:
+            model.conformalize(*held_out)
         return self
 
-    def _fit(self, X: Any, y: FloatArray, eval_set: Any, tuner: Any, start: TrainedModel | None, seed: int) -> Self:
-        """Trains the model with inputs and labels that were read, all of which it may see."""
+    def _checked_options(self, start: Model | None) -> dict[str, Any]:
+        """All options of training."""
+        if isinstance(self.threshold, str):
+            check_choice("threshold", self.threshold, DECISION_METRICS)
+        elif not isinstance(self.threshold, ThresholdTuner):
+            check_share("threshold", self.threshold)
+        check_count("max_epochs", self.max_epochs, or_none=True)
+        options = {**_TRAIN, **(self.train_options or {})}
+        allowed = {*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT}
+        if unknown := sorted({*options} - allowed):
+            raise ValueError(f"Expected 'train_options' among {sorted(allowed)} (got {unknown})")
+        check_flag("calibrate", options["calibrate"])
+        check_number("coverage_share", options["coverage_share"], below=1.0)
+        if start is not None and (fraction := options["coverage_share"]):
+            raise ValueError(
+                f"Expected coverage_share=0 for a warm start, because the last fit may have seen "
+                f"what would be kept (got {fraction}); call fit with warm_start=False"
+            )
+        return options
+
+    def _make_split(
+        self, X: Any, y: FloatArray, eval_set: Any, start: Model | None, seed: int
+    ) -> tuple[MultiLabelDataset, Split]:
+        """Samples of inputs and labels that were read, and which of them are for validation."""
         if eval_set is None:
-            share = max(self.validation_fraction, 1 / len(y))
-            split = stratified_split(y, (1 - share, share, 0.0), seed)
+            fraction = max(self.validation_fraction, 1 / len(y))
+            split = stratified_split(y, (1 - fraction, fraction, 0.0), seed)
         else:
             X_val, y_val = self._read_inputs(eval_set[0]), self._form.encode(eval_set[1])
             check_consistent_length(X_val, y_val)
-            split = predefined_split(range(len(y)), range(len(y), len(y) + len(y_val)), [], len(y) + len(y_val))
+            num_train, size = len(y), len(y) + len(y_val)
+            split = predefined_split(range(num_train), range(num_train, size), [], size)
             y = np.concatenate([y, y_val])
             if isinstance(X, list):
                 X = X + X_val
             else:
                 X = sp.vstack([X, X_val], format="csr") if sp.issparse(X) else np.concatenate([X, X_val])
         if start is None:
-            samples = self._make_samples(X, y, split.train.numpy())
-        else:  # with the words or columns of those before
-            for step in start.preprocessor.steps:
-                X = X if isinstance(X, MultiLabelDataset) else step.transform(X)
-            samples = with_attribute(X, "y", torch.from_numpy(y))
-        begin = time.monotonic()
-        self.trained_, logits = self._train(samples, split, start, seed)
-        self.n_iter_ = self.trained_.num_epochs
-        y = y[split.val.numpy()]
-        self.given_ = self.conformal_ = self.calibration_ = None
-        if len(y) >= MIN_SAMPLES and y.shape[1] > 1 and self._form.form != "classes":
-            seconds = GIVEN_SHARE * (time.monotonic() - begin)
-            masks = (self.train_options or {}).get("given_masks", "both")
-            self.given_ = GivenLabelStacking(masks).fit(logits.astype(float), y, seconds, seed)
-        if (self.train_options or {}).get("calibrate", False):
-            self.calibration_ = Calibration.fit(y, expit(logits.astype(float)), seed)
-        if not isinstance(tuner, ThresholdTuner):
-            self._fix_threshold(tuner)
-        elif self._form.form == "classes" or not (y == 1).any():
-            self._fix_threshold(0.5)
-        else:
-            self.thresholds_ = copy(tuner).fit(y, expit(self._calibrated(logits))).fitted()
-        return self
-
-    def _calibrated(self, logits: FloatArray) -> FloatArray:
-        calibration = getattr(self, "calibration_", None)  # which pickles of earlier versions lack
-        return logits if calibration is None else calibration(torch.from_numpy(logits).double()).numpy()
+            return self._make_samples(X, y, split.train.numpy()), split
+        # Words and columns stay those of the last fit.
+        return with_attribute(start.features.read(X), "y", torch.from_numpy(y)), split
 
     def _train(
-        self, samples: MultiLabelDataset, split: Split, start: TrainedModel | None, seed: int
-    ) -> tuple[TrainedModel, FloatArray]:
-        """Trains a model, from the weights of another if there is one; returns it with logits of validation samples."""
-        check_count("max_epochs", self.max_epochs, or_none=True)
-        options = {**_TRAIN, **(self.train_options or {})}
-        if unknown := sorted({*options} - {*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT, *_OF_ESTIMATOR}):
-            expected = sorted({*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT, *_OF_ESTIMATOR})
-            raise ValueError(f"Expected 'train_options' among {expected} (got {unknown})")
-        check_flag("calibrate", options.get("calibrate", False))
-        objective = BinaryObjective(**_taken(_OF_OBJECTIVE, options))
-        batch_size, steps = options["batch_size"], -(-split.train.numel() // options["batch_size"])
-        device = self.torch_device
+        self,
+        samples: MultiLabelDataset,
+        split: Split,
+        options: dict[str, Any],
+        start: Model | None,
+        seed: int,
+    ) -> tuple[Chain, Training]:
+        """Fits the preprocessor and trains the network, from its last weights if there are some."""
         kinds: Sequence[str] = () if self.base_scores is None else self.base_scores
         if self.base_scores == "auto":
             kinds = tuple(AUTOMATIC) if split.train.numel() >= MIN_SAMPLES else ()
-        features = [StackingFeatures(kinds, seed=seed)] if kinds else []
-        preprocessor = Chain(*kind_of(samples).steps(scaled=not kinds), *features)
+        classifiers = [StackingFeatures(kinds, seed=seed)] if kinds else []
+        preprocessor = Chain(*kind_of(samples).steps(scaled=not kinds), *classifiers)
         prepared = preprocessor.fit_transform(samples, split)
-        # The loss of validation is the plain cross-entropy, which says little of another loss.
-        y_val = prepared[split.val].y
-        ranked = ((y_val == 0).any(dim=0) & (y_val == 1).any(dim=0)).any()
-        plain = objective.loss_name == "bce" and not objective.loss_options
-        settings = TrainSettings(
-            module={"lr": self.learning_rate, **_taken(_OF_MODULE, options)},
-            objective=objective,
-            fit={
-                "monitor": "val/loss" if plain or not ranked else "val/micro_roc_auc",
-                "max_epochs": self.max_epochs or int(np.clip(NUM_STEPS // steps, MIN_EPOCHS, MAX_EPOCHS)),
-                "accelerator": "gpu" if device.type == "cuda" else device.type,
-                "devices": [device.index or 0] if device.type == "cuda" else 1,
-                "logger": False,
-                "enable_progress_bar": bool(options["verbose"]),
-                **_taken(_OF_FIT, options),
-            },
-            batch_size=batch_size,
-        )
+        settings = self._settings(options, split.train.numel(), prepared[split.val].y)
 
-        def build(train: MultiLabelDataset) -> LaMP:
-            chosen = {**_MODEL, "num_steps": self.num_steps, **(self.model_options or {})}
-            model = cast(LaMP, settings_of(train).build(train, self._label_graph(prepared, split, start), **chosen))
+        def build(train: MultiLabelDataset) -> nn.Module:
+            chosen = {**MODEL, "num_steps": self.num_steps, **(self.model_options or {})}
+            label_graph = self._make_label_graph(prepared, split, start)
+            network = settings_of(train).build(train, label_graph, **chosen)
             if start is not None:
                 try:
-                    model.load_state_dict(start.model.state_dict())
+                    network.load_state_dict(start.networks[0].state_dict())
                 except RuntimeError as error:
-                    got = f"those of another model: {' '.join(str(error).split())[:200]}"
-                    expected = "the settings and classifiers of the last fit for a warm start"
-                    raise ValueError(f"Expected {expected} (got {got}); set warm_start=False to start anew") from None
-            return model
+                    raise ValueError(
+                        f"Expected the settings and classifiers of the last fit for a warm start "
+                        f"(got those of another model: {' '.join(str(error).split())[:200]}); set "
+                        f"warm_start=False to start anew"
+                    ) from None
+            return network
 
         with isolate_rng(), tempfile.TemporaryDirectory() as folder:
-            result = train_model(build, prepared, split, settings, folder, seed=seed)
-        trained = TrainedModel(preprocessor, cast(LaMP, result.module.model.cpu()), result.num_epochs)
-        return trained, trained.logits(prepared[split.val], device)
+            return preprocessor, train_model(build, prepared, split, settings, folder, seed=seed)
 
-    def _label_graph(self, samples: MultiLabelDataset, split: Split, start: TrainedModel | None) -> LabelGraph:
-        given = self.label_graph
-        if isinstance(given, LabelGraph):
-            return given
-        check_choice("label_graph", given, ("fully_connected", "co_occurrence", "edgeless"))
-        if given == "co_occurrence":
-            return co_occurrence(samples, split=split) if start is None else start.model.labels.label_graph
-        return (fully_connected if given == "fully_connected" else edgeless)(samples.label_names)
+    def _settings(
+        self,
+        options: dict[str, Any],
+        num_train: int,
+        y_val: torch.Tensor,
+    ) -> TrainSettings:
+        batch_size, device = options["batch_size"], self.torch_device
+        num_epochs = np.clip(NUM_STEPS // -(-num_train // batch_size), MIN_EPOCHS, MAX_EPOCHS)
+        objective = BinaryObjective(**_taken(_OF_OBJECTIVE, options))
+        # The loss of validation is the plain cross-entropy, which says little of another loss.
+        is_plain = objective.loss_name == "bce" and not objective.loss_options
+        can_rank = ((y_val == 0).any(dim=0) & (y_val == 1).any(dim=0)).any()
+        fitting = {
+            "monitor": "val/loss" if is_plain or not can_rank else "val/micro_roc_auc",
+            "max_epochs": self.max_epochs or int(num_epochs),
+            "accelerator": "gpu" if device.type == "cuda" else device.type,
+            "devices": [device.index or 0] if device.type == "cuda" else 1,
+            "logger": False,
+            "enable_progress_bar": bool(options["verbose"]),
+            **_taken(_OF_FIT, options),
+        }
+        module = {"lr": self.learning_rate, **_taken(_OF_MODULE, options)}
+        return TrainSettings(module, objective, fitting, batch_size)
 
-    def _logits(self, X: Any) -> FloatArray:
-        samples = self.trained_.preprocessor.transform(X)
-        return self._calibrated(self.trained_.logits(samples, self.torch_device))
+    def _make_label_graph(
+        self,
+        samples: MultiLabelDataset,
+        split: Split,
+        start: Model | None,
+    ) -> LabelGraph:
+        wanted = self.label_graph
+        if isinstance(wanted, LabelGraph):
+            return wanted
+        check_choice("label_graph", wanted, get_args(GraphName))
+        if wanted != "co_occurrence":
+            make = fully_connected if wanted == "fully_connected" else edgeless
+            return make(samples.label_names)
+        if start is None:
+            return co_occurrence(samples, split=split)
+        graph: LabelGraph = next(label_graph_users(start.networks[0])).label_graph
+        return graph
 
-    def _with_given(self, X: Any, given: Any, coherent: bool | LabelGraph) -> tuple[FloatArray, FloatArray]:
-        self.trained_.model.to(self.torch_device)
-        found = super()._with_given(X, given, coherent)
-        self.trained_.model.cpu()  # as it is pickled
-        return found
+    def _choose_thresholds(self, validation: MultiLabelDataset) -> None:
+        wanted = self.threshold
+        is_metric = isinstance(wanted, (str, ThresholdTuner))
+        if is_metric and (self._form.form == "classes" or not (validation.y == 1).any()):
+            wanted = 0.5
+        if not isinstance(wanted, (str, ThresholdTuner)):
+            self._fix_threshold(wanted)
+            return
+        self.model_.tune(validation)
+        self.metric_ = wanted if isinstance(wanted, str) else wanted.metric
+        if isinstance(wanted, ThresholdTuner):
+            scores = self.model_.probabilities(validation)
+            self.model_.decision.tuners[wanted.metric] = copy(wanted).fit(validation.y, scores)
 
-    def _scorer(self) -> ModuleInference:
-        scorer = ModuleInference.of_network(self.trained_.model, self._form.names)
-        tuner = ThresholdTuner(per_label=self.thresholds_.size > 1)
-        tuner.thresholds = self.thresholds_
-        scorer.preprocessor, scorer.tuners = self.trained_.preprocessor, {"f1_micro": tuner}
-        for name in ("given", "calibration", "conformal"):
-            setattr(scorer, name, getattr(self, f"{name}_", None))  # which pickles of earlier versions lack
-        return scorer
+    def _ask(self, X: Any, **options: Any) -> Flow:
+        if hasattr(self, "model_"):
+            self.model_.to(self.torch_device)
+        return super()._ask(X, **options)
 
-    def _adopt(self, scorer: ModuleInference) -> None:
-        self.trained_ = TrainedModel(cast(Chain, scorer.preprocessor), cast(LaMP, scorer.model), self.n_iter_)
-        self.given_, self.calibration_, self.conformal_ = scorer.given, scorer.calibration, scorer.conformal
+    def __getstate__(self) -> dict[str, Any]:
+        if hasattr(self, "model_"):
+            self.model_.to("cpu")  # A process that reads the pickle may have no GPU.
+        state: dict[str, Any] = super().__getstate__()
+        return state
 
     @property
     def torch_device(self) -> torch.device:
@@ -337,7 +346,8 @@ class AutoClassifier(SavedEstimator):
         random_state (int or RandomState, optional): The seed of folds, trees and weights. (default: :obj:`None`)
 
     Attributes:
-        model_ (AutoModel): The fitted model.
+        model_ (Model): The fitted model.
+        metric_ (str): The metric that the thresholds, or label sets, are best for.
     """
 
     inputs: str = "auto"
@@ -364,12 +374,9 @@ class AutoClassifier(SavedEstimator):
             samples = with_hierarchy(samples, self.label_graph)
         trust = self.coverage_share, self.calibrate
         self.model_ = auto(samples, self.seconds, draw_seed(self.random_state), self.given_masks, *trust)
+        self.metric_ = self.threshold
         if self._form.form == "classes":
-            return self._fix_threshold(0.5)
-        decider = self.model_.tuners[self.threshold]
-        if isinstance(decider, LabelSets):
-            return self._fix_threshold(0.5)
-        self.thresholds_ = decider.fitted()
+            self._fix_threshold(0.5)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -377,18 +384,26 @@ class AutoClassifier(SavedEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def _scorer(self) -> AutoModel:
-        return self.model_
 
-    def _adopt(self, scorer: AutoModel) -> None:
-        self.model_ = scorer
-
-    def _logits(self, X: Any) -> FloatArray:
-        return log_odds(self.model_.predict_proba(X))
-
-    def _applies(self, margins: FloatArray) -> BoolArray:
-        decider = self.model_.tuners[self.threshold]
-        return np.asarray(decider.predict(expit(margins)) == 1) if isinstance(decider, LabelSets) else margins >= 0
+def _learn_given(
+    model: Model,
+    validation: MultiLabelDataset,
+    masks: GivenMasks,
+    seconds: float,
+    seed: int,
+) -> None:
+    """Adds what validation samples say of other labels where some are given."""
+    logits = model.run(validation).logits
+    assert logits is not None
+    y, engine = validation.y.numpy(), GivenLabelStacking(masks)
+    engine.fit(logits.double().numpy(), y, seconds, seed)
+    model.stages.insert(model.stages.index(model.network_stage) + 1, GivenLabels(engine))
+    calibration = model.stage(Calibration)
+    if calibration is not None:
+        # The engine remembers the samples, so that only its held-out logits of them will do.
+        assert engine.masked is not None
+        masked_logits, rest = engine.masked
+        calibration.masked = LabelCalibration.fit(rest, expit(masked_logits), seed)
 
 
 def _rows(X: Any, part: torch.Tensor) -> Any:
