@@ -268,6 +268,28 @@ class Model:
         reading = raw if isinstance(raw, Reading) else self.read(raw, on_error)
         with collected_warnings() as messages:
             flow = self.run(reading, query)
+        return self._prediction(reading, flow, messages, on_error)
+
+    def known(self, reading: Reading, query: Query) -> Prediction:
+        """Returns the given labels of inputs of which all labels are given, with decisions as of :meth:`answer`.
+
+        Args:
+            reading (Reading): The result of :meth:`read`.
+            query (Query): What is asked; its given labels are those of all inputs and all labels.
+        """
+        flow = self._flow(reading, query)
+        self._needed(Coherence).begin(flow)
+        self.decision.begin(flow)
+        assert flow.given is not None
+        flow.probabilities = flow.given.double()
+        if flow.size:
+            self.decision.apply(flow)
+        return self._prediction(reading, flow, [])
+
+    def _prediction(
+        self, reading: Reading, flow: Flow, messages: Sequence[str], on_error: str = "blank"
+    ) -> Prediction:
+        """The prediction of all inputs, by the flow of those that can be read."""
         shape, num_rows_read = (reading.size, len(self.label_names)), flow.size
         probabilities, decisions = np.full(shape, np.nan), np.zeros(shape, bool)
         reasons = dict(reading.reasons)
@@ -299,6 +321,15 @@ class Model:
 
     def start(self, reading: Reading, query: Query) -> Flow:
         """Returns the flow of samples that were read, as the first stage that computes takes it."""
+        flow = self._flow(reading, query)
+        if flow.given is not None:
+            self._check_given(flow.given)
+        for stage in self.stages:
+            stage.begin(flow)
+        return flow
+
+    def _flow(self, reading: Reading, query: Query) -> Flow:
+        """The flow of samples before any stage, with the labels that the caller or the samples give."""
         samples, size = reading.samples, reading.size if reading.rows is None else len(reading.rows)
         flow = Flow(query, self.label_names, samples, size)
         if query.given is not None:
@@ -311,10 +342,6 @@ class Model:
             flow.given = given if reading.rows is None else given[reading.rows]
         elif isinstance(samples, MultiLabelDataset) and size and "given" in samples[0]:
             flow.given = samples.rows("given")
-        if flow.given is not None:
-            self._check_given(flow.given)
-        for stage in self.stages:
-            stage.begin(flow)
         return flow
 
     def _check_given(self, given: Tensor) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor, from_numpy, nn
 from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
 
+from tg_mlc._input_options import INPUT_OPTIONS, InputOption
 from tg_mlc._numbers import as_list, is_missing
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.records import Records, Tokens
@@ -104,7 +105,9 @@ class InputKind(Preprocessor):
     """
 
     forms: ClassVar[Mapping[str, Form]]  #: the forms of raw inputs by the names that estimators have for them
-    option: ClassVar[str]  #: its name in the options of the command line
+    option: ClassVar[str]  #: its name in messages of the command line and in models that it saved
+    #: its option on the command line, which the class declares; none if no file has such inputs
+    command_option: ClassVar[InputOption | None] = None
     noun: ClassVar[str] = "an input"  #: what a single input is, for messages
     parts: ClassVar[str] = "components"  #: what components are, for people
     role: ClassVar[Role] = "number"  #: of a column of such inputs, as of :class:`~tg_mlc.inputs.schema.Column`
@@ -117,6 +120,11 @@ class InputKind(Preprocessor):
     takes_view: ClassVar[bool] = False  #: whether networks take the inputs on the scale of a view
     constant_names: ClassVar[list[str] | None] = None  #: the :obj:`feature_names` of all data sets of the kind
     label_names: list[str]  #: the labels of the samples that it was fitted to
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.command_option is not None:
+            INPUT_OPTIONS[cls.command_option.name] = cls.command_option
 
     @classmethod
     def matches(cls, dataset: MultiLabelDataset) -> bool:
