@@ -228,14 +228,14 @@ def make_inputs(options: TrainOptions, columns: InputColumns, file: FileFlags) -
         *first, last = (f"--{option}" for option in vars(columns))
         raise ValueError(f"Expected one of {', '.join(first)} and {last} (got {[*columns.given]})")
     default = next(option for option, kind in kinds.items() if kind.reads_columns)
-    option, value = next(iter(columns.given.items()), (default, []))
+    option, value = next(iter(columns.given.items()), (default, list[str]()))
     kind, names = kinds[option], split_names(options.labels or [])
+    inputs = split_names(value) if kind.reads_columns else [str(value)]
     if file.label_separator is not None and (len(names) != 1 or not kind.lists_labels):
         expected = "--label_separator with one column of names in --labels, and texts or numbers"
         raise ValueError(f"Expected {expected} (got {option}, {names})")
     if file.label_separator is None:
         check_label_names(names, None)
-    inputs = split_names(value) if kind.reads_columns else [value]
     return Inputs(kind.option, inputs, names, file.label_separator)
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, make_dataclass
 from functools import cache
 from typing import Any
 
-from typing_extensions import Self
-
 from tg_mlc._input_options import INPUT_OPTIONS, InputOption
 
 
@@ -72,8 +70,8 @@ class KindOptions:
     """Options for inputs, one for each kind of input that has one."""
 
     @classmethod
-    def declared(cls) -> type[Self]:
-        """Returns the data class of these options, as the kinds declare them now."""
+    def declared(cls) -> Any:
+        """Returns the data class of these options, a subclass, as the kinds declare them now."""
         return _data_class(cls, tuple(INPUT_OPTIONS.values()))
 
     @classmethod
@@ -112,9 +110,9 @@ class SingleInput(KindOptions):
 
 
 @cache
-def _data_class(base: Any, options: tuple[InputOption, ...]) -> Any:
+def _data_class(base: type[KindOptions], options: tuple[InputOption, ...]) -> Any:
     fields = list[tuple[str, Any, None]]()
-    lines = [inspect.getdoc(base), "", "Args:"]
+    lines = [inspect.getdoc(base) or "", "", "Args:"]
     for option in options:
         text = base.help_of(option)
         if text is not None:

@@ -10,9 +10,6 @@ from tg_mlc.cli._output import check_output
 if TYPE_CHECKING:
     import numpy as np
 
-    from tg_mlc.cli._inputs import Inputs
-    from tg_mlc.inference import Model, Prediction
-
 MEASURED_ROWS = 5  #: of a file, by which faithfulness is measured at least
 
 
@@ -84,7 +81,7 @@ def explain_(
 
 
 def _first_rows(
-    model: Model, inputs: Inputs, csv: str, rows: int, names: str | None, columns: str | None, metric: str
+    model: Any, inputs: Any, csv: str, rows: int, names: str | None, columns: str | None, metric: str
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Returns the inputs of the first rows of which something is left to predict, options of their explanation, and
     facts about all rows of the first block: metrics per label, if the file has labels.
@@ -123,7 +120,7 @@ def _first_rows(
     return _taken(raw, chosen), options, facts
 
 
-def _metrics(y: np.ndarray, prediction: Prediction, rows: list[int]) -> dict[str, Any]:
+def _metrics(y: np.ndarray, prediction: Any, rows: list[int]) -> dict[str, Any]:
     """Metrics of every label over rows where it is neither given nor follows from given labels."""
     import numpy as np
 

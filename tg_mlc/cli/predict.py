@@ -6,7 +6,7 @@ import sys
 from contextlib import nullcontext
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from tg_mlc import __version__
 from tg_mlc._optional import require
@@ -14,9 +14,6 @@ from tg_mlc._options import check_choice
 from tg_mlc.cli._options import SingleInput
 from tg_mlc.cli._output import RowWriter, check_output, resumable, show
 from tg_mlc.cli._output import table as table_of
-
-if TYPE_CHECKING:
-    from tg_mlc.inference import Model, Prediction, Query
 
 
 def predict(
@@ -102,7 +99,7 @@ def predict(
     return blocks.status("left blank")
 
 
-def _lines(table: Any, prediction: Prediction, keep: str, separator: str) -> Any:
+def _lines(table: Any, prediction: Any, keep: str, separator: str) -> Any:
     """A data frame of some rows: columns of the file, names of predicted labels, probabilities and reasons."""
     lines = require("pandas", extra="train").DataFrame(
         prediction.probabilities.round(6), columns=prediction.label_names
@@ -126,7 +123,7 @@ def _kept(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
     return {f"{name} (in the file)" if name in taken else name: table.texts(name) for name in names}
 
 
-def _show_one(model: Model, value: Any, query: Query, as_json: bool) -> None:
+def _show_one(model: Any, value: Any, query: Any, as_json: bool) -> None:
     """Prints the labels of one input, the most probable ones first."""
     from tg_mlc.cli._inputs import show_warnings
 

@@ -332,7 +332,12 @@ class Decision(Stage):
         return tuner
 
     def apply(self, flow: Flow) -> None:
-        decisions = flow.with_given(flow.decider.predict(flow.probabilities))
+        # Thresholds refuse NaN, which inputs that are too large to compute with have.
+        finite = flow.probabilities.isfinite().all(dim=1)
+        decisions = torch.zeros(flow.probabilities.shape, dtype=torch.long)
+        if finite.any():
+            decisions[finite] = flow.decider.predict(flow.probabilities[finite]).long()
+        decisions = flow.with_given(decisions)
         # Label sets have no thresholds that could keep decisions coherent.
         flow.decisions = decisions if flow.pairs is None else make_coherent(decisions, flow.pairs)
 
