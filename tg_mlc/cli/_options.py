@@ -72,7 +72,8 @@ class KindOptions:
     @classmethod
     def declared(cls) -> Any:
         """Returns the data class of these options, a subclass, as the kinds declare them now."""
-        return _data_class(cls, tuple(INPUT_OPTIONS.values()))
+        base: Any = cls
+        return _data_class(base, tuple(INPUT_OPTIONS.values()))
 
     @classmethod
     def help_of(cls, option: InputOption) -> str | None:

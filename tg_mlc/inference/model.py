@@ -277,10 +277,11 @@ class Model:
             reading (Reading): The result of :meth:`read`.
             query (Query): What is asked; its given labels are those of all inputs and all labels.
         """
-        flow = self._flow(reading, query)
+        flow = self.start(reading, replace(query, given=None))
+        given = given_labels(self.label_names, query.given, reading.size)
+        flow.query, flow.given = query, given if reading.rows is None else given[reading.rows]
         self._needed(Coherence).begin(flow)
         self.decision.begin(flow)
-        assert flow.given is not None
         flow.probabilities = flow.given.double()
         if flow.size:
             self.decision.apply(flow)
@@ -321,15 +322,6 @@ class Model:
 
     def start(self, reading: Reading, query: Query) -> Flow:
         """Returns the flow of samples that were read, as the first stage that computes takes it."""
-        flow = self._flow(reading, query)
-        if flow.given is not None:
-            self._check_given(flow.given)
-        for stage in self.stages:
-            stage.begin(flow)
-        return flow
-
-    def _flow(self, reading: Reading, query: Query) -> Flow:
-        """The flow of samples before any stage, with the labels that the caller or the samples give."""
         samples, size = reading.samples, reading.size if reading.rows is None else len(reading.rows)
         flow = Flow(query, self.label_names, samples, size)
         if query.given is not None:
@@ -342,6 +334,10 @@ class Model:
             flow.given = given if reading.rows is None else given[reading.rows]
         elif isinstance(samples, MultiLabelDataset) and size and "given" in samples[0]:
             flow.given = samples.rows("given")
+        if flow.given is not None:
+            self._check_given(flow.given)
+        for stage in self.stages:
+            stage.begin(flow)
         return flow
 
     def _check_given(self, given: Tensor) -> None:
