@@ -37,6 +37,8 @@ def toy():
 
         @classmethod
         def read(cls, X, kind, **options):
+            for text in X:
+                cls.check(text)
             return np.array([[text.count(digit) for digit in "0123456789"] for text in X]) / 10, list("0123456789")
 
         @classmethod

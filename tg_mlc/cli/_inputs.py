@@ -120,6 +120,7 @@ class Predictions:
         self.model, self.inputs, self.path, self.query = model, inputs, Path(path), query
         self.given, self.stops = given, stops
         self.num_done, self.num_refused = 0, 0  #: blocks of the file to skip, and rows that could not be read
+        model.answer([], query)  # What the model cannot decide for is refused before the file is read.
 
     def __iter__(self) -> Iterator[tuple[Table, Prediction]]:
         with tqdm(total=self._num_lines(), desc="Predicting", unit="row", disable=None, leave=False) as bar:
