@@ -332,11 +332,14 @@ class Decision(Stage):
         return tuner
 
     def apply(self, flow: Flow) -> None:
-        # Thresholds refuse NaN, which inputs that are too large to compute with have.
-        finite = flow.probabilities.isfinite().all(dim=1)
-        decisions = torch.zeros(flow.probabilities.shape, dtype=torch.long)
-        if finite.any():
-            decisions[finite] = flow.decider.predict(flow.probabilities[finite]).long()
+        probabilities = flow.probabilities
+        finite = probabilities.isfinite().all(dim=1)
+        if finite.all():
+            decisions = flow.decider.predict(probabilities)
+        else:  # Nothing is decided of inputs that the model cannot compute with.
+            decisions = torch.zeros(probabilities.shape, dtype=torch.long)
+            if finite.any():
+                decisions[finite] = flow.decider.predict(probabilities[finite])
         decisions = flow.with_given(decisions)
         # Label sets have no thresholds that could keep decisions coherent.
         flow.decisions = decisions if flow.pairs is None else make_coherent(decisions, flow.pairs)
