@@ -25,9 +25,10 @@ class Scores:
     def __call__(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Returns the rows with a column for each label."""
         raw = rows[self.columns] if len(self.columns) > 1 else rows[self.columns[0]].tolist()
-        scores, refused = self.model.readable_scores(raw)
-        errors = [refused.get(row, "") for row in range(len(rows))]
-        return rows.assign(**dict(zip(self.model.label_names, scores.T, strict=True)), error=errors)
+        prediction = self.model.answer(raw)
+        columns = dict(zip(self.model.label_names, prediction.probabilities.T, strict=True))
+        errors = [prediction.reasons.get(row, "") for row in range(len(rows))]
+        return rows.assign(**columns, error=errors)
 
 
 def main(model: str = "model", path: str = "drugs.csv", out: str = "scores", columns: str = "smiles") -> None:

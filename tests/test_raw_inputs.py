@@ -17,10 +17,10 @@ from tests.fresh import run_python
 from tg_mlc.data import ArrayDataset, MoleculeDataset, MultiLabelDataset, from_arrays, random_split
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import fully_connected
+from tg_mlc.inference import read_checkpoint
 from tg_mlc.inputs import DNA, Chain, Fingerprint, MoleculeDescriptors, Molecules, Preprocessor, Scale, Vectors, Words
 from tg_mlc.models import LaMP, dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.papers.base_scores import published_features, table_preprocessor
-from tg_mlc.inference import read_checkpoint
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit
 
 NAN = float("nan")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tg_mlc
+from tests.quick import train_little
 from tg_mlc import cli
+from tg_mlc.data import from_arrays
 
 
 def write_drugs(path: Path) -> Path:
@@ -36,3 +40,15 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_rows(folder / "rows.csv")
     assert cli.main([*TRAIN_ROWS, "--csv", str(folder / "rows.csv"), "--out", str(folder / "model")]) == 0
     return folder
+
+
+@pytest.fixture(scope="session")
+def plain_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a model of five numbers that the command line did not train, with LaMP among its parts."""
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    dataset = from_arrays(X, (X[:, :3] > 0).astype(float), ["calm", "sad", "loud"], kind="vector")
+    with pytest.MonkeyPatch.context() as patched:
+        train_little(patched, max_epochs=1)
+        model = tg_mlc.auto(dataset, seconds=60)
+    assert model.networks
+    return model.save(tmp_path_factory.mktemp("plain") / "model")

@@ -79,9 +79,8 @@ def test_given_labels_move_the_others(rows: Path):
     options = ["--csv", str(rows / "rows.csv"), "--rows", "3", "--method", "occlusion"]
     _, report = explain(rows, *options, "--given", "tall")
     data = data_of(report.read_text(encoding="utf-8"))
-    predictor = tg_mlc.load(rows / "model")
     table = pd.read_csv(rows / "rows.csv")
-    expected = predictor.scores(table[["height", "width"]], table[["tall"]])
+    expected = tg_mlc.load(rows / "model").probabilities(table[["height", "width"]], given=table[["tall"]])
     for row, sample in enumerate(data["samples"]):
         found = dict(zip(sample["labels"], sample["probability"], strict=True))
         assert found == pytest.approx(dict(enumerate(expected[row])), abs=1e-3)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tg_mlc.cli._inputs import make_inputs
+from tg_mlc.cli._options import FileFlags, InputColumns, TrainOptions
 from tg_mlc.cli._training import Run
-from tg_mlc.cli.train import FileFlags, TrainOptions
 
 
 def options(path, **changes):
@@ -20,19 +20,20 @@ def test_what_stands_between_cells(kind, cells, given, mark, tmp_path):
         pytest.importorskip("rdkit")
     lines = [f"site{mark}bound", *(f"{cell}{mark}1" for cell in cells.split(",") * 5)]
     (tmp_path / "table.csv").write_text("\n".join(lines))
-    chosen = options(tmp_path, **({kind: "site"} if kind else {}))
+    columns = InputColumns.declared()(**({kind: "site"} if kind else {}))
     for file in (FileFlags(), FileFlags(delimiter=given)):
-        assert Run(chosen, file).dataset.y.tolist() == [[1]] * 10
+        assert Run(options(tmp_path), columns, file).dataset.y.tolist() == [[1]] * 10
 
 
 @pytest.mark.parametrize("name", ["predicted", "reason", "liver;skin"])
 def test_names_that_predictions_could_not_be_told_by_are_refused(name, tmp_path):
+    columns = InputColumns.declared()()
     with pytest.raises(ValueError, match=f"Expected another name for the label '{name}', because 'predict --csv'"):
-        make_inputs(options(tmp_path, labels=f"bound,{name}"), FileFlags())
+        make_inputs(options(tmp_path, labels=f"bound,{name}"), columns, FileFlags())
     listed = FileFlags(label_separator="|")
-    assert make_inputs(options(tmp_path, labels=name), listed).labels == [name]  # of a column that lists
+    assert make_inputs(options(tmp_path, labels=name), columns, listed).labels == [name]  # of a column that lists
     (tmp_path / "table.csv").write_text(f"x,names\n1,bound|{name}\n" + "2,bound\n" * 9)
-    run = Run(options(tmp_path, labels="names"), listed)
+    run = Run(options(tmp_path, labels="names"), columns, listed)
     if name == "liver;skin":
         assert run.dataset.label_names == ["bound", name]
     else:

@@ -13,13 +13,11 @@ import pytest
 import tg_mlc
 from tests.cli.conftest import write_rows
 from tests.quick import train_little
-from tests.inference.conftest import folder, result  # noqa: F401
 from tg_mlc import cli
 from tg_mlc.cli._output import resumable
+from tg_mlc.inference import Model
 from tg_mlc.inputs import tables
 from tg_mlc.metrics import LabelSets
-from tg_mlc.metrics.coverage import Coverage
-from tg_mlc.inference import Predictor
 
 predicting = import_module("tg_mlc.cli.predict")  # the package's attribute of this name is the function
 
@@ -62,9 +60,9 @@ def test_label_sets_of_a_coverage(tmp_path, capsys):
     assert cli.main([*train, "--coverage_share", "0.5"]) == 0
     capsys.readouterr()
     assert cli.main(["predict", model, "--csv", file, "--coverage", "0.8"]) == 0
-    lines, predictor = read(capsys.readouterr().out), tg_mlc.load(model)
+    lines = read(capsys.readouterr().out)
     inputs = [[float(line["height"] or "nan"), float(line["width"])] for line in lines]
-    expected = predictor.decide(predictor.scores(np.array(inputs)), Coverage(0.8))
+    expected = tg_mlc.load(model).predict(np.array(inputs), coverage=0.8)["decision"].to_numpy()
     assert [["tall" in each["predicted"], "broad" in each["predicted"]] for each in lines] == expected.tolist()
     for options in (["--coverage", "2"], ["--coverage", "0.8", "--given", "all"], ["--coverage", "0.99"]):
         assert cli.main(["predict", model, "--csv", file, *options]) == 1
@@ -171,16 +169,16 @@ def test_a_prediction_that_was_stopped_goes_on(form, pieces, tmp_path, monkeypat
     command = ["predict", str(pieces / "model"), "--csv", str(path), *form, "--out"]
     assert cli.main([*command, str(tmp_path / "straight.csv")]) == 1
     capsys.readouterr()
-    straight, decide, blocks = (tmp_path / "straight.csv").read_bytes(), Predictor.decide, []
+    straight, answer, blocks = (tmp_path / "straight.csv").read_bytes(), Model.answer, []
 
     def stops(*arguments):
         blocks.append(arguments[1])
         if len(blocks) in (2, 4):
             (tmp_path / ".out.csv.partial").open("ab").write(b"half a li")
             raise KeyboardInterrupt
-        return decide(*arguments)
+        return answer(*arguments)
 
-    monkeypatch.setattr(Predictor, "decide", stops)
+    monkeypatch.setattr(Model, "answer", stops)
     for _ in range(2):
         assert cli.main([*command, str(out)]) == 130
         assert "run it again to go on" in capsys.readouterr().err
@@ -226,9 +224,9 @@ def test_two_commands_do_not_write_to_one_file(rows, tmp_path, capsys):
 
 
 def test_label_sets_decide_without_a_threshold(fruit, tmp_path, capsys):
-    predictor = tg_mlc.load(fruit / "model")
-    predictor.scorer.tuners["subset_accuracy"] = LabelSets([[1, 1]])  # whatever the scores are
-    model = str(predictor.save(tmp_path / "model"))
+    loaded = tg_mlc.load(fruit / "model")
+    loaded.decision.tuners["subset_accuracy"] = LabelSets([[1, 1]])  # whatever the scores are
+    model = str(loaded.save(tmp_path / "model"))
     command = ["predict", model, "--metric", "subset_accuracy"]
     assert cli.main([*command, "--text", "plums", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
@@ -315,8 +313,8 @@ def test_other_inputs_than_the_model_takes_are_refused(rows, options, capsys):
     assert "Expected --csv for a model of rows" in capsys.readouterr().err
 
 
-def test_a_model_that_does_not_say_what_its_inputs_are(folder, capsys):  # noqa: F811
-    assert cli.main(["predict", str(folder), "--text", "a pear"]) == 1
+def test_a_model_that_does_not_say_what_its_inputs_are(plain_model, capsys):
+    assert cli.main(["predict", str(plain_model), "--text", "a pear"]) == 1
     assert "to be trained by 'tg-mlc train'" in capsys.readouterr().err
 
 
@@ -368,7 +366,7 @@ def with_lamp(tmp_path_factory):
         train_little(patched, max_epochs=1)
         words = ["train", "--labels", "tall,broad", "--seconds", "60", "--csv", str(path)]
         assert cli.main([*words, "--out", str(home / "model")]) == 0
-    assert tg_mlc.load(home / "model").scorer.models
+    assert tg_mlc.load(home / "model").networks
     return home
 
 

@@ -8,14 +8,11 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import httpx
 import pytest
 
 from tg_mlc.cli import main
-
-MODEL = Path(__file__).parents[1] / "saving" / "folders" / "known_labels" / "model"
 
 
 @pytest.fixture
@@ -33,10 +30,10 @@ def is_ready(url):
 
 
 @pytest.mark.slow
-def test_requests_in_progress_are_answered_after_sigterm(port, tmp_path):
+def test_requests_in_progress_are_answered_after_sigterm(plain_model, port, tmp_path):
     (tmp_path / "tokens").write_text("secret\n")
     options = ["--port", str(port), "--token_file", str(tmp_path / "tokens")]
-    process = subprocess.Popen([sys.executable, "-m", "tg_mlc", "serve", str(MODEL), *options])
+    process = subprocess.Popen([sys.executable, "-m", "tg_mlc", "serve", str(plain_model), *options])
     try:
         url, headers, end = f"http://127.0.0.1:{port}", {"authorization": "Bearer secret"}, time.monotonic() + 120
         while not is_ready(url) and time.monotonic() < end:
@@ -55,19 +52,20 @@ def test_requests_in_progress_are_answered_after_sigterm(port, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--also", str(MODEL)], "Expected folders of models with different names"),
+        (["--also", "{}"], "Expected folders of models with different names"),
         (["--token_file", __file__.replace("test_serve", "__init__")], "Expected a token in each line"),
         (["--also", "nothing"], "Expected 'nothing' to be the folder of a saved model"),
     ],
 )
-def test_refusals(options, message, capsys):
-    assert main(["serve", str(MODEL), *options]) == 1
+def test_refusals(options, message, plain_model, capsys):
+    options = [each.format(plain_model) for each in options]
+    assert main(["serve", str(plain_model), *options]) == 1
     assert message in capsys.readouterr().err
 
 
-def test_a_port_in_use_is_told(capsys):
+def test_a_port_in_use_is_told(plain_model, capsys):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        assert main(["serve", str(MODEL), "--port", str(taken.getsockname()[1])]) == 1
+        assert main(["serve", str(plain_model), "--port", str(taken.getsockname()[1])]) == 1
     assert "a port in use" in capsys.readouterr().err

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
+import tg_mlc
 from tests.cli.conftest import write_rows
 from tg_mlc import cli
 from tg_mlc._optional import is_installed
+from tg_mlc.cli._options import FileFlags, InputColumns, TrainOptions
 from tg_mlc.cli._training import Run, time_left
-from tg_mlc.cli.train import FileFlags, TrainOptions
-from tg_mlc.stacking import AutoModel, StackingFeatures
+from tg_mlc.stacking import StackingFeatures
 
 
 def test_the_time_left_is_shown_until_all_is_done(monkeypatch, capsys):
@@ -90,7 +91,7 @@ def test_handlers_of_signals_are_put_back(tmp_path):
 
 
 def test_the_mark_is_deleted_last(tmp_path, monkeypatch):
-    run = Run(TrainOptions(csv="a.csv", labels="a", out=str(tmp_path)), FileFlags())
+    run = Run(TrainOptions(csv="a.csv", labels="a", out=str(tmp_path)), InputColumns.declared()(), FileFlags())
     run.folder.mkdir()
     for name in (".tg_mlc", ".lock", "a.pt", "z.pt"):
         (run.folder / name).touch()
@@ -134,18 +135,18 @@ def test_two_trainings_into_one_folder(tmp_path, capsys):
 
 
 def test_a_model_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch, capsys):
-    def fit(self, *_):
+    def auto(*args, **options):
         (tmp_path / "model" / "model.json").write_text("of another one")
-        return FIT(self, *_)
+        return usual(*args, **options)
 
-    FIT = AutoModel.fit
-    monkeypatch.setattr(AutoModel, "fit", fit)
+    usual = tg_mlc.auto
+    monkeypatch.setattr(tg_mlc, "auto", auto)
     assert cli.main(command(tmp_path)) == 1
     assert "another program saved it meanwhile" in capsys.readouterr().err
     assert (tmp_path / "model" / "model.json").read_text() == "of another one"
     monkeypatch.setattr(StackingFeatures, "fit", pytest.fail)
     (tmp_path / "model" / "model.json").unlink()
-    monkeypatch.setattr(AutoModel, "fit", FIT)
+    monkeypatch.setattr(tg_mlc, "auto", usual)
     assert cli.main(command(tmp_path)) == 0
 
 
@@ -161,7 +162,7 @@ def test_a_model_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch, c
 )
 def test_wrong_options_are_refused_before_anything_is_fitted(words, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(AutoModel, "fit", pytest.fail)
+    monkeypatch.setattr(tg_mlc, "auto", pytest.fail)
     mkdir = Path.mkdir
 
     def refusing(path, *args, **options):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from tg_mlc.inference.checkpoint import check_plain
 from tg_mlc.inputs import Chain, Preprocessor, Scale, TfIdf
 from tg_mlc.inputs.preprocessor import from_state, to_state
-from tg_mlc.inference.checkpoint import check_plain
 
 
 class Shift(Preprocessor):

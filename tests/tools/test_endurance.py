@@ -6,16 +6,25 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from tests.snippets import ROOT
+import tg_mlc
+from tg_mlc.data import from_arrays
 from tools import endurance
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a model of three numbers."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    dataset = from_arrays(X, (X[:, :2] > 0).astype(float), ["a", "b"], kind="vector")
+    return tg_mlc.auto(dataset, seconds=0).save(tmp_path_factory.mktemp("saved") / "model")
+
+
 @pytest.fixture
-def place(tmp_path: Path) -> SimpleNamespace:
-    model = shutil.copytree(ROOT / "tests" / "saving" / "folders" / "auto_vectors", tmp_path / "model")
-    return SimpleNamespace(folder=tmp_path, model=model)
+def place(saved: Path, tmp_path: Path) -> SimpleNamespace:
+    return SimpleNamespace(folder=tmp_path, model=shutil.copytree(saved, tmp_path / "model"))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -13,9 +14,10 @@ import numpy as np
 from tqdm import tqdm
 
 from tg_mlc._optional import require
-from tg_mlc.cli.train import FileFlags, TrainOptions
+from tg_mlc.cli._options import FileFlags, InputColumns, SingleInput, TrainOptions
 from tg_mlc.data._label_values import read_labels
-from tg_mlc.inference import Predictor
+from tg_mlc.inference import Model, Prediction, Query
+from tg_mlc.inference.decisions import Calibration, Coherence
 from tg_mlc.inputs import InputKind
 from tg_mlc.inputs._arff_table import ROOTS, labels_of_arff
 from tg_mlc.inputs.kind import FileOptions
@@ -41,14 +43,24 @@ class Inputs(NamedTuple):
         """The kind of input."""
         return kind_of_option(self.kind)
 
-    def targets(self, table: Table, label_names: list[str], others: dict[str, set[str]]) -> np.ndarray:
-        """The labels of some rows, without other names, which are collected by row."""
+    def targets(self, table: Table, model: Model, others: dict[str, set[str]]) -> np.ndarray:
+        """Returns the targets :math:`(N, L)` of some rows; where names are listed, all labels above them in a hierarchy
+        apply, too.
+
+        Args:
+            table (Table): The rows.
+            model (Model): The model, whose labels they are.
+            others (dict): Gets the listed names that the model does not know, by row.
+        """
+        label_names = model.label_names
         if self.separator is None and self.labels == label_names:
             return table.labels(match_names(label_names, table.header, f"'{table.path}'"))
         sets = table.label_sets(self.labels[0], self.separator)
-        unknown = [(found or set()).difference(label_names, ROOTS) for found in sets]
-        others.update((table.where(row), found) for row, found in enumerate(unknown) if found)
-        return read_labels([found and found.intersection(label_names) for found in sets], label_names)[0]
+        unknown = [(names or set()).difference(label_names, ROOTS) for names in sets]
+        others.update((table.where(row), names) for row, names in enumerate(unknown) if names)
+        y = read_labels([names and names.intersection(label_names) for names in sets], label_names)[0]
+        coherence = model.stage(Coherence)
+        return y if self.separator is None or coherence is None else coherence.with_ancestors(y)
 
     def given(self, table: Table, label_names: list[str], names: str) -> np.ndarray:
         """The labels :math:`(N, L)` that the named columns of labels give, NaN for others and where a cell is blank; of
@@ -80,53 +92,73 @@ class Inputs(NamedTuple):
         return require("pandas", extra="data").DataFrame(table.cells(found))
 
 
-class Scores:
-    """The scores of the rows of a file, some at a time, with a bar that shows the time left.
+class Predictions:
+    """The predictions of the rows of a file, some rows at a time, with a bar that shows the time left.
 
-    Rows that cannot be read have NaN, and are reported and counted, or an error if it :obj:`stops` there. Labels that
-    the file gives, in columns that :obj:`given` names as of :meth:`Inputs.given`, have the last place.
+    Rows that cannot be read are reported and counted.
+
+    Args:
+        model (Model): The model.
+        inputs (Inputs): The places of inputs and labels in the file.
+        path (str): The file.
+        query (Query): What is asked of all rows.
+        given (str, optional): Columns of labels whose values are given, as of :meth:`Inputs.given`.
+            (default: :obj:`None`)
+        stops (bool, optional): If set to :obj:`True`, a row that cannot be read is an error. (default: :obj:`False`)
     """
 
     def __init__(
         self,
-        predictor: Predictor,
+        model: Model,
         inputs: Inputs,
         path: str,
-        batch_size: int,
+        query: Query,
         *,
-        stops: bool = False,
         given: str | None = None,
-        coherent: bool | None = None,
+        stops: bool = False,
     ) -> None:
-        self.predictor, self.inputs, self.path, self.batch_size = predictor, inputs, Path(path), batch_size
-        self.stops, self.given, self.coherent = stops, given, coherent
-        self.num_done, self.num_refused = 0, 0  #: blocks of the file to pass over, and rows that could not be read
+        self.model, self.inputs, self.path, self.query = model, inputs, Path(path), query
+        self.given, self.stops = given, stops
+        self.num_done, self.num_refused = 0, 0  #: blocks of the file to skip, and rows that could not be read
+        model.answer([], query)  # What the model cannot decide for is refused before the file is read.
 
-    def __iter__(self) -> Iterator[tuple[Table, np.ndarray, dict[int, str], np.ndarray | None]]:
-        total = None  # of lines
-        if self.path.suffix not in (".gz", ".bz2", ".xz") and self.path.is_file():
-            with self.path.open("rb") as file:
-                total = sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
-        with tqdm(total=total, desc="Predicting", unit="row", disable=None, leave=False) as bar:
+    def __iter__(self) -> Iterator[tuple[Table, Prediction]]:
+        with tqdm(total=self._num_lines(), desc="Predicting", unit="row", disable=None, leave=False) as bar:
             tables = read_blocks(self.path, self.inputs.delimiter, self.inputs.encoding)
             for table in islice(tables, self.num_done):
                 bar.update(len(table))
             for table in tables:
-                names, raw = self.predictor.label_names, self.inputs.raw(table)
-                known = None if self.given is None else self.inputs.given(table, names, self.given)
-                if known is not None and not np.isnan(known).any():
-                    scores, refused = known.copy(), self.predictor.unreadable(raw)  # nothing is left to predict
-                    scores[[*refused]] = np.nan
-                else:
-                    scores, refused = self.predictor.readable_scores(raw, known, self.batch_size, self.coherent)
-                for row, reason in refused.items():
-                    if self.stops:
-                        raise ValueError(f"Expected rows that can be read (got {table.where(row)}: {reason})")
-                    if self.num_refused < MOST_SHOWN:
-                        tqdm.write(f"tg-mlc: cannot read {table.where(row)}: {reason}", file=sys.stderr)
-                    self.num_refused += 1
-                yield table, scores, refused, known
+                prediction = self.of_rows(table)
+                self._report(table, prediction)
+                yield table, prediction
                 bar.update(len(table))
+
+    def of_rows(self, table: Table) -> Prediction:
+        """Returns the prediction of some rows."""
+        raw = self.inputs.raw(table)
+        if self.given is None:
+            return self.model.answer(raw, self.query)
+        given = self.inputs.given(table, self.model.label_names, self.given)
+        query, reading = replace(self.query, given=given), self.model.read(raw)
+        is_open = np.isnan(given if reading.rows is None else given[reading.rows]).any()
+        return self.model.answer(reading, query) if is_open else self.model.known(reading, query)
+
+    def _num_lines(self) -> int | None:
+        """The number of lines of the file, if it can be counted."""
+        if self.path.suffix in (".gz", ".bz2", ".xz") or not self.path.is_file():
+            return None
+        with self.path.open("rb") as file:
+            return sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
+
+    def _report(self, table: Table, prediction: Prediction) -> None:
+        """Tells warnings and rows that cannot be read."""
+        show_warnings(prediction)
+        for row, reason in prediction.reasons.items():
+            if self.stops:
+                raise ValueError(f"Expected rows that can be read (got {table.where(row)}: {reason})")
+            if self.num_refused < MOST_SHOWN:
+                tqdm.write(f"tg-mlc: cannot read {table.where(row)}: {reason}", file=sys.stderr)
+            self.num_refused += 1
 
     def status(self, what_became: str) -> int:
         """Says how many rows were refused and what became of them, and returns the exit status: 1 if there are any."""
@@ -145,11 +177,20 @@ def given_values(given: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def calibration_of(predictor: Predictor) -> str:
-    """Whether probabilities are calibrated for each label, and by what, in words."""
-    counts = predictor.scorer.calibration_methods.items()
-    how = ", ".join(f"{number} by {name}" if name != "identity" else f"{number} as it was" for name, number in counts)
-    return f"calibrated for each label ({how})" if how else "not calibrated for each label"
+def show_warnings(prediction: Prediction) -> None:
+    """Tells the warnings of a prediction, each once in a command."""
+    for message in prediction.warnings:
+        warnings.warn(message, stacklevel=2)
+
+
+def calibration_of(model: Model) -> str:
+    """Says whether probabilities are calibrated for each label, and by what."""
+    calibration = model.stage(Calibration)
+    if calibration is None:
+        return "not calibrated for each label"
+    numbers = calibration.methods.items()
+    methods = [f"{number} as it was" if name == "identity" else f"{number} by {name}" for name, number in numbers]
+    return f"calibrated for each label ({', '.join(methods)})"
 
 
 MOST_SHOWN = 20  #: rows that are named because they cannot be read; all of them are counted
@@ -181,22 +222,22 @@ def resolve(options: TrainOptions, file: FileFlags) -> tuple[TrainOptions, FileF
     return options, file
 
 
-def make_inputs(options: TrainOptions, file: FileFlags) -> Inputs:
+def make_inputs(options: TrainOptions, columns: InputColumns, file: FileFlags) -> Inputs:
     """Checks the options that say where inputs and labels are."""
-    options_of = kinds_by_columns()
-    given = [option for option in options_of if getattr(options, option, None) is not None]
-    if len(given) > 1:
-        raise ValueError(f"Expected one of --smiles, --text, --dna and --features (got {given})")
-    [option] = given or ["features"]
-    kind = options_of[option]
-    columns, names = split_names(getattr(options, option) or []), split_names(options.labels or [])
+    kinds = kinds_by_columns()
+    if len(columns.given) > 1:
+        *first, last = (f"--{option}" for option in vars(columns))
+        raise ValueError(f"Expected one of {', '.join(first)} and {last} (got {[*columns.given]})")
+    default = next(option for option, kind in kinds.items() if kind.reads_columns)
+    option, value = next(iter(columns.given.items()), (default, list[str]()))
+    kind, names = kinds[option], split_names(options.labels or [])
+    inputs = split_names(value) if kind.reads_columns else [str(value)]
     if file.label_separator is not None and (len(names) != 1 or not kind.lists_labels):
         expected = "--label_separator with one column of names in --labels, and texts or numbers"
         raise ValueError(f"Expected {expected} (got {option}, {names})")
     if file.label_separator is None:
         check_label_names(names, None)
-    columns = columns if kind.reads_columns else [getattr(options, option)]
-    return Inputs(kind.option, columns, names, file.label_separator)
+    return Inputs(kind.option, inputs, names, file.label_separator)
 
 
 def file_options(file: FileFlags) -> FileOptions:
@@ -226,25 +267,25 @@ def check_label_names(names: list[str], separator: str | None) -> None:
             raise ValueError(f"Expected another name for the label '{name}', because {why}; rename it in the file")
 
 
-def inputs_of(predictor: Predictor, model: str, delimiter: str | None, encoding: str | None) -> Inputs:
+def inputs_of(model: Model, folder: str, delimiter: str | None, encoding: str | None) -> Inputs:
     """Where a model that the command line trained found its inputs; other files may have another delimiter."""
-    if "inputs" not in predictor.facts:
-        expected = f"'{model}' to be trained by 'tg-mlc train', which writes down what its inputs are"
+    if "inputs" not in model.facts:
+        expected = f"'{folder}' to be trained by 'tg-mlc train', which writes down what its inputs are"
         raise ValueError(f"Expected {expected} (got a model that does not say so); use it with tg_mlc.load")
-    inputs = Inputs(**predictor.facts["inputs"])
+    inputs = Inputs(**model.facts["inputs"])
     return inputs._replace(delimiter=None if delimiter is None else delimiter.replace(*_TAB), encoding=encoding)
 
 
-def one_input(inputs: Inputs, csv: str | None, **options: str | None) -> str | None:
-    """The one input among options named by kinds, which the model has to take; :obj:`None` if there is a file."""
-    found = {name: value for name, value in options.items() if value is not None}
-    wanted = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"
-    if len(found) + (csv is not None) != 1 or not found.keys() <= {inputs.kind}:
-        got = ", ".join(f"--{name}" for name in [*found, *(["csv"] if csv is not None else [])]) or "none"
-        raise ValueError(f"Expected --{wanted} for a model of {inputs.kind} (got {got})")
+def one_input(inputs: Inputs, csv: str | None, single: SingleInput) -> str | None:
+    """Returns the input that an option holds, which the model has to take; :obj:`None` if there is a file."""
+    options = [*single.given, *(["csv"] if csv is not None else [])]
+    if len(options) != 1 or not {*options} <= {inputs.kind, "csv"}:
+        expected = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"
+        got = ", ".join(f"--{name}" for name in options) or "none"
+        raise ValueError(f"Expected --{expected} for a model of {inputs.kind} (got {got})")
     if csv is not None:
         return None
-    [value] = found.values()
+    value: str = single.given[inputs.kind]
     try:
         inputs.input_kind.check(value)
     except ValueError as error:

@@ -68,8 +68,8 @@ def check_output(out: str, csv: str, model: str) -> None:
 
 
 @dataclass
-class Written:
-    """A file that is written block by block, and what is in it; with a path for notes, these are kept there."""
+class RowWriter:
+    """Writes rows to a file, block by block, and counts them; a file of notes keeps the counts, if it has a path."""
 
     file: TextIO
     num_blocks: int = 0
@@ -91,7 +91,7 @@ class Written:
 
 
 @contextmanager
-def resumable(out: str, command: Mapping[str, Any]) -> Iterator[Written]:
+def resumable(out: str, command: Mapping[str, Any]) -> Iterator[RowWriter]:
     """A file that is there once all of it is written; the same command goes on with what an earlier one has left beside
     it, if that was stopped. Errors of the input leave nothing.
     """
@@ -118,7 +118,7 @@ def resumable(out: str, command: Mapping[str, Any]) -> Iterator[Written]:
         try:
             with named_if_full(path), partial.open("a", encoding="utf-8", newline="") as file:
                 file.truncate(size)
-                yield Written(file, num_blocks, num_refused, notes, command)
+                yield RowWriter(file, num_blocks, num_refused, notes, command)
             partial.replace(path)
             notes.unlink(missing_ok=True)
         except ValueError:

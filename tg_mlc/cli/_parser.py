@@ -71,8 +71,10 @@ def _add_parameters(parser: Any, source: Callable[..., Any]) -> None:
 
 
 def _shared(command: Callable[..., Any]) -> dict[str, Any]:
+    """The data classes of options that a command takes; those of kinds of input are made of what kinds declare."""
     hints = {} if inspect.isclass(command) else get_type_hints(command)
-    return {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    sources = {name: hint.declared() if hasattr(hint, "declared") else hint for name, hint in hints.items()}
+    return {name: source for name, source in sources.items() if is_dataclass(source)}
 
 
 def _parameters(source: Callable[..., Any]) -> dict[str, inspect.Parameter]:

@@ -21,14 +21,14 @@ from typing_extensions import Self
 from tg_mlc._files import file_sha256, sha256
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.cli._inputs import check_label_names, file_options, make_inputs, resolve
+from tg_mlc.cli._options import FileFlags, InputColumns, TrainOptions
 from tg_mlc.cli._output import show
-from tg_mlc.cli.train import FileFlags, TrainOptions
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
-from tg_mlc.inference import Predictor
+from tg_mlc.inference import Model
 from tg_mlc.inference.folder import CONTENT, check_folder
+from tg_mlc.inference.networks import Combination
 from tg_mlc.inputs.kinds import warn_of_claimed
 from tg_mlc.inputs.tables import read_table
-from tg_mlc.stacking import AutoModel
 
 MIN_ROWS = 10  #: of a file, so that one tests
 SHARES = (0.9, 0.0, 0.1)  #: of rows for training, none for validation, for testing
@@ -42,9 +42,18 @@ class Run:
     another file locks out a second training. :obj:`force` replaces a model that is there, and starts anew.
     """
 
-    def __init__(self, options: TrainOptions, file: FileFlags, *, force: bool = False, json: bool = False) -> None:
+    def __init__(
+        self,
+        options: TrainOptions,
+        columns: InputColumns,
+        file: FileFlags,
+        *,
+        force: bool = False,
+        json: bool = False,
+    ) -> None:
         options, file = resolve(options, file)
-        self.options, self.file, self.inputs, self.path = options, file, make_inputs(options, file), str(options.csv)
+        self.options, self.columns, self.file, self.path = options, columns, file, str(options.csv)
+        self.inputs = make_inputs(options, columns, file)
         self.out = check_folder(options.out)
         free = (self.out / name for name in ("training", "tg_mlc-training"))
         folder = next((path for path in free if not path.exists() or (path / _MARK).exists()), None)
@@ -99,9 +108,9 @@ class Run:
     @property
     def key(self) -> str:
         """Differs between files, and between options that change what is trained."""
-        told = {name: value for name, value in asdict(self.options).items() if name != "out"}
-        told |= {**asdict(self.file), "csv": file_sha256(Path(self.path))}
-        return sha256(json.dumps(told).encode())[:12]
+        settings = {**asdict(self.options), **self.columns.given, **asdict(self.file)}
+        settings |= {"out": None, "csv": file_sha256(Path(self.path))}
+        return sha256(json.dumps(settings).encode())[:12]
 
     @cached_property
     def dataset(self) -> MultiLabelDataset:
@@ -137,13 +146,14 @@ class Run:
         train: MultiLabelDataset = self.dataset[self.split.train]
         return train
 
-    def finish(self, model: AutoModel, **facts: Any) -> None:
+    def finish(self, model: Model, **facts: Any) -> None:
         """Evaluates a model on the test samples, saves it with all that is known of it, and prints the results."""
         evaluation = model.evaluate(self.dataset[self.split.test])
         several = self.inputs.input_kind.reads_columns
         columns = [each.name for each in self.dataset.schema.inputs] if several else self.inputs.columns
-        titles = [*(each.title for each in model.stacking.classifiers.values()), "LaMP"]
-        weights, reason = dict(zip(titles, model.report["weights"], strict=False)), model.report["without_lamp"]
+        combination, reason = model.stage(Combination), model.report["without_lamp"]
+        assert combination is not None
+        weights = dict(zip(combination.names, combination.weight.mean(axis=0).tolist(), strict=True))
         results = {
             "test": evaluation.to_dict()["values"],
             "validation": model.report["validation"],
@@ -154,7 +164,8 @@ class Run:
         inputs = self.inputs._replace(columns=columns)._asdict()
         known = {"inputs": inputs, "split": self.split.hash, "split_name": self.split.name, **results}
         self._refuse_model("another program saved it meanwhile: move it away, and run this command again to go on")
-        Predictor(model, known).save(self.out)
+        model.facts |= known
+        model.save(self.out)
         lines = [str(evaluation)]
         for name, fact in facts.items():
             several_facts = fact.items() if isinstance(fact, dict) else ()

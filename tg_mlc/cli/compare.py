@@ -5,11 +5,12 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from tg_mlc.cli.train import FileFlags, TrainOptions
+from tg_mlc.cli._options import FileFlags, InputColumns, TrainOptions
 
 
 def compare_(
     options: TrainOptions,
+    columns: InputColumns,
     file: FileFlags,
     *,
     graphs: str | list[str] = "edgeless,complete,prior,learned",
@@ -41,7 +42,7 @@ def compare_(
     if missing := [name for name in named if Path(name).suffix and not Path(name).is_file()]:
         raise ValueError(f"Expected '--graphs' to name files that there are (got {missing}, which there are not)")
     comparison = compare(
-        Run(options, file).dataset,
+        Run(options, columns, file).dataset,
         named,
         seeds=seeds,
         seconds=options.seconds,

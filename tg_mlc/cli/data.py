@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tg_mlc.cli.train import FileFlags
+from tg_mlc.cli._options import FileFlags, InputColumn
 
 
 class DamagedError(Exception):
@@ -46,13 +46,12 @@ def info(name: str, *, root: str | None = None) -> int:
     return int(bool(_count(name, root, download=False)))
 
 
-def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write: str | None = None) -> int:
+def check(csv: str, file: FileFlags, column: InputColumn, *, labels: str = "", write: str | None = None) -> int:
     """Prints the inferred role of each column of a file; the exit status is 1 if one is refused.
 
     Args:
         csv: The file, which may be ARFF.
         labels: The columns of labels, separated by commas; for ARFF also Mulan's XML file.
-        text: The column of texts, SMILES or DNA, if there is one.
         write: A YAML file for the result, to be changed by hand and passed to "tg-mlc train" as --schema.
     """
     from tg_mlc._files import replace_when_done
@@ -61,7 +60,7 @@ def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write:
     from tg_mlc.cli._output import with_options
     from tg_mlc.inputs._arff_table import read_arff
     from tg_mlc.inputs.arff import arff_schema, read_label_xml
-    from tg_mlc.inputs.kinds import claim_texts
+    from tg_mlc.inputs.kinds import claim_texts, kinds_by_columns
     from tg_mlc.inputs.schema import Schema
     from tg_mlc.inputs.tables import check_columns, read_table
 
@@ -69,10 +68,9 @@ def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write:
     if ".arff" in Path(csv).suffixes:
         usual = FileFlags(encoding=file.encoding, ignore=file.ignore)
         others = [f"--{name}" for name, value in vars(file).items() if value != getattr(usual, name)]
-        if others or text:
-            raise ValueError(
-                f"Expected --labels, --ignore, --encoding and --write alone for ARFF (got {others or text})"
-            )
+        others += [f"--{option} {name}" for option, name in column.given.items()]
+        if others:
+            raise ValueError(f"Expected --labels, --ignore, --encoding and --write alone for ARFF (got {others})")
         named: Any = (
             read_label_xml(labels).names if labels.endswith(".xml") else split_names(labels) if labels else None
         )
@@ -82,13 +80,15 @@ def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write:
     else:
         table = read_table(csv, options.delimiter, options.encoding)
         roles: Any = dict.fromkeys(split_names(labels) if labels else [], "label")
-        roles |= {text: "text"} if text else {}
+        kinds = kinds_by_columns()
+        roles |= {name: kinds[option].role for option, name in column.given.items()}
         hints = replace(options.hints, delimiter=table.delimiter)
         schema = Schema.infer(table.cells(), roles, hints, table.place, strict=False)
         schema = claim_texts(schema, table.cells()) if hints.schema is None else schema
         if roles:
             check_columns(list(roles), table.header, f"'{csv}'")
-            table.targets([name for name in roles if name != text], options.label_separator, options.label_paths)
+            targets = [name for name, role in roles.items() if role == "label"]
+            table.targets(targets, options.label_separator, options.label_paths)
         size = f"{len(table):,} rows of {len(table.header):,} columns"
     print(with_options(f"{size}.\n{schema}"))  # noqa: T201
     if write is not None:

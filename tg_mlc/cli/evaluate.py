@@ -37,41 +37,37 @@ def evaluate(
         json: Prints JSON.
     """
     import numpy as np
-    import torch
 
     from tg_mlc._files import replace_when_done
-    from tg_mlc.cli._inputs import Scores, calibration_of, inputs_of, one_file
-    from tg_mlc.graphs.hierarchy import coherent
-    from tg_mlc.inference import load
-    from tg_mlc.metrics import evaluate as report_of
+    from tg_mlc.cli._inputs import Predictions, calibration_of, inputs_of, one_file
+    from tg_mlc.inference import Query, load
 
-    csv, predictor = one_file(csv, arff), load(model, device=device)
+    csv, loaded = one_file(csv, arff), load(model, device=device)
     if reliability is not None:
         check_output(reliability, csv, model)
-    names, inputs = predictor.label_names, inputs_of(predictor, model, delimiter, encoding)
-    blocks, scores, targets = Scores(predictor, inputs, csv, batch_size), [], []
+    inputs = inputs_of(loaded, model, delimiter, encoding)
+    blocks = Predictions(loaded, inputs, csv, Query(batch_size=batch_size))
+    probabilities, targets = [], []
     others: dict[str, set[str]] = {}
-    for table, found, *_ in blocks:
-        scores.append(found)
-        targets.append(inputs.targets(table, names, others))
-    y, p = torch.from_numpy(np.concatenate(targets)), torch.from_numpy(np.concatenate(scores))
-    if inputs.separator is not None and (pairs := predictor.scorer.coherence(None)) is not None:
-        y = coherent(y, pairs)  # of names that are listed, those above follow
-    kept = ~p.isnan().any(dim=1)
+    for table, prediction in blocks:
+        probabilities.append(prediction.probabilities)
+        targets.append(inputs.targets(table, loaded, others))
+    y, p = np.concatenate(targets), np.concatenate(probabilities)
+    kept = ~np.isnan(p).any(axis=1)
     if not kept.any():
         blocks.status("left out")
         raise ValueError(f"Expected at least one row that can be evaluated in '{csv}' (got none)")
-    if y[kept].isnan().all():
+    if np.isnan(y[kept]).all():
         raise ValueError(f"Expected a label that is known in '{csv}' (got none)")
     if others:
         unknown = reprlib.repr(sorted(set().union(*others.values())))  # the first few
         where = f"{len(others)} of the rows of '{csv}', first in {next(iter(others))}"
         message = f"labels that the model does not know count in no metric: {unknown} (in {where})"
         print(f"tg-mlc: {message}", file=sys.stderr)  # noqa: T201
-    report = report_of(y[kept], p[kept], predictor.scorer.tuners or 0.5, names)
+    report = loaded.evaluation(y[kept], p[kept])
     if reliability is not None and report.reliability is not None:
         with replace_when_done(reliability) as unfinished:
             unfinished.write_text(report.reliability.to_svg(), encoding="utf-8")
-    values = {**report.to_dict()["values"], "calibrated": predictor.scorer.calibration is not None}
-    show(values, f"{report}\nProbabilities are {calibration_of(predictor)}.", json)
+    values = {**report.to_dict()["values"], "calibrated": loaded.is_calibrated}
+    show(values, f"{report}\nProbabilities are {calibration_of(loaded)}.", json)
     return blocks.status("left out")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+from tg_mlc.cli._options import SingleInput
 from tg_mlc.cli._output import check_output
 
 if TYPE_CHECKING:
@@ -14,11 +15,9 @@ MEASURED_ROWS = 5  #: of a file, by which faithfulness is measured at least
 
 def explain_(
     model: str,
+    single: SingleInput,
     *,
     out: str,
-    smiles: str | None = None,
-    text: str | None = None,
-    dna: str | None = None,
     csv: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -39,9 +38,6 @@ def explain_(
     Args:
         model: The folder of the model.
         out: The HTML file.
-        smiles: A molecule, as SMILES.
-        text: A text.
-        dna: A DNA sequence.
         csv: A file with the columns of inputs that the model was trained on, of any format that training takes.
         delimiter: The mark between cells of --csv; by default, the one that occurs most in the header.
         encoding: The encoding of characters of --csv; by default, what the first bytes say, else UTF-8.
@@ -56,58 +52,90 @@ def explain_(
         title: The headline of the report.
         device: The device to compute on, such as cpu or cuda.
     """
-    import numpy as np
-
     from tg_mlc.cli._inputs import given_values, inputs_of, one_input, split_names
-    from tg_mlc.explanations import explain
     from tg_mlc.inference import load
-    from tg_mlc.inputs.schema import match_names
-    from tg_mlc.inputs.tables import read_blocks
 
     check_output(out, csv or "", model)
-    predictor = load(model, device=device)
-    inputs = inputs_of(predictor, model, delimiter, encoding)
-    value = one_input(inputs, csv, smiles=smiles, text=text, dna=dna)
-    options: dict[str, Any] = {"labels": None if labels is None else split_names(labels), "metric": metric}
-    raw, per_label, bins = cast(Any, [value]), dict[str, Any](), list[Any]()
+    loaded = load(model, device=device)
+    inputs = inputs_of(loaded, model, delimiter, encoding)
+    value = one_input(inputs, csv, single)
     if csv is None:
-        options["given"] = None if given is None else given_values(given)
+        raw: Any = [value]
+        options: dict[str, Any] = {"given": None if given is None else given_values(given)}
+        facts: dict[str, Any] = {}
     else:
         if rows < 1:
             raise ValueError(f"Expected --rows to be at least 1 (got {rows})")
-        table = next(iter(read_blocks(csv, inputs.delimiter, inputs.encoding)))
-        raw = inputs.raw(table)
-        known = None if given is None else inputs.given(table, predictor.label_names, given)
-        scores, refused = predictor.readable_scores(raw, known)
-        asked = range(len(table)) if known is None else np.flatnonzero(np.isnan(known).any(axis=1)).tolist()
-        kept = [row for row in asked if row not in refused]
-        if not kept:
-            raise ValueError(f"Expected at least one row that can be read in '{csv}' (got none)")
-        options["given"] = None if known is None else known[kept[:rows]]
-        if inputs.input_kind.reads_columns:
-            options["names"] = [table.where(row) for row in kept[:rows]]
-        if names is not None:
-            found = table.texts(match_names([names], table.header, f"'{csv}'")[0])
-            options["names"] = [found[row] for row in kept[:rows]]
-        if {*inputs.labels} <= {*table.header}:
-            y = inputs.targets(table, predictor.label_names, {})
-            options["y"] = y[kept[:rows]]
-            if known is None or inputs.separator is None:  # of lists, no label that is left applies
-                per_label, bins = _per_label(predictor, kept, y, scores, known, metric)
-        if rows < MEASURED_ROWS and known is None:
-            options["validation"] = _taken(raw, kept[rows : rows + MEASURED_ROWS] or kept)
-        raw = _taken(raw, kept[:rows])
-    explanation = explain(predictor, raw, method=method, **options)
-    places = [predictor.label_names.index(name) for name in explanation.labels]
-    if per_label:
-        explanation.facts["per_label"] = {name: values[places].tolist() for name, values in per_label.items()}
-        explanation.facts["per_label_of"] = f"{len(kept)} rows of the file; calibrated if shares and means agree."
-        explanation.facts["reliability"] = bins
+        raw, options, facts = _first_rows(loaded, inputs, csv, rows, names, given, metric)
+    wanted = None if labels is None else split_names(labels)
+    explanation = loaded.explain(raw, wanted, method, metric=metric, **options)
+    if per_label := facts.pop("per_label", None):
+        columns = [loaded.label_names.index(name) for name in explanation.labels]
+        explanation.facts["per_label"] = {name: values[columns].tolist() for name, values in per_label.items()}
+    explanation.facts.update(facts)
     explanation.to_html(out, title)
     areas = explanation.faithfulness.get(explanation.method)
     how = "" if areas is None else f", whose faithfulness is {areas.gain:.2f}"
     print(f"The report is in '{out}': {_counted(len(explanation))}, by {explanation.method}{how}.")  # noqa: T201
     return 0
+
+
+def _first_rows(
+    model: Any, inputs: Any, csv: str, rows: int, names: str | None, columns: str | None, metric: str
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Returns the inputs of the first rows of which something is left to predict, options of their explanation, and
+    facts about all rows of the first block: metrics per label, if the file has labels.
+    """
+    import numpy as np
+
+    from tg_mlc.cli._inputs import show_warnings
+    from tg_mlc.inference import Query
+    from tg_mlc.inputs.schema import match_names
+    from tg_mlc.inputs.tables import read_blocks
+
+    table = next(iter(read_blocks(csv, inputs.delimiter, inputs.encoding)))
+    raw = inputs.raw(table)
+    given = None if columns is None else inputs.given(table, model.label_names, columns)
+    prediction = model.answer(raw, Query(given, metric))
+    show_warnings(prediction)
+    is_open = np.ones(len(table), bool) if given is None else np.isnan(given).any(axis=1)
+    kept = [row for row in np.flatnonzero(is_open).tolist() if row not in prediction.reasons]
+    if not kept:
+        raise ValueError(f"Expected at least one row that can be read in '{csv}' (got none)")
+    chosen, facts = kept[:rows], dict[str, Any]()
+    options: dict[str, Any] = {"given": None if given is None else given[chosen]}
+    if inputs.input_kind.reads_columns:
+        options["names"] = [table.where(row) for row in chosen]
+    if names is not None:
+        cells = table.texts(match_names([names], table.header, f"'{csv}'")[0])
+        options["names"] = [cells[row] for row in chosen]
+    if {*inputs.labels} <= {*table.header}:
+        y = inputs.targets(table, model, {})
+        options["y"] = y[chosen]
+        # A given list has all labels that apply, so that metrics of the others would tell nothing.
+        if given is None or inputs.separator is None:
+            facts = _metrics(y, prediction, kept)
+    if rows < MEASURED_ROWS and given is None:
+        options["validation"] = _taken(raw, kept[rows : rows + MEASURED_ROWS] or kept)
+    return _taken(raw, chosen), options, facts
+
+
+def _metrics(y: np.ndarray, prediction: Any, rows: list[int]) -> dict[str, Any]:
+    """Metrics of every label over rows where it is neither given nor follows from given labels."""
+    import numpy as np
+
+    from tg_mlc.metrics.per_label import metrics_per_label
+
+    if prediction.given is not None:
+        y = np.where(np.isnan(prediction.given), y, np.nan)
+    if np.isnan(y[rows]).all():
+        return {}
+    metrics, reliability = metrics_per_label(y[rows], prediction.probabilities[rows], prediction.decisions[rows])
+    return {
+        "per_label": metrics,
+        "per_label_of": f"{len(rows)} rows of the file; calibrated if shares and means agree.",
+        "reliability": reliability.bins,
+    }
 
 
 def _counted(number: int) -> str:
@@ -116,43 +144,3 @@ def _counted(number: int) -> str:
 
 def _taken(raw: Any, rows: list[int]) -> Any:
     return raw.iloc[rows] if hasattr(raw, "iloc") else [raw[row] for row in rows]
-
-
-def _per_label(
-    predictor: Any, rows: list[int], y: np.ndarray, scores: np.ndarray, known: np.ndarray | None, metric: str
-) -> tuple[dict[str, np.ndarray], list[Any]]:
-    """Metrics of every label over rows where it is neither given nor follows from given labels; it is calibrated if its
-    share is its mean probability; and the bins of all labels.
-    """
-    import numpy as np
-    import torch
-
-    from tg_mlc.graphs.hierarchy import propagate
-    from tg_mlc.metrics._inputs import read_targets
-    from tg_mlc.metrics.calibration import Reliability
-    from tg_mlc.metrics.decisions import LABELS, count, f1_per_item
-    from tg_mlc.metrics.ranking import average_precision_per_label, roc_auc_per_label
-
-    y, scores, known = y[rows], scores[rows], None if known is None else known[rows]
-    decided = predictor.decide(scores, metric, known)
-    if known is not None:
-        told, pairs = torch.from_numpy(known), predictor.scorer.coherence(None)
-        told = told if pairs is None else propagate(told, pairs, predictor.label_names, "given")
-        y = np.where(told.isnan(), y, np.nan)
-    if np.isnan(y).all():
-        return {}, []
-    targets = read_targets(y)
-    number = targets.observed.sum(axis=0)
-
-    number = np.where(number > 0, number, np.nan)
-    counts, reliability = count(targets, decided, LABELS), Reliability.of(targets, scores)
-    found = {
-        "share": counts.positive / number,
-        "mean probability": np.where(targets.observed, scores, 0.0).sum(axis=0) / number,
-        "ROC-AUC": roc_auc_per_label(y, scores),
-        "average precision": average_precision_per_label(y, scores),
-        "F1": f1_per_item(counts, 0),
-        "ECE": np.array(reliability.ece),
-        "Brier score": np.array(reliability.brier),
-    }
-    return found, reliability.bins

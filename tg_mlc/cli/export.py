@@ -34,18 +34,23 @@ def export_(
         json: Prints JSON.
     """
     from tg_mlc.cli._inputs import inputs_of
-    from tg_mlc.exporting import export
     from tg_mlc.exporting.folder import NUM_GOLDEN
     from tg_mlc.inference import load
     from tg_mlc.inputs.tables import read_blocks
 
-    predictor = load(model)
+    loaded = load(model)
     rows = None
     if csv is not None:
-        rows = inputs_of(predictor, model, None, None).raw(next(iter(read_blocks(Path(csv)))))[:NUM_GOLDEN]
-    options = {"inputs": rows, "base_scores": base_scores, "given": not no_given}
-    options |= {"coverage": coverage, "coverage_per": coverage_per}
-    folder = export(predictor, out, format, **options)  # type: ignore[arg-type]
+        rows = inputs_of(loaded, model, None, None).raw(next(iter(read_blocks(Path(csv)))))[:NUM_GOLDEN]
+    folder = loaded.export(
+        out,
+        format,
+        inputs=rows,
+        base_scores=base_scores,
+        given=not no_given,
+        coverage=coverage,
+        coverage_per=coverage_per,
+    )
     files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     text = "\n".join(f"{name}: {size:,} bytes" for name, size in files.items())
     show({"out": str(folder), "files": files}, f"{folder}\n{text}", json)

@@ -11,16 +11,15 @@ from typing import Any, cast
 from tg_mlc import __version__
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
-from tg_mlc.cli._output import Written, check_output, resumable, show
+from tg_mlc.cli._options import SingleInput
+from tg_mlc.cli._output import RowWriter, check_output, resumable, show
 from tg_mlc.cli._output import table as table_of
 
 
 def predict(
     model: str,
+    single: SingleInput,
     *,
-    smiles: str | None = None,
-    text: str | None = None,
-    dna: str | None = None,
     csv: str | None = None,
     arff: str | None = None,
     delimiter: str | None = None,
@@ -44,9 +43,6 @@ def predict(
 
     Args:
         model: The folder of the model.
-        smiles: A molecule, as SMILES.
-        text: A text.
-        dna: A DNA sequence.
         csv: A file with the columns of inputs that the model was trained on, of any format that training takes.
         arff: The same, if it is ARFF.
         delimiter: The mark between cells of --csv; by default, the one that occurs most in the header.
@@ -66,51 +62,54 @@ def predict(
         json: Prints JSON, a line for each row of a file.
     """
     from tg_mlc._files import file_sha256
-    from tg_mlc.cli._inputs import Scores, calibration_of, given_values, inputs_of, one_file, one_input
-    from tg_mlc.inference import load
+    from tg_mlc.cli._inputs import Predictions, calibration_of, given_values, inputs_of, one_file, one_input
+    from tg_mlc.inference import Query, load
     from tg_mlc.inference.folder import CONTENT
-    from tg_mlc.metrics.coverage import Coverage, Per
+    from tg_mlc.metrics.coverage import Per
 
     csv = None if csv is None and arff is None else one_file(csv, arff)
     if out is not None and csv is None:
         raise ValueError(f"Expected --csv with --out (got --out {out} alone); one input is printed")
     if out is not None and csv is not None:
         check_output(out, csv, model)
-    predictor = load(model, device=device)
-    decides = metric if coverage is None else Coverage(coverage, cast("Per", coverage_per))
-    thresholds = predictor.thresholds(decides, coherent)
-    inputs = inputs_of(predictor, model, delimiter, encoding)
-    value = one_input(inputs, csv, smiles=smiles, text=text, dna=dna)
+    loaded = load(model, device=device)
+    values = None if given is None or csv is not None else given_values(given)
+    query = Query(values, metric, coverage, cast("Per", coverage_per), coherent, batch_size)
+    inputs = inputs_of(loaded, model, delimiter, encoding)
+    value = one_input(inputs, csv, single)
     if csv is None:
-        values = None if given is None else given_values(given)
-        scores = predictor.scores([value], values, batch_size, coherent)
-        decisions = predictor.decide(scores, decides, values, coherent)
-        title = "probability" if predictor.scorer.calibration is None else "calibrated probability"
-        _show_one(predictor.label_names, scores[0], decisions[0], thresholds, values or {}, title, json)
+        _show_one(loaded, value, query, json)
         return 0
     check_choice("--on_error", on_error, ("blank", "raise"))
-    rows = Scores(predictor, inputs, csv, batch_size, stops=on_error == "raise", given=given, coherent=coherent)
-    command: dict[str, Any] = {"keep": keep, "given": given, "metric": str(decides), "on_error": on_error, "json": json}
-    command |= {"delimiter": delimiter, "encoding": encoding, "coherent": coherent, "device": device}
+    blocks = Predictions(loaded, inputs, csv, query, given=given, stops=on_error == "raise")
+    command: dict[str, Any] = {"keep": keep, "given": given, "metric": str(query.decides), "on_error": on_error}
+    command |= {"json": json, "delimiter": delimiter, "encoding": encoding, "coherent": coherent, "device": device}
     command |= {"batch_size": batch_size, "version": __version__, "model": file_sha256(Path(model) / CONTENT)}
     command["csv"] = file_sha256(Path(csv)) if out is not None and Path(csv).is_file() else csv
-    with nullcontext(Written(sys.stdout)) if out is None else resumable(out, command) as written:
-        rows.num_done, rows.num_refused = written.num_blocks, written.num_refused
-        for table, scores, refused, known in rows:
-            lines = require("pandas", extra="train").DataFrame(scores.round(6), columns=predictor.label_names)
-            decisions = predictor.decide(scores, decides, known, coherent)
-            names = [(inputs.separator or ";").join(lines.columns[row]) for row in decisions]
-            lines.insert(0, "predicted", names)
-            lines["reason"] = [refused.get(row, "") for row in range(len(lines))]
-            for place, (name, cells) in enumerate(_kept(table, keep, set(lines.columns)).items()):
-                lines.insert(place, name, cells)
+    with nullcontext(RowWriter(sys.stdout)) if out is None else resumable(out, command) as writer:
+        blocks.num_done, blocks.num_refused = writer.num_blocks, writer.num_refused
+        for table, prediction in blocks:
+            lines = _lines(table, prediction, keep, inputs.separator or ";")
             if json:
-                written.file.write(lines.to_json(orient="records", lines=True, force_ascii=False))
+                writer.file.write(lines.to_json(orient="records", lines=True, force_ascii=False))
             else:
-                lines.to_csv(written.file, index=False, header=written.num_blocks == 0)
-            written.note(rows.num_refused)
-    print(f"tg-mlc: probabilities are {calibration_of(predictor)}", file=sys.stderr)  # noqa: T201
-    return rows.status("left blank")
+                lines.to_csv(writer.file, index=False, header=writer.num_blocks == 0)
+            writer.note(blocks.num_refused)
+    print(f"tg-mlc: probabilities are {calibration_of(loaded)}", file=sys.stderr)  # noqa: T201
+    return blocks.status("left blank")
+
+
+def _lines(table: Any, prediction: Any, keep: str, separator: str) -> Any:
+    """A data frame of some rows: columns of the file, names of predicted labels, probabilities and reasons."""
+    lines = require("pandas", extra="train").DataFrame(
+        prediction.probabilities.round(6), columns=prediction.label_names
+    )
+    names = [separator.join(lines.columns[row]) for row in prediction.decisions]
+    lines.insert(0, "predicted", names)
+    lines["reason"] = [prediction.reasons.get(row, "") for row in range(len(lines))]
+    for index, (name, cells) in enumerate(_kept(table, keep, set(lines.columns)).items()):
+        lines.insert(index, name, cells)
+    return lines
 
 
 def _kept(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
@@ -124,17 +123,23 @@ def _kept(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
     return {f"{name} (in the file)" if name in taken else name: table.texts(name) for name in names}
 
 
-def _show_one(
-    names: list[str], scores: Any, decisions: Any, thresholds: Any, given: dict[str, str], title: str, as_json: bool
-) -> None:
+def _show_one(model: Any, value: Any, query: Any, as_json: bool) -> None:
+    """Prints the labels of one input, the most probable ones first."""
+    from tg_mlc.cli._inputs import show_warnings
+
+    prediction = model.answer([value], query, on_error="raise")
+    show_warnings(prediction)
+    given = query.given or {}
     result, rows = list[dict[str, Any]](), []
-    columns = zip(names, scores.tolist(), decisions.tolist(), thresholds.tolist(), strict=True)
-    for name, score, applies, threshold in sorted(columns, key=lambda column: -column[1]):
+    values = (prediction.probabilities[0], prediction.decisions[0], prediction.thresholds)
+    columns = zip(prediction.label_names, *(each.tolist() for each in values), strict=True)
+    for name, probability, applies, threshold in sorted(columns, key=lambda column: -column[1]):
         by_sets = isnan(threshold)
         number = None if by_sets else threshold
         limit = "given" if name in given else "label sets" if by_sets else f"{threshold:.3f}"
-        result.append({"label": name, "probability": score, "decision": applies, "threshold": number})
+        result.append({"label": name, "probability": probability, "decision": applies, "threshold": number})
         if name in given:
             result[-1]["given"] = True
-        rows.append((name, f"{score:.3f}", limit, "yes" if applies else "no"))
+        rows.append((name, f"{probability:.3f}", limit, "yes" if applies else "no"))
+    title = "calibrated probability" if prediction.calibrated else "probability"
     show(result, table_of(("label", title, "threshold", "predicted"), rows), as_json)

@@ -7,12 +7,21 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import tg_mlc
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
-from tg_mlc.cli.train import FileFlags, TrainOptions
+from tg_mlc.cli._options import FileFlags, InputColumns, TrainOptions
 
 
-def tune(options: TrainOptions, file: FileFlags, *, trials: int = 20, force: bool = False, json: bool = False) -> int:
+def tune(
+    options: TrainOptions,
+    columns: InputColumns,
+    file: FileFlags,
+    *,
+    trials: int = 20,
+    force: bool = False,
+    json: bool = False,
+) -> int:
     """Trains as "tg-mlc train" does, with the best of many settings of label message passing.
 
     Trials that are worse than most after the same number of epochs stop early. All of them take their own time, on top
@@ -24,21 +33,21 @@ def tune(options: TrainOptions, file: FileFlags, *, trials: int = 20, force: boo
         json: Prints the result as JSON.
     """
     from tg_mlc.cli._training import Run, time_left
-    from tg_mlc.stacking import AutoModel
 
     check_count("--trials", trials)
     optuna = require("optuna", extra="tune")
-    with Run(options, file, force=force, json=json) as run, ExitStack() as shown:
-        train = run.train  # whose file may be none
+    with Run(options, columns, file, force=force, json=json) as run, ExitStack() as clock:
+        dataset = run.train  # The file is read before the study is begun, since it may be missing.
         study = _study(optuna, run.folder, run.key, options.seed)
 
         def search(*args: Any) -> dict[str, Any]:
-            found = _search(optuna, study, trials, *args)
-            shown.enter_context(time_left(options.seconds))
-            return found
+            settings = _search(optuna, study, trials, *args)
+            clock.enter_context(time_left(options.seconds))
+            return settings
 
-        model = AutoModel(options.seconds, options.seed, search).fit(train, run.folder / f"tune-{run.key}-{trials}")
-        shown.close()
+        keep = run.folder / f"tune-{run.key}-{trials}"
+        model = tg_mlc.auto(dataset, options.seconds, options.seed, search=search, keep=keep)
+        clock.close()
         run.finish(model, settings=model.report["lamp"])
     return 0
 

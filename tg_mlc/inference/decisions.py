@@ -205,6 +205,19 @@ class Coherence(Stage):
             raise ValueError(f"Expected a model that knows the hierarchy of its labels for coherent=True; {hint}")
         return pairs_of(graph, self.label_names, "coherent")
 
+    def with_ancestors(self, y: np.ndarray) -> np.ndarray:
+        """Returns targets :math:`(N, L)` in which all labels above one that applies apply, too, where predictions
+        respect a hierarchy by default.
+
+        Args:
+            y (numpy.ndarray): Targets: 0, 1, or NaN for unknown.
+        """
+        pairs = self.pairs()
+        if pairs is None:
+            return y
+        targets: np.ndarray = make_coherent(torch.from_numpy(y), pairs).numpy()
+        return targets
+
     def begin(self, flow: Flow) -> None:
         flow.pairs, usual = self.pairs(flow.query.coherent), self.pairs()
         both = flow.pairs is not None and usual is not None and torch.equal(flow.pairs, usual)

@@ -270,6 +270,29 @@ class Model:
         reading = raw if isinstance(raw, Reading) else self.read(raw, on_error)
         with collected_warnings() as messages:
             flow = self.run(reading, query)
+        return self._prediction(reading, flow, messages, on_error)
+
+    def known(self, reading: Reading, query: Query) -> Prediction:
+        """Returns the given labels of inputs of which all labels are given, with decisions as of :meth:`answer`.
+
+        Args:
+            reading (Reading): The result of :meth:`read`.
+            query (Query): What is asked; its given labels are those of all inputs and all labels.
+        """
+        flow = self.start(reading, replace(query, given=None))
+        given = given_labels(self.label_names, query.given, reading.size)
+        flow.query, flow.given = query, given if reading.rows is None else given[reading.rows]
+        self._needed(Coherence).begin(flow)
+        self.decision.begin(flow)
+        flow.probabilities = flow.given.double()
+        if flow.size:
+            self.decision.apply(flow)
+        return self._prediction(reading, flow, [])
+
+    def _prediction(
+        self, reading: Reading, flow: Flow, messages: Sequence[str], on_error: str = "blank"
+    ) -> Prediction:
+        """The prediction of all inputs, by the flow of those that can be read."""
         shape, num_rows_read = (reading.size, len(self.label_names)), flow.size
         probabilities, decisions = np.full(shape, np.nan), np.zeros(shape, bool)
         reasons = dict(reading.reasons)

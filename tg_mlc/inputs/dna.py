@@ -13,6 +13,7 @@ from torch import nn
 from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
 
+from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.records import Tokens
 from tg_mlc.inputs.fasta import LETTERS, letter_codes
@@ -74,6 +75,7 @@ class DNA(InputKind):
 
     forms = {"dna": Form("sequence")}
     option = settings = role = "dna"
+    command_option = INPUT_OPTIONS["dna"]
     noun, parts = "DNA", "k-mers"
     views = {"kmers": Kmers}
     constant_names = list(LETTERS)

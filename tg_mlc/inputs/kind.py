@@ -15,6 +15,7 @@ from torch import Tensor, from_numpy, nn
 from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
 
+from tg_mlc._input_options import INPUT_OPTIONS, InputOption
 from tg_mlc._names import register
 from tg_mlc._numbers import as_list, is_missing
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
@@ -109,7 +110,9 @@ class InputKind(Preprocessor):
     """
 
     forms: ClassVar[Mapping[str, Form]]  #: the forms of raw inputs by the names that estimators have for them
-    option: ClassVar[str]  #: its name in the options of the command line
+    option: ClassVar[str]  #: its name in messages of the command line and in models that it saved
+    #: its option on the command line, which the class declares; none if no file has such inputs
+    command_option: ClassVar[InputOption | None] = None
     noun: ClassVar[str] = "an input"  #: what a single input is, for messages
     parts: ClassVar[str] = "components"  #: what components are, for people
     role: ClassVar[Role] = "number"  #: of a column of such inputs, as of :class:`~tg_mlc.inputs.schema.Column`
@@ -127,6 +130,8 @@ class InputKind(Preprocessor):
         super().__init_subclass__(**kwargs)
         for name, make in vars(cls).get("views", {}).items():
             register("view", make, name)
+        if cls.command_option is not None:
+            INPUT_OPTIONS[cls.command_option.name] = cls.command_option
 
     @classmethod
     def matches(cls, dataset: MultiLabelDataset) -> bool:

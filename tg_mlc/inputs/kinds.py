@@ -67,7 +67,7 @@ def kinds_by_form() -> dict[str, type[InputKind]]:
 
 def kinds_by_columns() -> dict[str, type[InputKind]]:
     """The kinds by the options of the command line that name their columns, the last if several share one."""
-    return {("features" if kind.reads_columns else kind.option): kind for kind in KINDS}
+    return {kind.command_option.name: kind for kind in KINDS if kind.command_option is not None}
 
 
 def constant_names(dataset: MultiLabelDataset) -> list[str] | None:

@@ -16,6 +16,7 @@ from torch_geometric.transforms import Compose
 from torch_geometric.utils import subgraph
 from typing_extensions import Self, Unpack
 
+from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc._names import shorten
 from tg_mlc._optional import is_installed
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
@@ -111,6 +112,7 @@ class Molecules(InputKind):
 
     forms = {"smiles": Form(None)}
     option, noun, parts, settings, role = "smiles", "a molecule", "atoms", "molecules", "molecule"
+    command_option = INPUT_OPTIONS["smiles"]
     splits = ("random", "stratified", "scaffold")
     views = {"substructures": partial(MoleculeVectors, ("morgan",)), "vectors": MoleculeVectors}
     sizes: dict[str, int]  #: of each vector

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
 
+from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs._features import TableKind, as_documents, may_be_rows, read_matrix
 from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
@@ -68,6 +69,7 @@ class Vectors(TableKind):
 
     forms = {"vectors": Form("vector", is_matrix=True)}
     option, parts = "rows", "columns"
+    command_option = INPUT_OPTIONS["features"]
     views = {scaling: partial(Scaled, scaling) for scaling in ("standard", "quantile", "centred")}
     reads_columns = True
     takes_view = True

@@ -13,6 +13,7 @@ from torch import nn
 from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
 
+from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc._names import check_names
 from tg_mlc._numbers import as_list
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
@@ -53,6 +54,7 @@ class Words(TableKind):
 
     forms = {"bags": Form("bag", is_matrix=True), "texts": Form("sequence")}
     option = role = "text"
+    command_option = INPUT_OPTIONS["text"]
     parts = "words"
     views = {"words": WordMatrix}
     #: The values that the words of training bags had; texts have no weights.

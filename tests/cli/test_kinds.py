@@ -1,0 +1,105 @@
+"""A kind of input of one's own has its options in every command that takes inputs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tg_mlc import cli
+from tg_mlc._input_options import INPUT_OPTIONS, InputOption
+from tg_mlc.inference import Model
+from tg_mlc.inputs import InputKind
+from tg_mlc.inputs.kind import Form, View
+from tg_mlc.inputs.kinds import KINDS, kinds_by_columns
+
+
+class Counts(View):
+    def matrix(self, dataset):
+        return dataset.rows("x").numpy()
+
+
+@pytest.fixture
+def toy():
+    """Strings of digits, by how often each occurs: a class, and one line of registration."""
+
+    class Toy(InputKind):
+        forms = {"toys": Form("toys")}
+        option, role, noun = "toy", "text", "a toy"
+        command_option = InputOption("toy", "The column of toys.", "A toy.")
+        views = {"toys": Counts}
+
+        @classmethod
+        def check(cls, raw):
+            if not raw.isdigit():
+                raise ValueError(f"Expected digits (got {raw!r})")
+
+        @classmethod
+        def read(cls, X, kind, **options):
+            for text in X:
+                cls.check(text)
+            return np.array([[text.count(digit) for digit in "0123456789"] for text in X]) / 10, list("0123456789")
+
+        @classmethod
+        def encoder(cls, train, channels, **options):
+            raise NotImplementedError
+
+        def components(self, sample):
+            return list("0123456789")
+
+    KINDS.append(Toy)
+    yield Toy
+    KINDS.remove(Toy)
+    del INPUT_OPTIONS["toy"]
+
+
+def test_its_options_are_those_of_a_column_and_of_one_input(toy, tmp_path, monkeypatch, capsys):
+    toys = [f"{number:06d}" for number in range(0, 40_000, 997)]
+    lines = [f"{each},{int('9' in each)},{int(each.count('0') > 2)}" for each in toys]
+    (tmp_path / "toys.csv").write_text("\n".join(["code,nine,zeros", *lines, "none,0,0"]))
+    out, file = str(tmp_path / "model"), str(tmp_path / "toys.csv")
+    command = ["train", "--csv", file, "--toy", "code", "--labels", "nine,zeros", "--seconds", "0"]
+    assert cli.main([*command, "--out", out]) == 0
+    capsys.readouterr()
+    assert cli.main(["predict", out, "--toy", "999999", "--json"]) == 0
+    assert {each["label"] for each in json.loads(capsys.readouterr().out)} == {"nine", "zeros"}
+    assert cli.main(["predict", out, "--toy", "nine"]) == 1
+    assert "Expected an input that can be read for --toy (got 'nine'" in capsys.readouterr().err
+    assert cli.main(["predict", out, "--csv", file, "--json"]) == 1
+    assert "1 row could not be read as a toy" in capsys.readouterr().err
+    explained = []
+
+    def explain(model, raw, *options, **others):
+        explained.extend(raw)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(Model, "explain", explain)
+    assert cli.main(["explain", out, "--toy", "123", "--out", str(tmp_path / "report.html")]) == 1
+    assert explained == ["123"]
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["train"], "--toy TOY The column of toys."),
+        (["data", "check"], "--toy TOY The column of toys."),
+        (["predict"], "--toy TOY A toy."),
+        (["explain"], "--toy TOY A toy."),
+    ],
+)
+def test_its_options_have_help(command, told, toy, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([*command, "--help"])
+    assert told in " ".join(capsys.readouterr().out.split())
+
+
+def test_options_are_those_of_kinds():
+    assert {*INPUT_OPTIONS} == {*kinds_by_columns()}
+    assert all(INPUT_OPTIONS[kind.command_option.name] == kind.command_option for kind in kinds_by_columns().values())
+
+
+def test_a_column_may_be_checked_as_of_its_kind(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("site,bound\n" + "ACGT,1\nACCT,0\n" * 6)
+    assert cli.main(["data", "check", str(tmp_path / "a.csv"), "--dna", "site", "--labels", "bound"]) == 0
+    assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["site", "dna"]
