@@ -147,8 +147,8 @@ def joined(parts: Sequence[MultiLabelDataset]) -> MultiLabelDataset:
     if len({frozenset(sample.keys()) for sample in samples}) > 1:
         raise ValueError(f"Expected samples with the same attributes (got {[part[0] for part in parts][:3]})")
     collated = Samples.collate(samples, first.label_names, None)
-    facts = {"kind": first.kind, "feature_names": first.feature_names, "num_features": first.num_inputs}
-    whole = ArrayDataset(collated._replace(**facts))
+    collated = collated._replace(kind=first.kind, feature_names=first.feature_names, num_features=first.num_inputs)
+    whole = ArrayDataset(collated)
     whole.tokenizer, whole.schema = first.tokenizer, first.schema
     return whole
 

@@ -22,6 +22,7 @@ from tg_mlc._names import find
 from tg_mlc._options import check_choice, check_count
 from tg_mlc._warnings import collected_warnings
 from tg_mlc.data import MultiLabelDataset, given_labels
+from tg_mlc.data.dataset import joined
 from tg_mlc.data.given import draw_given
 from tg_mlc.inference.batches import batches_of, makes_batches
 from tg_mlc.inference.decisions import Calibration, Coherence, Decision
@@ -61,6 +62,32 @@ class Reading(NamedTuple):
     size: int  #: the number of inputs
     reasons: dict[int, str]  #: why inputs cannot be read, by rows
     warnings: list[str]
+
+    @classmethod
+    def joined(cls, readings: Sequence[Self]) -> Self:
+        """Returns what was read of several lists of inputs, one after another, without their warnings.
+
+        Args:
+            readings (Sequence[Reading]): What was read of each list, by one model.
+
+        Raises:
+            ValueError: If the samples differ in their attributes.
+        """
+        if len(readings) == 1:
+            return readings[0]
+        rows, reasons, first = list[int](), dict[int, str](), 0
+        for reading in readings:
+            found = range(reading.size) if reading.rows is None else reading.rows
+            rows += [first + row for row in found]
+            reasons |= {first + row: reason for row, reason in reading.reasons.items()}
+            first += reading.size
+        parts = [reading.samples for reading in readings if reading.samples is not None]
+        samples: Any = None
+        if all(isinstance(part, MultiLabelDataset) for part in parts):
+            samples = joined(parts) if parts else None
+        else:
+            samples = [sample for part in parts for sample in part]
+        return cls(samples, rows, first, reasons, [])
 
 
 class Model:
@@ -242,7 +269,7 @@ class Model:
             try:
                 samples = self.features.read(raw)
                 return Reading(samples, None, len(samples), {}, messages)
-            except ValueError:
+            except (ValueError, TypeError):
                 if on_error == "raise":
                     raise
                 # Reasons are only asked for now, because looking for them takes as long as reading.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tg_mlc._numbers import as_array, is_missing
-from tg_mlc.inputs.schema import WHERE, Schema, clean, repeated
+from tg_mlc.inputs.schema import Schema, clean, repeated
 
 #: A matrix with a row for each input, and why some of the inputs cannot be read, by rows.
 ReadRows = tuple[np.ndarray, dict[int, str]]
@@ -62,14 +62,12 @@ def _read_named(rows: Sequence[Mapping[Any, Any]], width: int, schema_of: Callab
             if found := repeated(names):
                 raise ValueError(f"Expected every column to be used once (got {found[:5]} more than once)")
             cells = {
-                name: [rows[place][column] for place in places]
-                for name, column in zip(names, columns, strict=True)
+                name: [rows[place][column] for place in places] for name, column in zip(names, columns, strict=True)
             }
-            values = schema_of(names).matrix(cells, WHERE, reasons, by_cell=True)
-            if columns and values.shape[1] != width:
+            values = schema_of(names).matrix_of_rows(cells, reasons)
+            if values.shape[1] != width:
                 raise ValueError(f"Expected a row of {width} columns (got the columns {names[:20]})")
-            if columns:
-                matrix[places] = values
+            matrix[places] = values
         except ValueError as error:
             reasons = dict.fromkeys(range(len(places)), str(error))
         refused |= {places[row]: reason for row, reason in reasons.items()}

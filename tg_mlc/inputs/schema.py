@@ -207,39 +207,55 @@ class Schema:
         return all(each.role == "number" and each.notation == PLAIN.to_dict() for each in self.columns)
 
     def matrix(
-        self,
-        frame: Mapping[str, Any],
-        where: Where = WHERE,
-        refused: dict[int, str] | None = None,
-        *,
-        by_cell: bool = False,
+        self, frame: Mapping[str, Any], where: Where = WHERE, refused: dict[int, str] | None = None
     ) -> np.ndarray:
         """Returns the columns of a table, found by name, as a matrix of numbers: NaN where unknown, and 0 in all
         columns of a category.
 
         Args:
-            frame (Mapping): The cells by the names of columns: arrays, or lists with :obj:`by_cell`.
+            frame (Mapping): Arrays of cells by the names of columns.
             where (callable, optional): Names the place of a cell. (default: :obj:`WHERE`)
             refused (dict, optional): Takes the reasons, by rows, of cells that cannot be read.
                 (default: :obj:`None`, they are an error)
-            by_cell (bool, optional): If set to :obj:`True`, a cell is read by its own type, not by that of its column,
-                so that no row depends on others. (default: :obj:`False`)
 
         Raises:
             ValueError: If a column is missing or there twice, or a cell cannot be read.
         """
-        inputs, names = self.inputs, [column.name for column in self.columns]
-        place = match_names([column.name for column in inputs], list(frame), others=names)
         rows = len(next(iter(frame.values()))) if len(frame) else 0
         parts = [np.empty((rows, 0))]
-        for column, name in zip(inputs, place, strict=True):
-            cells = _single_cells(column, frame[name], where, refused) if by_cell else frame[name]
+        for column, name in self._found(frame):
             if column.role == "category":
-                parts.append(_one_hot(column, cells))
+                parts.append(_one_hot(column, frame[name]))
             else:
-                read = _numbers_by_cell if by_cell else _numbers
-                parts.append(read(column, cells, where, refused)[:, None])
+                parts.append(_numbers(column, frame[name], where, refused)[:, None])
         return np.concatenate(parts, axis=1)
+
+    def matrix_of_rows(self, cells: Mapping[str, Sequence[Any]], refused: dict[int, str]) -> np.ndarray:
+        """Returns the matrix of rows that are read one by one: a cell is read by its own type, as in a table of its row
+        alone, not by the type of its column.
+
+        Args:
+            cells (Mapping): Lists of cells by the names of columns.
+            refused (dict): Takes the reasons, by rows, of cells that cannot be read.
+
+        Raises:
+            ValueError: If a column is missing or there twice.
+        """
+        rows = len(next(iter(cells.values()))) if len(cells) else 0
+        parts = [np.empty((rows, 0))]
+        for column, name in self._found(cells):
+            single = _single_cells(column, cells[name], refused)
+            if column.role == "category":
+                parts.append(_one_hot(column, single))
+            else:
+                parts.append(_numbers_by_cell(column, single, refused)[:, None])
+        return np.concatenate(parts, axis=1)
+
+    def _found(self, frame: Mapping[str, Any]) -> Iterable[tuple[Column, str]]:
+        """The columns of inputs, with their names in a new table."""
+        inputs, names = self.inputs, [column.name for column in self.columns]
+        found = match_names([column.name for column in inputs], list(frame), others=names)
+        return zip(inputs, found, strict=True)
 
     def announce(self) -> None:
         """Says which columns are left out, and which are read in a way that is not obvious."""
@@ -650,37 +666,30 @@ def _numbers(column: Column, cells: np.ndarray, where: Where, refused: dict[int,
     return numbers
 
 
-def _single_cells(
-    column: Column, cells: Sequence[Any], where: Where, refused: dict[int, str] | None
-) -> np.ndarray:
-    """An array of Python objects, of which those with several values are refused."""
+def _single_cells(column: Column, cells: Sequence[Any], refused: dict[int, str]) -> np.ndarray:
+    """An array of Python objects, without those that hold several values, which are refused."""
     array = np.fromiter(cells, dtype=object, count=len(cells))
     for row, cell in enumerate(cells):
         if isinstance(cell, (list, tuple, dict, set, np.ndarray)):
-            got = f"(got a {type(cell).__name__})"
-            if refused is None:
-                raise ValueError(f"Expected one value in {where(row, column.name)} {got}")
-            refused.setdefault(row, f"Expected one value in column '{column.name}' {got}")
+            refused.setdefault(row, f"Expected one value in column '{column.name}' (got a {type(cell).__name__})")
             array[row] = None
     return array
 
 
-def _numbers_by_cell(column: Column, cells: np.ndarray, where: Where, refused: dict[int, str] | None) -> np.ndarray:
+def _numbers_by_cell(column: Column, cells: np.ndarray, refused: dict[int, str]) -> np.ndarray:
     """The numbers of a column of Python objects, each read as in a column of its own type alone."""
     values = cells.tolist()
     is_time = (column.notation or {}).get("form") in _TIMES
     if not is_time and {*map(type, values)} <= {float}:
-        return _numbers(column, cells.astype(np.float64), where, refused)
+        return _numbers(column, cells.astype(np.float64), WHERE, refused)
     types = np.array([_type_of(cell, is_time=is_time) for cell in values])
     numbers = np.full(len(cells), np.nan)
     for dtype in dict.fromkeys(types.tolist()):
-        rows = np.flatnonzero(types == dtype)
+        rows, reasons = np.flatnonzero(types == dtype).tolist(), dict[int, str]()
         typed = np.fromiter((_plain(values[row], dtype) for row in rows), dtype, len(rows))
-        reasons: dict[int, str] | None = None if refused is None else {}
-        numbers[rows] = _numbers(column, typed, lambda row, name, rows=rows: where(int(rows[row]), name), reasons)
-        for row, reason in (reasons or {}).items():
-            assert refused is not None
-            refused.setdefault(int(rows[row]), reason)
+        numbers[rows] = _numbers(column, typed, WHERE, reasons)
+        for row, reason in reasons.items():
+            refused.setdefault(rows[row], reason)
     return numbers
 
 
