@@ -277,6 +277,7 @@ class Model:
                 reasons = self.features.unreadable(raw) if is_rows else {}
                 if not reasons:
                     raise
+            messages.clear()  # Only warnings of inputs that can be read are told.
             rows = [row for row in range(len(raw)) if row not in reasons]
             if not rows:
                 return Reading(None, rows, len(raw), reasons, messages)
