@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import httpx
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +16,7 @@ from tg_mlc.inference import Model
 from tg_mlc.inputs import Chain, Molecules, Vectors, Words
 from tg_mlc.inputs.smiles import molecule_features
 from tg_mlc.models import molecule_lamp, table_lamp
+from tg_mlc.serving import make_app
 
 LABELS = ["calm", "sad", "loud"]
 COLOURS = ["red", "green", "blue"]
@@ -25,10 +29,7 @@ def model_of(kind, dataset, build=table_lamp, **options):
     samples = steps.fit_transform(dataset, split)
     torch.manual_seed(0)
     network = build(samples[split.train], fully_connected(LABELS), channels=16, **options)
-    for name, weight in network.named_parameters():
-        if weight.dim() < 2 and "readout" in name:
-            torch.nn.init.normal_(weight)
-    return Model.of(network.eval(), LABELS, preprocessor=steps)
+    return Model.of(network.eval(), LABELS, preprocessor=steps).tune(dataset)
 
 
 def targets(size):
@@ -57,3 +58,26 @@ def models():
         "bags": model_of(Words, from_arrays(documents, targets(20), LABELS, kind="bag")),
         "molecules": model_of(Molecules, molecules, molecule_lamp),
     }
+
+
+@pytest.fixture(scope="session")
+def ask(models):
+    """Asks a server that runs for as long as the call, by several requests at the same time."""
+
+    def ask(*requests, limits=None, tokens=(), after=(), **options):
+        async def talk():
+            app = make_app(models, limits, tokens)
+            async with app.router.lifespan_context(app):
+                transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+                async with httpx.AsyncClient(transport=transport, base_url="http://test", **options) as client:
+                    answers = await asyncio.gather(*(client.request(*each[:2], **each[2]) for each in requests))
+                    return [*answers, *[await client.get(path) for path in after]]
+
+        return asyncio.run(talk())
+
+    return ask
+
+
+def post(name, **body):
+    """A request for predictions, as :func:`ask` takes it."""
+    return ("POST", f"/models/{name}/predict", {"json": body})
