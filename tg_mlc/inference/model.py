@@ -431,7 +431,8 @@ class Model:
         as JSON.
 
         Args:
-            raw (Any): A list, column, matrix or data frame with one raw input per row, or samples.
+            raw (Any): A list, column, matrix or data frame with one raw input per row, or samples. The inputs of a list
+                may be rows by names of columns, as dictionaries.
             given (Any, optional): Labels that are known already, in any form that :func:`~tg_mlc.data.given_labels`
                 takes, by models that were trained for it. (default: :obj:`None`)
             metric (str, optional): The metric that decisions are best for. (default: :obj:`"f1_micro"`)

@@ -14,7 +14,6 @@ from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import bag_of_words, with_words
 from tg_mlc.inputs.preprocessor import Preprocessor
 
-
 _NO_COUNTS = (
     "Expected whole numbers of words, none of them negative, as in the training documents (got others); count words, "
     "or learn from documents with weights"
