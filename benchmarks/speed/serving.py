@@ -31,6 +31,9 @@ import tg_mlc
 from benchmarks.command_line import run
 from benchmarks.files import check_replacement, name_of, write_results
 from benchmarks.speed.measure import memory_of
+from tg_mlc.inference import Model
+from tg_mlc.inference.features import Classifiers
+from tg_mlc.inference.networks import Networks
 
 SEED = 0
 
@@ -63,9 +66,10 @@ def main(
     check_replacement(replace, quick=quick)
     torch.set_num_threads(threads)
     rounds, seconds, malformed, requests = (1, 0.5, 60, 200) if quick else (rounds, seconds, malformed, requests)
-    predictor = tg_mlc.load(model)
-    steps: Any = getattr(predictor.scorer, "preprocessor")  # noqa: B009 (of any model)
-    made = getattr(steps, "steps", [steps])[0].examples(20)
+    loaded = tg_mlc.load(model)
+    if loaded.kind is None:
+        raise ValueError(f"Expected a model with a kind of input that makes up examples (got {loaded!r})")
+    made = loaded.kind.examples(20)
     examples = made.tolist() if hasattr(made, "tolist") else made
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -77,10 +81,10 @@ def main(
         _wait(f"http://127.0.0.1:{port}/ready")
         with ProcessPoolExecutor(1) as pool:
             first = pool.submit(ask, url, examples, len(examples), 60.0, len(examples)).result()["answers"]
-            agree = _agrees(predictor, examples, first)
+            agree = _agrees(loaded, examples, first)
             alone, served = [], []
             for _ in range(rounds):
-                alone.append(_alone(predictor, examples, clients, seconds))
+                alone.append(_alone(loaded, examples, clients, seconds))
                 before = _processor_seconds(server.pid)
                 served.append(pool.submit(ask, url, examples, clients, seconds).result())
                 served[-1]["processor_seconds"] = _processor_seconds(server.pid) - before
@@ -107,9 +111,9 @@ def main(
         "resident_bytes": memory,
     }
     settings = {"clients": clients, "rounds": rounds, "seconds": seconds, "threads": threads, "seed": SEED}
-    facts, report = predictor.facts, getattr(predictor.scorer, "report", {})
-    about = {"kind": type(predictor.scorer).__name__, "labels": len(predictor.label_names)}
-    about["facts"] = {"data": report.get("data", facts.get("data")), "versions": facts.get("versions")}
+    facts = loaded.facts
+    about: dict[str, Any] = {"kind": _describe(loaded), "labels": len(loaded.label_names)}
+    about["facts"] = {"data": loaded.report.get("data", facts.get("data")), "versions": facts.get("versions")}
     result = {"settings": settings, "model": about, "serving": found}
     path = write_results(name_of("serving", "cpu", Path(model).resolve().name), result, replace=replace)
     print(json.dumps(found, indent=1), f"\nWrote {path}")
@@ -158,17 +162,23 @@ def send_malformed(url: str, number: int) -> dict[str, int]:
     return statuses
 
 
-def _alone(predictor: Any, examples: list[Any], size: int, seconds: float) -> tuple[float, float]:
+def _describe(model: Model) -> str:
+    """The stages that compute logits."""
+    stages = [type(stage).__name__ for stage in model.stages if isinstance(stage, (Classifiers, Networks))]
+    return " and ".join(stages).lower()
+
+
+def _alone(model: Model, examples: list[Any], size: int, seconds: float) -> tuple[float, float]:
     """Inputs per second of the model in this process, and milliseconds of a processor for each."""
     inputs, done, start, before = cycle(examples), 0, time.monotonic(), time.process_time()
     while time.monotonic() < start + seconds:
-        predictor.readable_scores(list(islice(inputs, size)))
+        model.answer(list(islice(inputs, size)))
         done += size
     return done / (time.monotonic() - start), 1e3 * (time.process_time() - before) / done
 
 
-def _agrees(predictor: Any, examples: list[Any], answers: list[Any]) -> bool:
-    scores = predictor.scores([one for one, _ in answers])
+def _agrees(model: Model, examples: list[Any], answers: list[Any]) -> bool:
+    scores = model.probabilities([one for one, _ in answers])
     found = np.array([list(result["probability"].values()) for _, result in answers])
     return len(answers) == len(examples) and bool(np.abs(found - scores).max() < 1e-4)
 

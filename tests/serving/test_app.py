@@ -2,70 +2,47 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import re
-from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 
-import tg_mlc
-from tg_mlc.metrics.coverage import Coverage
-from tg_mlc.serving import Limits, make_app
+from tests.serving.conftest import post, table
+from tg_mlc.inference.flow import Query
+from tg_mlc.serving import Limits
 
-FOLDERS = Path(__file__).parents[1] / "saving" / "folders"
-ROWS = json.loads((FOLDERS / "known_labels" / "expected.json").read_text())["raw"]
-MODELS = {
-    "rows": "known_labels",
-    "texts": "estimator_texts",
-    "molecules": "recipe_molecules",
-}
+ROWS = np.random.default_rng(3).normal(size=(3, 5)).round(3).tolist()
+NAMED = table().to_dict("records")
 
 
-@pytest.fixture(scope="module")
-def models():
-    return {name: tg_mlc.load(FOLDERS / folder / "model") for name, folder in MODELS.items()}
-
-
-@pytest.fixture(scope="module")
-def ask(models):
-    """Asks a server that runs for as long as the call, by several requests at the same time."""
-
-    def ask(*requests, limits=None, tokens=(), after=(), **options):
-        async def talk():
-            app = make_app(models, limits, tokens)
-            async with app.router.lifespan_context(app):
-                transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-                async with httpx.AsyncClient(transport=transport, base_url="http://test", **options) as client:
-                    answers = await asyncio.gather(*(client.request(*each[:2], **each[2]) for each in requests))
-                    return [*answers, *[await client.get(path) for path in after]]
-
-        return asyncio.run(talk())
-
-    return ask
-
-
-def post(name, **body):
-    return ("POST", f"/models/{name}/predict", {"json": body})
+def values(answer, what="probability"):
+    """The values of all results, NaN for those with an error."""
+    rows = [result.get(what, {}) for result in answer.json()["results"]]
+    width = max(map(len, rows))
+    return np.array([[*row.values()] or [np.nan] * width for row in rows])
 
 
 @pytest.mark.parametrize(
     ("name", "inputs"),
-    [("rows", ROWS), ("texts", ["a red apple", ["old", "doll"]]), ("molecules", ["CCO", "c1ccccc1"])],
+    [
+        ("table", NAMED[:3]),
+        ("rows", ROWS),
+        ("texts", ["a red apple", ["old", "doll"]]),
+        ("bags", ["a red apple", ["old", "doll"], [0, 1, 2, 0, 0, 1, 0], [3, 5]]),
+        ("molecules", ["CCO", "c1ccccc1"]),
+    ],
 )
 def test_answers_are_those_of_the_model(ask, models, name, inputs):
     [answer] = ask(post(name, inputs=inputs))
     assert answer.status_code == 200
-    body, predictor = answer.json(), models[name]
-    scores = predictor.scores(inputs)
-    decisions = predictor.decide(scores)
+    body, prediction = answer.json(), models[name].answer(inputs)
     for row, result in enumerate(body["results"]):
-        assert list(result["probability"]) == list(result["decision"]) == predictor.label_names
-        np.testing.assert_allclose(list(result["probability"].values()), scores[row], atol=1e-5)
-        assert list(result["decision"].values()) == decisions[row].tolist()
-    np.testing.assert_allclose(list(body["thresholds"].values()), predictor.thresholds())
+        assert list(result["probability"]) == list(result["decision"]) == models[name].label_names
+        np.testing.assert_allclose(list(result["probability"].values()), prediction.probabilities[row], atol=1e-6)
+        assert list(result["decision"].values()) == prediction.decisions[row].tolist()
+    np.testing.assert_allclose(list(body["thresholds"].values()), models[name].thresholds())
+    assert body["calibrated"] is False
+    assert body["warnings"] == []
 
 
 @pytest.mark.parametrize(
@@ -73,7 +50,13 @@ def test_answers_are_those_of_the_model(ask, models, name, inputs):
     [
         ("molecules", ["CCO", "not a molecule", "c1ccccc1"], [1]),
         ("molecules", ["CCO", 3 * ["C"], {"a": 1}, [1, None], ""], [1, 2, 3, 4]),
-        ("rows", [ROWS[0], ROWS[0][:-1], [*ROWS[1][:-1], None], ROWS[1]], [1, 2]),
+        ("rows", [ROWS[0], ROWS[0][:-1], [*ROWS[1][:-1], None], ROWS[1], None, [1, 2, 3, 4, "fast"]], [1, 2, 4, 5]),
+        (
+            "table",
+            [NAMED[0], {}, {"agee": 50}, NAMED[1], {**NAMED[2], "age": "fast"}, {**NAMED[2], "age": [1]}],
+            [1, 2, 4, 5],
+        ),
+        ("texts", ["a red apple", None, ["a", 1], {"text": "an old doll"}, [1, 2]], [1, 2]),
     ],
 )
 def test_an_input_that_cannot_be_read_has_its_reason_in_its_place(ask, models, name, inputs, at_fault):
@@ -86,8 +69,8 @@ def test_an_input_that_cannot_be_read_has_its_reason_in_its_place(ask, models, n
             assert result.keys() == {"error"}
             assert result["error"]
         else:
-            expected = models[name].scores([inputs[row]])[0]
-            np.testing.assert_allclose(list(result["probability"].values()), expected, atol=1e-5)
+            expected = models[name].probabilities([inputs[row]])[0]
+            np.testing.assert_allclose(list(result["probability"].values()), expected, atol=1e-6)
 
 
 def test_requests_at_the_same_time_are_scored_together(ask, models):
@@ -96,8 +79,63 @@ def test_requests_at_the_same_time_are_scored_together(ask, models):
     assert 'tg_mlc_batch_inputs_sum{model="rows"} 60.0' in metrics.text
     assert float(re.search(r'tg_mlc_batch_inputs_count{model="rows"} (.*)', metrics.text)[1]) < 10
     for each, answer in zip(inputs, answers, strict=True):
-        found = [list(result["probability"].values()) for result in answer.json()["results"]]
-        np.testing.assert_allclose(found, models["rows"].scores(each), atol=1e-5)
+        np.testing.assert_allclose(values(answer), models["rows"].probabilities(each), atol=1e-6)
+
+
+@pytest.mark.parametrize("broken", [{}, {"agee": 50}])
+def test_a_row_without_columns_is_refused_behind_any_other(ask, models, broken):
+    alone, *together = ask(post("table", inputs=[broken]), *[post("table", inputs=[NAMED[0], broken])] * 49)
+    assert alone.status_code == 422
+    error = alone.json()["results"][0]["error"]
+    assert error.startswith("Expected the columns ['age', 'height', 'colour'] (got")
+    assert ("is 'agee' meant?" in error) == bool(broken)
+    assert {answer.status_code for answer in together} == {200}
+    assert {answer.json()["results"][1].get("error") for answer in together} == {error}
+    by_others = ask(*[post("table", inputs=[NAMED[0]]), post("table", inputs=[broken])] * 50)
+    assert [answer.status_code for answer in by_others] == [200, 422] * 50
+    assert {answer.json()["results"][0]["error"] for answer in by_others[1::2]} == {error}
+
+
+def test_warnings_are_those_of_the_request_alone(ask, models):
+    new = {**NAMED[0], "colour": "purple"}
+    answers = ask(*[post("table", inputs=[NAMED[0]]), post("table", inputs=[NAMED[1], new])] * 10)
+    assert [answer.json()["warnings"] for answer in answers[::2]] == [[]] * 10
+    [warning] = {message for answer in answers[1::2] for message in answer.json()["warnings"]}
+    assert warning.startswith("Column 'colour' has values that training did not have")
+    assert "'purple'" in warning
+    with pytest.warns(UserWarning, match="purple") as told:
+        models["table"].predict([NAMED[1], new])
+    assert [str(each.message) for each in told] == [warning]
+
+
+def test_requests_that_ask_for_something_else_are_answered_together(ask, models):
+    given = [{models["table"].label_names[0]: 1}]
+    kinds = [{}, {"given": given}, {"metric": "f1_macro"}, {"metric": "best"}, {"given": [{"no label": 1}]}]
+    answers = ask(*[post("table", inputs=NAMED[:1], **each) for each in kinds * 4], *[post("table", inputs=[{}])] * 4)
+    statuses = [answer.status_code for answer in answers]
+    assert statuses == [200, 200, 200, 422, 422] * 4 + [422] * 4
+    assert answers[3].json()["detail"].startswith("Expected 'metric' to be one of")
+    assert answers[4].json()["detail"].startswith("Expected 'given' to name labels of the model")
+    for metric, answer in (("f1_micro", answers[0]), ("f1_macro", answers[2])):
+        expected = models["table"].answer(NAMED[:1], Query(metric=metric))
+        assert values(answer, "decision").tolist() == expected.decisions.tolist()
+        np.testing.assert_allclose(list(answer.json()["thresholds"].values()), expected.thresholds)
+    for answer in answers[:20:5]:
+        np.testing.assert_allclose(values(answer), models["table"].probabilities(NAMED[:1]), atol=1e-6)
+    for answer in answers[1:20:5]:
+        expected = models["table"].probabilities(NAMED[:1], given=given)
+        np.testing.assert_allclose(values(answer), expected, atol=1e-6)
+
+
+def test_requests_that_cannot_be_joined_are_computed_one_by_one(ask, models, monkeypatch):
+    def fail(readings):
+        raise RuntimeError("no")
+
+    monkeypatch.setattr("tg_mlc.inference.model.Reading.joined", fail)
+    answers = ask(*[post("table", inputs=[row]) for row in NAMED[:5]], post("table", inputs=[{}]))
+    found = np.concatenate([values(answer) for answer in answers[:5]])
+    np.testing.assert_allclose(found, models["table"].probabilities(NAMED[:5]), atol=1e-6)
+    assert answers[5].status_code == 422
 
 
 def test_given_labels_move_the_others_of_their_input_alone(ask, models):
@@ -107,28 +145,27 @@ def test_given_labels_move_the_others_of_their_input_alone(ask, models):
         post("rows", inputs=ROWS),
         post("rows", inputs=ROWS[:1], given=[{"no label": 1}]),
     )
-    given, free = (
-        np.array([list(result["probability"].values()) for result in each.json()["results"]])
-        for each in (answer, mixed)
-    )
+    given, free = values(answer), values(mixed)
     matrix = np.full((3, 3), np.nan)
     matrix[0, 0] = 1
-    np.testing.assert_allclose(given, models["rows"].scores(ROWS, matrix), atol=1e-5)
+    np.testing.assert_allclose(given, models["rows"].probabilities(ROWS, given=matrix), atol=1e-6)
+    assert abs(given[0, 1:] - free[0, 1:]).max() > 1e-4
     assert given[0, 0] == 1
-    np.testing.assert_allclose(given[1:], free[1:], atol=1e-5)
+    np.testing.assert_allclose(given[1:], free[1:], atol=1e-6)
     assert unknown.status_code == 422
 
 
 def test_label_sets_of_a_coverage(ask, models, monkeypatch):
-    predictor = models["rows"]
-    y = np.eye(len(predictor.label_names))[np.arange(60) % len(predictor.label_names)]
+    model = models["rows"]
+    y = np.eye(len(model.label_names))[np.arange(60) % len(model.label_names)]
     rows = [list(map(float, np.array(ROWS[k % 3]) + k / 30)) for k in range(60)]
-    monkeypatch.setattr(predictor.scorer, "conformal", None)
+    monkeypatch.setattr(model.decision, "conformal", None)
     [refused] = ask(post("rows", inputs=ROWS, coverage=0.8))
     assert refused.status_code == 422
-    predictor.conformalize(rows, y)
-    first = predictor.label_names[0]
-    answer, table, given, much = ask(
+    assert refused.json()["detail"].startswith("Expected a model with scores of samples")
+    model.conformalize(rows, y)
+    first = model.label_names[0]
+    answer, columns, given, much = ask(
         post("rows", inputs=ROWS, coverage=0.8, coverage_per="sample"),
         (
             "POST",
@@ -139,9 +176,9 @@ def test_label_sets_of_a_coverage(ask, models, monkeypatch):
         post("rows", inputs=ROWS, coverage=1.5),
     )
     assert answer.json()["metric"] == "coverage 0.8 per sample"
-    expected = predictor.decide(predictor.scores(ROWS), Coverage(0.8, "sample"))
-    assert [list(each["decision"].values()) for each in answer.json()["results"]] == expected.tolist()
-    assert "thresholds" in table.json() or "error" in str(table.json())
+    expected = model.answer(ROWS, Query(coverage=0.8, coverage_per="sample")).decisions
+    assert values(answer, "decision").tolist() == expected.tolist()
+    assert "error" in str(columns.json())
     assert [given.status_code, much.status_code] == [422, 422]
 
 
@@ -151,6 +188,11 @@ def test_label_sets_of_a_coverage(ask, models, monkeypatch):
         ("molecules", "smiles\nCCO\nc1ccccc1\n", ["CCO", "c1ccccc1"]),
         ("texts", 'text\n"a red, old apple"\n', ["a red, old apple"]),
         ("rows", "a,b,c,d,e\n1,2,3,4,5\n0,0,0,0,0.5\n", [[1, 2, 3, 4, 5], [0, 0, 0, 0, 0.5]]),
+        (
+            "table",
+            "colour,Age,height,id\nred,30,65.5,7\nblue,41,70,x\n",
+            [{"age": 30, "height": 65.5, "colour": "red"}, {"age": 41, "height": 70, "colour": "blue"}],
+        ),
     ],
 )
 def test_csv(ask, models, name, text, inputs):
@@ -158,8 +200,19 @@ def test_csv(ask, models, name, text, inputs):
     [answer] = ask(("POST", path, {"content": text, "headers": {"content-type": "text/csv"}}))
     assert answer.status_code == 200, answer.text
     assert answer.json()["metric"] == "f1_macro"
-    found = [list(result["probability"].values()) for result in answer.json()["results"]]
-    np.testing.assert_allclose(found, models[name].scores(inputs), atol=1e-5)
+    np.testing.assert_allclose(values(answer), models[name].probabilities(inputs), atol=1e-6)
+
+
+def test_rows_of_csv_are_read_by_themselves(ask):
+    def send(text):
+        return ("POST", "/models/table/predict", {"content": text, "headers": {"content-type": "text/csv"}})
+
+    answer, short, twice = ask(
+        send("age,height,colour\n30,65,red\nfast,65,red\n,65,\n"), send("age,height,colour\n3,5\n"), send("a,a\n1,2\n")
+    )
+    assert ["error" in result for result in answer.json()["results"]] == [False, True, True]
+    assert "cells in each line" in short.json()["detail"]
+    assert "used once" in twice.json()["detail"]
 
 
 def test_explanations(ask, models):
@@ -227,7 +280,7 @@ def test_pages_about_the_server(ask, models):
         name: each.label_names for name, each in models.items()
     }
     assert health.json() == {"status": "alive"}
-    assert ready.json() == {"status": "ready", "models": [*MODELS]}
+    assert ready.json() == {"status": "ready", "models": [*models]}
     assert docs.status_code == 200
     content = api.json()["paths"]["/models/{name}/predict"]["post"]["requestBody"]["content"]
     assert "inputs" in content["application/json"]["schema"]["properties"]

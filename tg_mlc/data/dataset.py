@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import torch
@@ -125,3 +126,37 @@ class ArrayDataset(MultiLabelDataset):
             return self.copy().samples()
         train, test = self._official or (None, None)
         return self._samples._replace(data=self._data, slices=self.slices, train=train, test=test)
+
+
+def joined(parts: Sequence[MultiLabelDataset]) -> MultiLabelDataset:
+    """Returns the samples of data sets of one kind, one after another.
+
+    Args:
+        parts (Sequence[MultiLabelDataset]): The data sets, which agree in labels and features.
+
+    Raises:
+        ValueError: If their samples have other attributes, or sizes of these, than each other.
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    samples = [sample for part in parts for sample in part]
+    if any("weight" in part[0] for part in parts):
+        # Words of weight 1 are saved without it.
+        samples = [with_weight(sample) for sample in samples]
+    if len({frozenset(sample.keys()) for sample in samples}) > 1:
+        raise ValueError(f"Expected samples with the same attributes (got {[part[0] for part in parts][:3]})")
+    collated = Samples.collate(samples, first.label_names, None)
+    collated = collated._replace(kind=first.kind, feature_names=first.feature_names, num_features=first.num_inputs)
+    whole = ArrayDataset(collated)
+    whole.tokenizer, whole.schema = first.tokenizer, first.schema
+    return whole
+
+
+def with_weight(sample: Data) -> Data:
+    """Returns a sample with the weights of its words, which are 1 if it has none."""
+    if "weight" in sample:
+        return sample
+    weighted = copy(sample)
+    weighted.weight = torch.ones(sample.x.size(0))
+    return weighted

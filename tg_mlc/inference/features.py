@@ -18,6 +18,7 @@ from tg_mlc.inference.batches import makes_batches
 from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.stage import Stage, TensorStage, Values
 from tg_mlc.inputs import Chain, InputKind, Preprocessor
+from tg_mlc.inputs.kind import num_rows
 from tg_mlc.inputs.preprocessor import from_state, to_state
 
 #: Names the features of base classifiers among the tensors of a program, by their view.
@@ -45,7 +46,10 @@ class Features(Stage):
         if makes_batches(raw):
             return raw
         if self.steps:
-            return self.steps[0].transform(raw)
+            samples = self.steps[0].transform(raw)
+            for reason in self._unfit(samples).values():
+                raise ValueError(reason)
+            return samples
         if isinstance(raw, (list, tuple)) and raw and all(isinstance(one, BaseData) for one in raw):
             return raw
         if isinstance(raw, (Dataset, Subset)):
@@ -58,7 +62,19 @@ class Features(Stage):
 
     def unreadable(self, raw: Any) -> dict[int, str]:
         """Returns why raw inputs cannot be read, by rows."""
-        return self.steps[0].unreadable(raw) if self.steps else {}
+        if not self.steps:
+            return {}
+        reasons, size = self.steps[0].unreadable(raw), num_rows(raw) or 0
+        rows = [row for row in range(size) if row not in reasons]
+        if rows:
+            readable = raw.iloc[rows] if hasattr(raw, "iloc") else [raw[row] for row in rows]
+            found = self._unfit(self.steps[0].transform(readable))
+            reasons |= {rows[row]: reason for row, reason in found.items()}
+        return dict(sorted(reasons.items()))
+
+    def _unfit(self, samples: Any) -> dict[int, str]:
+        """Why the second step cannot take samples, by rows, as far as it looks before it computes."""
+        return self.steps[1].unreadable(samples) if len(self.steps) > 1 else {}
 
     def apply(self, flow: Flow) -> None:
         if not makes_batches(flow.samples):

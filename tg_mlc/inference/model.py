@@ -22,6 +22,7 @@ from tg_mlc._names import find
 from tg_mlc._options import check_choice, check_count
 from tg_mlc._warnings import collected_warnings
 from tg_mlc.data import MultiLabelDataset, given_labels
+from tg_mlc.data.dataset import joined
 from tg_mlc.data.given import draw_given
 from tg_mlc.inference.batches import batches_of, makes_batches
 from tg_mlc.inference.decisions import Calibration, Coherence, Decision
@@ -61,6 +62,32 @@ class Reading(NamedTuple):
     size: int  #: the number of inputs
     reasons: dict[int, str]  #: why inputs cannot be read, by rows
     warnings: list[str]
+
+    @classmethod
+    def joined(cls, readings: Sequence[Self]) -> Self:
+        """Returns what was read of several lists of inputs, one after another, without their warnings.
+
+        Args:
+            readings (Sequence[Reading]): What was read of each list, by one model.
+
+        Raises:
+            ValueError: If the samples differ in their attributes.
+        """
+        if len(readings) == 1:
+            return readings[0]
+        rows, reasons, first = list[int](), dict[int, str](), 0
+        for reading in readings:
+            found = range(reading.size) if reading.rows is None else reading.rows
+            rows += [first + row for row in found]
+            reasons |= {first + row: reason for row, reason in reading.reasons.items()}
+            first += reading.size
+        parts = [reading.samples for reading in readings if reading.samples is not None]
+        samples: Any = None
+        if all(isinstance(part, MultiLabelDataset) for part in parts):
+            samples = joined(parts) if parts else None
+        else:
+            samples = [sample for part in parts for sample in part]
+        return cls(samples, rows, first, reasons, [])
 
 
 class Model:
@@ -244,7 +271,7 @@ class Model:
             try:
                 samples = self.features.read(raw)
                 return Reading(samples, None, len(samples), {}, messages)
-            except ValueError:
+            except (ValueError, TypeError):
                 if on_error == "raise":
                     raise
                 # Reasons are only asked for now, because looking for them takes as long as reading.
@@ -252,6 +279,7 @@ class Model:
                 reasons = self.features.unreadable(raw) if is_rows else {}
                 if not reasons:
                     raise
+            messages.clear()  # Only warnings of inputs that can be read are told.
             rows = [row for row in range(len(raw)) if row not in reasons]
             if not rows:
                 return Reading(None, rows, len(raw), reasons, messages)
@@ -431,7 +459,8 @@ class Model:
         as JSON.
 
         Args:
-            raw (Any): A list, column, matrix or data frame with one raw input per row, or samples.
+            raw (Any): A list, column, matrix or data frame with one raw input per row, or samples. The inputs of a list
+                may be rows by names of columns, as dictionaries.
             given (Any, optional): Labels that are known already, in any form that :func:`~tg_mlc.data.given_labels`
                 takes, by models that were trained for it. (default: :obj:`None`)
             metric (str, optional): The metric that decisions are best for. (default: :obj:`"f1_micro"`)

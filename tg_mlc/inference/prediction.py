@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import isnan
 from typing import Any
@@ -28,6 +28,16 @@ class Prediction:
 
     def __len__(self) -> int:
         return len(self.probabilities)
+
+    def part(self, start: int, stop: int) -> Prediction:
+        """Returns the prediction of the samples from one row on to another, with the warnings of all."""
+        reasons = {
+            row - start: reason for row, reason in self.reasons.items() if start <= row < stop
+        }
+        given = None if self.given is None else self.given[start:stop]
+        probabilities, decisions = self.probabilities[start:stop], self.decisions[start:stop]
+        changes: dict[str, Any] = {"probabilities": probabilities, "decisions": decisions, "given": given}
+        return replace(self, reasons=reasons, **changes)
 
     def frame(self, index: Any = None) -> Any:
         """Returns a data frame with the columns ``"probability"``, ``"decision"`` and ``"threshold"`` of each label.

@@ -16,7 +16,8 @@ from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array, check_real, to_numbers, to_scipy
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.inputs.kind import InputKind, num_rows
-from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
+from tg_mlc.inputs.rows import ReadRows, read_rows
+from tg_mlc.inputs.schema import Column, Schema, cells_of, hints_of, is_dense_frame
 
 Document = Sequence[Any]
 
@@ -36,6 +37,7 @@ class TableKind(InputKind):
     feature_names: list[str] | None  #: the vocabulary, or the names of columns
     num_inputs: int  #: the size of the vocabulary, or of a row
     schema: dict[str, Any] | None = None  #: what the columns were, as of :class:`~tg_mlc.inputs.schema.Schema`
+    _read_schema: tuple[dict[str, Any], Schema] | None = None
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         if not self.matches(dataset) or dataset.kind is None or dataset.num_inputs is None:
@@ -54,9 +56,37 @@ class TableKind(InputKind):
             raise ValueError(f"Expected {expected} (got {got}); pass raw inputs, or take 'from_arrays(..., like=...)'")
         return samples
 
+    def state_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in super().state_dict().items() if name != "_read_schema"}
+
+    def _schema(self) -> Schema | None:
+        """The schema of the training table, which is read once because rows may come one by one."""
+        if self.schema is None:
+            return None
+        if self._read_schema is None or self._read_schema[0] is not self.schema:
+            self._read_schema = self.schema, Schema.from_dict(self.schema)
+        return self._read_schema[1]
+
+    def _schema_of(self, names: list[str]) -> Schema:
+        """The schema of rows by the names of their columns, which are in order if training had no names."""
+        if (schema := self._schema()) is not None:
+            return schema
+        if self.feature_names is not None:
+            return Schema.of_names(self.feature_names, dict.fromkeys(names))
+        return Schema([Column(name, "number") for name in names])
+
+    def _read_rows(self, rows: list[Any]) -> ReadRows:
+        return read_rows(rows, self.num_inputs, self._schema_of)
+
+    def _of_rows(self, rows: list[Any]) -> MultiLabelDataset:
+        """Samples of rows of numbers, or by names of columns."""
+        matrix, refused = self._read_rows(rows)
+        for row, reason in refused.items():
+            raise ValueError(f"{reason} in row {row}")
+        return self._new_samples(matrix)
+
     def _new_samples(self, raw: Any) -> MultiLabelDataset:
-        schema = None if self.schema is None else Schema.from_dict(self.schema)
-        raw = read_frame(raw, self.feature_names, self.kind, is_old=True, schema=schema)[0]
+        raw = read_frame(raw, self.feature_names, self.kind, is_old=True, schema=self._schema())[0]
         old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
         return self.samples(raw, self._unknown(num_rows(raw) or 0), self.label_names, self.kind, **old)
 

@@ -19,6 +19,7 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.records import Tokens
 from tg_mlc.inputs._features import TableKind
 from tg_mlc.inputs.kind import EncoderOptions, Form, InputKind, ReadOptions
+from tg_mlc.inputs.rows import only_cell
 from tg_mlc.inputs.scalers import StandardScaler
 from tg_mlc.inputs.vectors import Scaled
 
@@ -75,7 +76,7 @@ class Embeddings(TableKind):
         refused = {}
         for row, one in enumerate(as_list(self._column(raw))):
             try:
-                self.check(one, self.num_inputs)
+                self.check(only_cell(one, self.noun), self.num_inputs)
             except ValueError as error:
                 refused[row] = str(error)
         return refused

@@ -24,6 +24,7 @@ from tg_mlc.graphs import read_parents
 from tg_mlc.inputs.checks import check_lost, check_samples
 from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.preprocessor import Preprocessor
+from tg_mlc.inputs.rows import only_cell
 from tg_mlc.inputs.schema import Hints, Role
 from tg_mlc.inputs.tables import read_table
 
@@ -261,7 +262,20 @@ class InputKind(Preprocessor):
         raw = raw.tolist() if isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype.kind == "U" else raw
         if num_rows(raw) == 0:
             raise ValueError("Expected at least one raw input (got none); pass a list with one entry per sample")
-        return self._new_samples(self._split(raw))
+        return self._of_list(list(raw)) if isinstance(raw, (list, tuple)) else self._new_samples(self._split(raw))
+
+    def _of_list(self, raw: list[Any]) -> MultiLabelDataset:
+        """Samples of raw inputs one by one, of which each is read by itself.
+
+        An input may be a row by names of columns, as a data frame has several: here, of one column.
+        """
+        inputs = []
+        for row, one in enumerate(raw):
+            try:
+                inputs.append(only_cell(one, self.noun))
+            except ValueError as error:
+                raise ValueError(f"{error} in row {row}") from None
+        return self._new_samples(self._split(inputs))
 
     def unreadable(self, raw: Any) -> dict[int, str]:
         """The reasons, by rows, of raw inputs that :meth:`check` refuses, or that are missing."""
@@ -272,8 +286,9 @@ class InputKind(Preprocessor):
     @classmethod
     def _refused(cls, raw: Sequence[Any]) -> dict[int, str]:
         refused = {}
-        for row, one in enumerate(raw):
+        for row, given in enumerate(raw):
             try:
+                one = only_cell(given, cls.noun)
                 if not isinstance(one, (str, list, tuple)):
                     got = "nothing" if is_missing(one) else type(one).__name__
                     raise ValueError(f"Expected {cls.noun} (got {got})")

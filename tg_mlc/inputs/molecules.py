@@ -138,6 +138,8 @@ class Molecules(InputKind):
 
     @classmethod
     def check(cls, raw: Any) -> None:
+        if not isinstance(raw, str):
+            raise ValueError(f"Expected {cls.noun} (got {type(raw).__name__})")
         molecule_from_smiles(raw)
 
     @classmethod

@@ -147,6 +147,12 @@ class Scale(Preprocessor):
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
         return with_attribute(raw, "x", self.scaler(raw.rows("x")))
 
+    def unreadable(self, raw: MultiLabelDataset) -> dict[int, str]:
+        if self.method == "quantile":
+            return {}
+        rows = raw.rows("x").isnan().any(dim=1).nonzero()[:, 0].tolist()
+        return dict.fromkeys(rows, f"{_EXPECTED} (got NaN in this one); {_FILL}")
+
     def state_dict(self) -> dict[str, Any]:
         return {"method": self.method, "scaler": self.scaler.state_dict()}
 
@@ -160,8 +166,11 @@ class Scale(Preprocessor):
         return f"{type(self).__name__}({self.method!r})"
 
 
+_EXPECTED = "Expected vectors without NaN"
+_FILL = "fill them before, or take Scale('quantile')"
+
+
 def _whole(x: Tensor) -> Tensor:
     if missing := int(x.isnan().any(dim=1).sum()):
-        got = f"NaN in {missing} of {len(x)} samples"
-        raise ValueError(f"Expected vectors without NaN (got {got}); fill them before, or take Scale('quantile')")
+        raise ValueError(f"{_EXPECTED} (got NaN in {missing} of {len(x)} samples); {_FILL}")
     return x

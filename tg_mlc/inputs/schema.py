@@ -9,8 +9,10 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import date, datetime, timedelta, timezone
 from difflib import get_close_matches
 from itertools import compress, groupby
+from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy as np
 from tg_mlc._names import few
 from tg_mlc._numbers import TRUTHS, is_blank, is_missing, parse_number
 from tg_mlc._options import check_choice
+from tg_mlc._warnings import warn
 from tg_mlc.inputs.notations import (
     PLAIN,
     AmbiguousError,
@@ -206,19 +209,53 @@ class Schema:
     def matrix(
         self, frame: Mapping[str, Any], where: Where = WHERE, refused: dict[int, str] | None = None
     ) -> np.ndarray:
-        """The columns of a table, found by name, as a matrix of numbers: NaN where unknown, and 0 in all columns of a
-        category. Cells that cannot be read are an error, unless :obj:`refused` takes the reasons by rows.
+        """Returns the columns of a table, found by name, as a matrix of numbers: NaN where unknown, and 0 in all
+        columns of a category.
+
+        Args:
+            frame (Mapping): Arrays of cells by the names of columns.
+            where (callable, optional): Names the place of a cell. (default: :obj:`WHERE`)
+            refused (dict, optional): Takes the reasons, by rows, of cells that cannot be read.
+                (default: :obj:`None`, they are an error)
+
+        Raises:
+            ValueError: If a column is missing or there twice, or a cell cannot be read.
         """
-        inputs = self.inputs
-        place = match_names([column.name for column in inputs], list(frame))
         rows = len(next(iter(frame.values()))) if len(frame) else 0
         parts = [np.empty((rows, 0))]
-        for column, name in zip(inputs, place, strict=True):
+        for column, name in self._found(frame):
             if column.role == "category":
                 parts.append(_one_hot(column, frame[name]))
             else:
                 parts.append(_numbers(column, frame[name], where, refused)[:, None])
         return np.concatenate(parts, axis=1)
+
+    def matrix_of_rows(self, cells: Mapping[str, Sequence[Any]], refused: dict[int, str]) -> np.ndarray:
+        """Returns the matrix of rows that are read one by one: a cell is read by its own type, as in a table of its row
+        alone, not by the type of its column.
+
+        Args:
+            cells (Mapping): Lists of cells by the names of columns.
+            refused (dict): Takes the reasons, by rows, of cells that cannot be read.
+
+        Raises:
+            ValueError: If a column is missing or there twice.
+        """
+        rows = len(next(iter(cells.values()))) if len(cells) else 0
+        parts = [np.empty((rows, 0))]
+        for column, name in self._found(cells):
+            single = _single_cells(column, cells[name], refused)
+            if column.role == "category":
+                parts.append(_one_hot(column, single))
+            else:
+                parts.append(_numbers_by_cell(column, single, refused)[:, None])
+        return np.concatenate(parts, axis=1)
+
+    def _found(self, frame: Mapping[str, Any]) -> Iterable[tuple[Column, str]]:
+        """The columns of inputs, with their names in a new table."""
+        inputs, names = self.inputs, [column.name for column in self.columns]
+        found = match_names([column.name for column in inputs], list(frame), others=names)
+        return zip(inputs, found, strict=True)
 
     def announce(self) -> None:
         """Says which columns are left out, and which are read in a way that is not obvious."""
@@ -294,18 +331,36 @@ def instead(name: str, names: Sequence[str]) -> str:
     return f"(got the columns {list(names)[:20]}){hint}"
 
 
-def match_names(wanted: Sequence[str], names: Sequence[str], source: str = "") -> list[str]:
-    """The columns of a new table that have the names of old ones, or else differ in case and spaces alone."""
-    folded, found, missing, known = by_spelling(names), list[str](), list[str](), set(names)
+def match_names(
+    wanted: Sequence[str], names: Sequence[str], source: str = "", others: Collection[str] | None = None
+) -> list[str]:
+    """Returns the columns of a new table that have the names of old ones, or else differ in case and spaces alone.
+
+    Args:
+        wanted (Sequence[str]): The names of the old columns.
+        names (Sequence[str]): Those of the new table.
+        source (str, optional): What the table is, for messages. (default: :obj:`""`)
+        others (Collection[str], optional): All names of the old table. A wanted column must then not be there under a
+            second spelling that the old table did not have. (default: :obj:`None`, the exact spelling wins)
+
+    Raises:
+        ValueError: If a column is missing, or several are spelled like one.
+    """
+    known, found, missing = set(names), list[str](), list[str]()
+    is_exact = known.issuperset(wanted)
+    folded = by_spelling(names) if others is not None or not is_exact else {}
     for name in wanted:
         alike = [name] if name in known else folded.get(_folded(name), [])
+        if others is not None:
+            alike = [one for one in folded.get(_folded(name), []) if one == name or one not in others]
         if len(alike) > 1:
             raise ValueError(f"Expected one column {name!r} (got {alike}, which differ in case or spaces alone)")
         found += alike
         missing += [] if alike else [name]
     if missing:
-        of = f" in {source}" if source else ""
-        raise ValueError(f"Expected the columns {missing[:20]}{of} {instead(missing[0], names)}")
+        of, unused = f" in {source}" if source else "", [name for name in names if name not in found]
+        near = next((name for name in missing if get_close_matches(name, unused, 1)), missing[0])
+        raise ValueError(f"Expected the columns {missing[:20]}{of} {instead(near, names)}")
     return found
 
 
@@ -352,9 +407,8 @@ def hints_of(frame: Any, names: Iterable[str]) -> Hints:
 def cells_of(frame: Any) -> dict[str, np.ndarray]:
     """The cells of a data frame, of pandas or polars, by the names of columns without outer spaces."""
     names = [clean(str(name)) for name in frame.columns]
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise ValueError(f"Expected every column to be used once (got {repeated[:5]} more than once)")
+    if several := repeated(names):
+        raise ValueError(f"Expected every column to be used once (got {several[:5]} more than once)")
     cells = {}
     for name, own in zip(names, frame.columns, strict=True):
         series, options = frame[own], dict[str, Any]()
@@ -365,6 +419,11 @@ def cells_of(frame: Any) -> dict[str, np.ndarray]:
             options = {"dtype": np.float64, "na_value": np.nan}
         cells[name] = np.asarray(series.to_numpy(**options))
     return cells
+
+
+def repeated(names: Sequence[str]) -> list[str]:
+    """The names that occur more than once."""
+    return [] if len({*names}) == len(names) else [name for name, count in Counter(names).items() if count > 1]
 
 
 def texts_of(cells: np.ndarray) -> list[str]:
@@ -607,6 +666,56 @@ def _numbers(column: Column, cells: np.ndarray, where: Where, refused: dict[int,
     return numbers
 
 
+def _single_cells(column: Column, cells: Sequence[Any], refused: dict[int, str]) -> np.ndarray:
+    """An array of Python objects, without those that hold several values, which are refused."""
+    array = np.fromiter(cells, dtype=object, count=len(cells))
+    for row, cell in enumerate(cells):
+        if isinstance(cell, (list, tuple, dict, set, np.ndarray)):
+            refused.setdefault(row, f"Expected one value in column '{column.name}' (got a {type(cell).__name__})")
+            array[row] = None
+    return array
+
+
+def _numbers_by_cell(column: Column, cells: np.ndarray, refused: dict[int, str]) -> np.ndarray:
+    """The numbers of a column of Python objects, each read as in a column of its own type alone."""
+    values = cells.tolist()
+    is_time = (column.notation or {}).get("form") in _TIMES
+    if not is_time and {*map(type, values)} <= {float}:
+        return _numbers(column, cells.astype(np.float64), WHERE, refused)
+    types = np.array([_type_of(cell, is_time=is_time) for cell in values])
+    numbers = np.full(len(cells), np.nan)
+    for dtype in dict.fromkeys(types.tolist()):
+        rows, reasons = np.flatnonzero(types == dtype).tolist(), dict[int, str]()
+        typed = np.fromiter((_plain(values[row], dtype) for row in rows), dtype, len(rows))
+        numbers[rows] = _numbers(column, typed, WHERE, reasons)
+        for row, reason in reasons.items():
+            refused.setdefault(rows[row], reason)
+    return numbers
+
+
+def _type_of(cell: Any, *, is_time: bool) -> str:
+    """The dtype of a column that has this cell alone; numbers say nothing where cells are dates or times."""
+    if is_missing(cell):
+        return "O" if is_time else "f8"
+    if isinstance(cell, (Real, np.bool_)):
+        return "O" if is_time else "f8"
+    if isinstance(cell, (date, np.datetime64)):
+        return "M8[us]"
+    return "m8[us]" if isinstance(cell, (timedelta, np.timedelta64)) else "O"
+
+
+def _plain(cell: Any, dtype: str) -> Any:
+    """A cell as NumPy takes it: missing ones as NaN, and moments without a time zone, in UTC."""
+    if dtype == "f8":
+        try:
+            return np.nan if is_missing(cell) else float(cell)
+        except OverflowError:  # of a whole number with hundreds of digits
+            return np.inf
+    if isinstance(cell, datetime) and cell.tzinfo is not None:
+        return cell.astimezone(timezone.utc).replace(tzinfo=None)
+    return cell
+
+
 def _parsed(column: Column, cells: np.ndarray, where: Where, refused: dict[int, str] | None) -> np.ndarray:
     """The numbers of texts."""
     notation = PLAIN if column.notation is None else notation_of(column.notation)
@@ -643,7 +752,7 @@ def _one_hot(column: Column, cells: np.ndarray) -> np.ndarray:
     others = sorted(cell for cell, number in code.items() if number == -2)
     if others:
         names = ", ".join(map(repr, others[:5]))
-        _warn(f"Column '{column.name}' has values that training did not have, and that say nothing now: {names}")
+        warn(f"Column '{column.name}' has values that training did not have, and that say nothing now: {names}")
     return np.eye(len(place) + 1)[[max(code[cell], -1) for cell in texts], :-1]
 
 

@@ -14,6 +14,11 @@ from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import bag_of_words, with_words
 from tg_mlc.inputs.preprocessor import Preprocessor
 
+_NO_COUNTS = (
+    "Expected whole numbers of words, none of them negative, as in the training documents (got others); count words, "
+    "or learn from documents with weights"
+)
+
 
 class TfIdf(Preprocessor):
     r"""Weights the words of documents by how often they occur in them and how rare they are in training documents.
@@ -46,6 +51,14 @@ class TfIdf(Preprocessor):
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
         return with_words(raw, self.weigh(bag_of_words(raw)))
+
+    def unreadable(self, raw: MultiLabelDataset) -> dict[int, str]:
+        if not self.counts or "weight" not in raw[0]:
+            return {}
+        words = bag_of_words(raw)
+        is_count = (words.data >= 0) & (words.data == np.floor(words.data))
+        of_entry = np.repeat(np.arange(words.shape[0]), np.diff(words.indptr))
+        return dict.fromkeys(np.unique(of_entry[~is_count]).tolist(), _NO_COUNTS)
 
     def learn(self, words: Any) -> Self:
         """Counts the documents that have each word.
@@ -83,8 +96,7 @@ class TfIdf(Preprocessor):
         if words.shape[1] != len(self.idf):
             raise ValueError(f"Expected documents of {len(self.idf)} words (got {words.shape[1]})")
         if self.counts and not _are_counts(words):
-            expected = "whole numbers of words, none of them negative, as in the training documents"
-            raise ValueError(f"Expected {expected} (got others); count words, or learn from documents with weights")
+            raise ValueError(_NO_COUNTS)
         # As scikit-learn's TfidfTransformer and normalize, whose import takes longer than a prediction.
         words = words.copy()
         words.eliminate_zeros()

@@ -15,12 +15,13 @@ from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
 
 from tg_mlc._input_options import INPUT_OPTIONS
+from tg_mlc._numbers import as_list
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs._features import TableKind, as_documents, may_be_rows, read_matrix
 from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.scalers import QuantileScaler, Scale, StandardScaler, make_scaler
-from tg_mlc.inputs.schema import Schema, cells_of
+from tg_mlc.inputs.schema import cells_of
 
 
 class Scaled(View):
@@ -85,12 +86,18 @@ class Vectors(TableKind):
             raise ValueError("Expected a matrix of numbers for kind='vector' (got lists of words)")
         return read_matrix(X, options.get("feature_names"), options.get("num_inputs"), sparse=False)
 
+    def _of_list(self, raw: list[Any]) -> MultiLabelDataset:
+        return self._of_rows(raw)
+
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """The reasons, by rows, of cells that are not written as those of the training."""
-        if self.schema is None or not hasattr(raw, "dtypes"):
+        """The reasons, by rows, of columns that are missing, and of cells that are not written as in training."""
+        raw, schema = as_list(raw), self._schema()
+        if isinstance(raw, (list, tuple)):
+            return self._read_rows(list(raw))[1]
+        if schema is None or not hasattr(raw, "dtypes"):
             return {}
         refused: dict[int, str] = {}
-        Schema.from_dict(self.schema).matrix(cells_of(raw), refused=refused)
+        schema.matrix(cells_of(raw), refused=refused)
         return refused
 
     @classmethod

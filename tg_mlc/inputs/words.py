@@ -15,9 +15,11 @@ from typing_extensions import Self, Unpack
 
 from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc._names import check_names
-from tg_mlc._numbers import as_list
+from tg_mlc._numbers import as_list, is_missing
+from tg_mlc._warnings import collected_warnings
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.bags import bag_of_words
+from tg_mlc.data.dataset import joined
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.inputs._features import (
     Document,
@@ -135,6 +137,61 @@ class Words(TableKind):
             return super()._column(raw)
         column = as_list(raw[raw.columns[0]])
         return column if isinstance(column, list) else raw
+
+    def _of_list(self, raw: list[Any]) -> MultiLabelDataset:
+        """Samples of texts, lists of words, and rows of a matrix, which may stand beside each other."""
+        places: dict[str, list[int]] = {}
+        for place, one in enumerate(raw):
+            places.setdefault(self._form(one), []).append(place)
+        parts = [self._of_form(form, [raw[place] for place in found]) for form, found in places.items()]
+        if len(parts) == 1:
+            return parts[0]
+        order = np.argsort(np.concatenate([*places.values()]))
+        return joined(parts).copy(order.tolist())
+
+    def _form(self, one: Any) -> str:
+        """What an input is by itself, whatever others are."""
+        if isinstance(one, Mapping):
+            is_text = len(one) == 1 and isinstance(next(iter(one.values())), (str, list, tuple))
+            return "cell" if is_text or self.kind != "bag" else "row"
+        words = one.tolist() if isinstance(one, (np.ndarray, torch.Tensor)) else one
+        if isinstance(words, str):
+            return "words"
+        if not isinstance(words, (list, tuple)):
+            return "other"
+        types = {*map(type, words)}
+        if all(issubclass(each, str) for each in types):
+            return "words"
+        is_number = all(issubclass(each, (int, np.integer)) and each is not bool for each in types)
+        if is_number and not (self.kind == "bag" and len(words) == self.num_inputs):
+            return "numbers"
+        return "row" if self.kind == "bag" else "other"
+
+    def _of_form(self, form: str, inputs: list[Any]) -> MultiLabelDataset:
+        if form == "cell":
+            return super()._of_list(inputs)
+        if form == "row":
+            return self._of_rows(inputs)
+        if form == "other":
+            got = "nothing" if is_missing(inputs[0]) else f"{inputs[0]!r:.40}"
+            raise ValueError(f"Expected a text, or a list of words or of their numbers (got {got})")
+        return self._new_samples(self._split(inputs))
+
+    def unreadable(self, raw: Any) -> dict[int, str]:
+        """The reasons, by rows, of inputs that cannot be read by themselves, of which halves are read again."""
+        raw = as_list(self._column(raw))
+        return self._unreadable(list(raw), 0) if isinstance(raw, (list, tuple)) else {}
+
+    def _unreadable(self, inputs: list[Any], first: int) -> dict[int, str]:
+        try:
+            with collected_warnings():  # which are told of inputs that can be read
+                self._of_list(inputs)
+            return {}
+        except (ValueError, TypeError) as error:
+            if len(inputs) == 1:
+                return {first: str(error).replace(" of row 0)", ")").removesuffix(" in row 0")}
+        middle = len(inputs) // 2
+        return self._unreadable(inputs[:middle], first) | self._unreadable(inputs[middle:], first + middle)
 
     def _new_samples(self, raw: Any) -> MultiLabelDataset:
         documents = as_documents(raw)

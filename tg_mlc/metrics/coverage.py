@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -12,6 +11,7 @@ from typing_extensions import Self
 
 from tg_mlc._names import shorten
 from tg_mlc._options import check_choice
+from tg_mlc._warnings import warn
 from tg_mlc.metrics._inputs import ArrayLike, read_scores, read_targets
 from tg_mlc.metrics.thresholds import ThresholdTuner
 
@@ -102,7 +102,7 @@ class ConformalThresholds:
             tuner.thresholds = self.score[order[[np.searchsorted(missed, budget + _TINY, side="right")]]]
         if per_label and (few := np.flatnonzero(counts < coverage.least).tolist()):
             named = ", ".join(shorten(label_names[place], 40) for place in few[:5]) + ", ..." * (len(few) > 5)
-            warnings.warn(
+            warn(
                 f"All label sets hold {len(few)} of {self.num_labels} labels, each known to apply to fewer than "
                 f"{coverage.least} of the samples for coverage={coverage.share:g}: {named}",
                 stacklevel=3,

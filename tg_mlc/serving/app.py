@@ -10,13 +10,11 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import tg_mlc
 from tg_mlc._optional import require
-from tg_mlc.inference import Predictor, load
-from tg_mlc.serving.batching import Batcher, OverloadedError, as_raw
-from tg_mlc.serving.requests import CONTENT, Asked, Limits, read
+from tg_mlc.inference import Model, load
+from tg_mlc.serving.batching import Batcher, OverloadedError, RefusedError
+from tg_mlc.serving.requests import CONTENT, Limits, Request, read
 
 if TYPE_CHECKING:
     import fastapi
@@ -46,7 +44,7 @@ class _Numbers:
 class _Server:
     """The models, and the functions that answer requests."""
 
-    def __init__(self, models: dict[str, Predictor], limits: Limits, tokens: Sequence[str]) -> None:
+    def __init__(self, models: dict[str, Model], limits: Limits, tokens: Sequence[str]) -> None:
         self.models, self.limits, self.tokens = models, limits, tokens
         self.numbers, self.batchers, self.is_ready = _Numbers(), dict[str, Batcher](), False
 
@@ -54,9 +52,9 @@ class _Server:
     async def lifespan(self, _: Any) -> AsyncIterator[None]:
         with ExitStack() as stack:
             tasks = []
-            for name, predictor in self.models.items():
+            for name, model in self.models.items():
                 observed = self.numbers.batch_inputs.labels(name), self.numbers.batch_seconds.labels(name)
-                batcher = Batcher(predictor, self.limits, observed)
+                batcher = Batcher(model, self.limits, observed)
                 stack.callback(batcher.thread.shutdown)
                 self.numbers.waiting.labels(name).set_function(lambda batcher=batcher: batcher.num_waiting)
                 self.batchers[name] = batcher
@@ -90,30 +88,27 @@ class _Server:
     async def names(self) -> dict[str, Any]:
         """The models, with their labels, and the metrics that decisions may be best for."""
         return {
-            name: {"labels": each.label_names, "metrics": list(each.scorer.tuners) or ["f1_micro"]}
-            for name, each in self.models.items()
+            name: {"labels": model.label_names, "metrics": model.decision.metrics}
+            for name, model in self.models.items()
         }
 
     async def predict(self, name: str, request: fastapi.Request) -> Any:
         """Probabilities and decisions of inputs; one that cannot be read has an error in its place."""
         if name not in self.models:
             raise fastapi.HTTPException(404, f"Expected one of the models {list(self.models)} (got {name[:80]!r})")
-        start, status, predictor = time.monotonic(), 500, self.models[name]
+        start, status = time.monotonic(), 500
         try:
-            asked = await read(request, self.limits, predictor)
-            results = await asyncio.wait_for(answer(asked, self.batchers[name]), self.limits.max_seconds)
-            num_read = sum("error" not in each for each in results)
+            checked = await read(request, self.limits, self.models[name])
+            content = await asyncio.wait_for(answer(checked, self.batchers[name]), self.limits.max_seconds)
+            num_unread = sum("error" in result for result in content["results"])
+            num_read = len(content["results"]) - num_unread
             self.numbers.inputs.labels(name, "yes").inc(num_read)
-            self.numbers.inputs.labels(name, "no").inc(len(results) - num_read)
+            self.numbers.inputs.labels(name, "no").inc(num_unread)
             status = 200 if num_read else 422
-            content = {
-                "model": name,
-                "calibrated": predictor.scorer.calibration is not None,
-                "metric": str(asked.metric),
-                "thresholds": asked.thresholds,
-                "results": results,
-            }
-            return JSONResponse(content, status)
+            return JSONResponse({"model": name, **content}, status)
+        except RefusedError as error:
+            status = 422
+            raise fastapi.HTTPException(status, str(error)) from None
         except OverloadedError as error:
             status = 429
             raise fastapi.HTTPException(status, str(error), {"Retry-After": "1"}) from None
@@ -130,7 +125,7 @@ class _Server:
             self.numbers.seconds.labels(name).observe(time.monotonic() - start)
 
 
-def make_app(models: dict[str, Predictor], limits: Limits | None = None, tokens: Sequence[str] = ()) -> Any:
+def make_app(models: dict[str, Model], limits: Limits | None = None, tokens: Sequence[str] = ()) -> Any:
     """Makes the application.
 
     Args:
@@ -183,10 +178,10 @@ def run(
     if token_file is not None and not tokens:
         raise ValueError(f"Expected a token in each line of '{token_file}' (got none)")
     models = {name: load(folder) for name, folder in zip(names, folders, strict=True)}
-    for predictor in models.values():  # so that the first request does not wait for what is compiled and imported
-        preprocessor = getattr(predictor.scorer, "preprocessor", None)
-        with suppress(ValueError, AttributeError):  # of kinds that make up no inputs
-            predictor.readable_scores(getattr(preprocessor, "steps", [preprocessor])[0].examples(2))
+    for model in models.values():  # so that the first request does not wait for what is compiled and imported
+        with suppress(ValueError):  # of kinds that make up no inputs
+            if model.kind is not None:
+                model.answer(model.kind.examples(2))
     # Connections outlive those of load balancers, which else meet closed ones.
     kept: dict[str, Any] = {"timeout_keep_alive": 75, "timeout_graceful_shutdown": drain}
     options = {"log_level": "warning", "server_header": False, **kept}
@@ -201,34 +196,37 @@ def run(
         # It was told to end, and uvicorn raises the signal once more when all is done.
 
 
-async def answer(asked: Asked, batcher: Batcher) -> list[dict[str, Any]]:
-    """The result of each input of a request."""
-    scored = await batcher.submit(asked.inputs, asked.given)
-    predictor, names = batcher.predictor, batcher.predictor.label_names
-    shape = (len(scored), len(names))
-    scores = np.array([np.full(shape[1], np.nan) if each.probability is None else each.probability for each in scored])
-    decisions = predictor.decide(scores.reshape(shape), asked.metric, asked.given)
-    results: list[dict[str, Any]] = []
-    for row, each in enumerate(scored):
-        if each.probability is None:
-            results.append({"error": each.error})
+async def answer(request: Request, batcher: Batcher) -> dict[str, Any]:
+    """Returns the answer to a request, with a result for each input."""
+    prediction = await batcher.submit(request.inputs, request.query)
+    model, results = batcher.model, list[dict[str, Any]]()
+    for row in range(len(prediction)):
+        if row in prediction.reasons:
+            results.append({"error": prediction.reasons[row]})
             continue
-        probability = dict(zip(names, map(float, each.probability), strict=True))
-        results.append({"probability": probability, "decision": dict(zip(names, decisions[row].tolist(), strict=True))})
-        if asked.explain:
+        results.append(
+            {
+                "probability": prediction.of_labels(prediction.probabilities[row]),
+                "decision": prediction.of_labels(prediction.decisions[row]),
+            }
+        )
+        if request.explain:
             in_thread = asyncio.get_running_loop().run_in_executor
-            results[-1]["explanation"] = await in_thread(batcher.thread, _explained, asked, predictor, row)
-    return results
+            results[-1]["explanation"] = await in_thread(batcher.thread, _explained, request, model, row)
+    return {
+        "calibrated": prediction.calibrated,
+        "metric": str(request.query.decides),
+        "thresholds": prediction.of_labels(prediction.thresholds),
+        "warnings": list(prediction.warnings),
+        "results": results,
+    }
 
 
-def _explained(asked: Asked, predictor: Predictor, row: int) -> dict[str, Any]:
+def _explained(request: Request, model: Model, row: int) -> dict[str, Any]:
     """By how much the logit of each asked label falls without each component."""
-    from tg_mlc.explanations import explain
-
-    given = None if asked.given is None else asked.given[row : row + 1]
+    given = None if request.query.given is None else request.query.given[row : row + 1]
     try:
-        raw = as_raw(asked.inputs[row : row + 1])
-        [sample] = explain(predictor, raw, asked.explain, "occlusion", given=given).samples
+        [sample] = model.explain(request.inputs[row : row + 1], request.explain, "occlusion", given=given).samples
     except ValueError as error:
         return {"error": str(error)}
     [scores] = sample.scores.values()
@@ -237,5 +235,5 @@ def _explained(asked: Asked, predictor: Predictor, row: int) -> dict[str, Any]:
             {"component": name, "score": float(score)}
             for name, score in zip(sample.components, scores[:, place], strict=True)
         ]
-        for place, label in enumerate(asked.explain)
+        for place, label in enumerate(request.explain)
     }

@@ -1,72 +1,78 @@
-"""Micro-batches: inputs of requests that wait at the same time are scored together, in a thread of each model."""
+"""Micro-batches: requests that wait at the same time are read one by one and computed together."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
+import torch
 
-from tg_mlc._optional import require
-from tg_mlc.inference import Predictor
+from tg_mlc._warnings import collected_warnings
+from tg_mlc.data import given_labels
+from tg_mlc.inference import Model
+from tg_mlc.inference.flow import Query
+from tg_mlc.inference.model import Reading
+from tg_mlc.inference.prediction import Prediction
 from tg_mlc.serving.requests import Limits
 
 _log = logging.getLogger(__name__)
-
-
-class Scored(NamedTuple):
-    """The probabilities of one input, or the reason why there are none."""
-
-    probability: np.ndarray | None  #: ``[L]``
-    error: str | None = None  #: why there is none
-
-
-class _Waiting(NamedTuple):
-    """The inputs of a request, and who waits for them."""
-
-    inputs: list[Any]
-    given: np.ndarray | None  #: ``[n, L]``
-    future: asyncio.Future[list[Scored]]
 
 
 class OverloadedError(Exception):
     """More inputs wait than the limit says."""
 
 
+class RefusedError(Exception):
+    """The model refuses a whole request; the message says why."""
+
+
+class _Waiting(NamedTuple):
+    """A request, and who waits for its answer."""
+
+    inputs: list[Any]
+    query: Query
+    future: asyncio.Future[Prediction]
+
+
 class Batcher:
-    """Scores the inputs of requests together. While a batch is computed, the next one gathers.
+    """Answers requests in a thread of the model. While a batch is computed, the next one gathers.
 
     Args:
-        predictor (Predictor): The model.
-        limits (Limits): The most inputs of a batch (unless a single request has more), and of all that wait.
+        model (Model): The model.
+        limits (Limits): The most inputs of a batch (unless a single request has more), and of all
+            that wait.
         observed (tuple): Histograms of the size and the seconds of a batch.
     """
 
-    def __init__(self, predictor: Predictor, limits: Limits, observed: tuple[Any, Any]) -> None:
-        self.predictor, self.limits, self.observed = predictor, limits, observed
+    def __init__(self, model: Model, limits: Limits, observed: tuple[Any, Any]) -> None:
+        self.model, self.limits, self.observed = model, limits, observed
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="tg-mlc-model")
         self.queue: asyncio.Queue[_Waiting] = asyncio.Queue()
         self.num_waiting = 0
 
-    async def submit(self, inputs: list[Any], given: np.ndarray | None) -> list[Scored]:
-        """Returns what the model says of each input.
+    async def submit(self, inputs: list[Any], query: Query) -> Prediction:
+        """Returns what the model answers, with the warnings of this request alone.
 
         Raises:
             OverloadedError: If too many inputs wait already.
+            RefusedError: If the model refuses the request.
         """
         if self.num_waiting + len(inputs) > self.limits.max_waiting:
-            raise OverloadedError(f"Expected a server with room (got {self.num_waiting} inputs that wait); try later")
-        future: asyncio.Future[list[Scored]] = asyncio.get_running_loop().create_future()
+            got = f"{self.num_waiting} inputs that wait"
+            raise OverloadedError(f"Expected a server with room (got {got}); try later")
+        future: asyncio.Future[Prediction] = asyncio.get_running_loop().create_future()
         self.num_waiting += len(inputs)
-        self.queue.put_nowait(_Waiting(inputs, given, future))
+        self.queue.put_nowait(_Waiting(inputs, query, future))
         return await future
 
     async def run(self) -> None:
-        """Scores batches until it is cancelled."""
+        """Answers batches until it is cancelled."""
         loop, kept = asyncio.get_running_loop(), None
         while True:
             batch = [kept or await self.queue.get()]
@@ -83,54 +89,78 @@ class Batcher:
                     break
                 batch.append(waiting)
                 size += len(waiting.inputs)
-            batch = [waiting for waiting in batch if not waiting.future.done()]  # of requests that gave up
-            scored = await loop.run_in_executor(self.thread, self._score_all, batch) if batch else []
+            # Some requests have given up by now.
+            batch = [waiting for waiting in batch if not waiting.future.done()]
+            answers = await loop.run_in_executor(self.thread, self._answer, batch) if batch else []
             self.num_waiting -= size
-            for waiting, results in zip(batch, scored, strict=True):
-                if not waiting.future.done():
-                    waiting.future.set_result(results)
+            for waiting, answer in zip(batch, answers, strict=True):
+                if waiting.future.done():
+                    continue
+                if isinstance(answer, Prediction):
+                    waiting.future.set_result(answer)
+                else:
+                    waiting.future.set_exception(answer)
 
-    def _score_all(self, batch: Sequence[_Waiting]) -> list[list[Scored]]:
-        start = time.monotonic()
-        inputs = [one for waiting in batch for one in waiting.inputs]
-        given = None
-        if any(waiting.given is not None for waiting in batch):
-            unknown = (np.full((len(each.inputs), len(self.predictor.label_names)), np.nan) for each in batch)
-            parts = [other if each.given is None else each.given for each, other in zip(batch, unknown, strict=True)]
-            given = np.concatenate(parts)
-        scored = iter(self.score(inputs, given))
-        for histogram, value in zip(self.observed, (len(inputs), time.monotonic() - start), strict=True):
+    def _answer(self, batch: Sequence[_Waiting]) -> list[Prediction | RefusedError]:
+        """Reads each request by itself, and computes those together that ask for the same."""
+        start, answers = time.monotonic(), dict[int, Prediction | RefusedError]()
+        groups: dict[Hashable, list[tuple[int, Reading, Query]]] = {}
+        for place, waiting in enumerate(batch):
+            try:
+                reading = self._read(waiting)
+            except Exception as error:
+                answers[place] = _refusal(error)
+                continue
+            query = waiting.query
+            key = (query.metric, query.coverage, query.coverage_per, query.coherent)
+            groups.setdefault(key, []).append((place, reading, query))
+        for group in groups.values():
+            places, readings, queries = zip(*group, strict=True)
+            answers.update(zip(places, self._answer_group(readings, queries), strict=True))
+        size = sum(len(waiting.inputs) for waiting in batch)
+        for histogram, value in zip(self.observed, (size, time.monotonic() - start), strict=True):
             histogram.observe(value)
-        return [[next(scored) for _ in waiting.inputs] for waiting in batch]
+        return [answers[place] for place in range(len(batch))]
 
-    def score(self, inputs: list[Any], given: np.ndarray | None) -> list[Scored]:
-        """The probabilities of each input; if the model refuses inputs together, it takes each alone."""
-        try:
-            raw = as_raw(inputs)
-            scores, refused = self.predictor.readable_scores(raw, given, self.limits.max_batch)
-            return [Scored(None if row in refused else scores[row], refused.get(row)) for row in range(len(inputs))]
-        except Exception as error:
-            if len(inputs) > 1:
-                # Halves find the few that are at fault in a few steps.
-                middle = len(inputs) // 2
-                parts = (slice(None, middle), slice(middle, None))
-                return [
-                    one for part in parts for one in self.score(inputs[part], None if given is None else given[part])
-                ]
-            if not isinstance(error, (ValueError, TypeError)):
-                _log.warning("An input of type %s failed", type(inputs[0]).__name__, exc_info=error)
-            return [Scored(None, str(error))]
+    def _read(self, waiting: _Waiting) -> Reading:
+        """Reads a request with all its warnings; an error says that the model refuses it."""
+        reading = self.model.read(waiting.inputs)
+        with collected_warnings() as messages:
+            self.model.start(reading, waiting.query)
+        messages = [message for message in messages if message not in reading.warnings]
+        return reading._replace(warnings=[*reading.warnings, *messages])
+
+    def _answer_group(self, readings: Sequence[Reading], queries: Sequence[Query]) -> list[Prediction | RefusedError]:
+        if len(readings) > 1:
+            try:
+                return [*self._answer_together(readings, queries)]
+            except Exception as error:
+                _log.warning("Requests had to be computed one by one", exc_info=error)
+        answers = list[Prediction | RefusedError]()
+        for reading, query in zip(readings, queries, strict=True):
+            try:
+                answers.append(self.model.answer(reading, query))
+            except Exception as error:
+                answers.append(_refusal(error))
+        return answers
+
+    def _answer_together(self, readings: Sequence[Reading], queries: Sequence[Query]) -> list[Prediction]:
+        """Answers requests that differ in inputs and given labels alone."""
+        given = None
+        if any(query.given is not None for query in queries):
+            names, pairs = self.model.label_names, zip(readings, queries, strict=True)
+            parts = [given_labels(names, query.given or {}, reading.size) for reading, query in pairs]
+            given = torch.cat(parts).numpy()
+        whole = self.model.answer(Reading.joined(readings), replace(queries[0], given=given))
+        bounds = pairwise(accumulate((reading.size for reading in readings), initial=0))
+        return [
+            replace(whole.part(start, stop), warnings=tuple(reading.warnings))
+            for (start, stop), reading in zip(bounds, readings, strict=True)
+        ]
 
 
-def as_raw(inputs: list[Any]) -> Any:
-    """Inputs as models take them: rows by names of columns as a data frame, all others as a list.
-
-    Raises:
-        ValueError: If both are mixed.
-    """
-    are_named = [isinstance(one, dict) for one in inputs]
-    if not any(are_named):
-        return inputs
-    if not all(are_named):
-        raise ValueError("Expected rows by names of columns alone, or none (got both)")
-    return require("pandas", extra="serve").DataFrame(inputs)
+def _refusal(error: Exception) -> RefusedError:
+    """What is told of an error; those that no input should lead to are logged, too."""
+    if not isinstance(error, (ValueError, TypeError)):
+        _log.warning("A request failed", exc_info=error)
+    return RefusedError(str(error) or type(error).__name__)

@@ -1,0 +1,189 @@
+"""Rows by names of columns, and other inputs that are read one by one."""
+
+from __future__ import annotations
+
+import warnings
+from datetime import date, datetime, timezone
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from tests.inputs.test_kinds import fitted
+from tg_mlc.data import from_arrays
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.data.dataset import joined
+from tg_mlc.inputs import DNA, Embeddings, Vectors, Words
+
+FRAME = pd.DataFrame(
+    {
+        "age": [30, 41, 52, 63] * 3,
+        "price": ["1.200,5", "3,25", "12,75", "0,5"] * 3,
+        "day": pd.to_datetime(["2024-01-05", "2024-02-01", "2024-03-31", "2023-12-24"] * 3),
+        "member": ["yes", "no", "yes", "no"] * 3,
+        "colour": ["red", "blue", "green", "red"] * 3,
+        "code": pd.Categorical(["1", "2", "3", "1"] * 3),
+    }
+)
+Y = np.eye(12, 2)
+ROWS = FRAME.to_dict("records")
+TABLE = fitted(Vectors(), from_arrays(FRAME, Y, ["a", "b"], kind="vector"))
+NAMED = fitted(Vectors(), from_arrays(np.arange(24.0).reshape(12, 2), Y, ["a", "b"], ["u", "v"], kind="vector"))
+PLAIN = fitted(Vectors(), from_arrays(np.arange(24.0).reshape(12, 2), Y, ["a", "b"], kind="vector"))
+DOCUMENTS = [["old", "doll"], ["red", "apple"], ["old", "old", "red"]] * 4
+WORDS = {
+    kind: fitted(Words(), from_arrays(DOCUMENTS, Y, ["a", "b"], kind=kind)) for kind in ("bag", "sequence")
+}  # fmt: skip
+
+
+def test_rows_of_a_frame_are_read_as_the_frame():
+    expected = TABLE.transform(FRAME).rows("x")
+    np.testing.assert_array_equal(TABLE.transform(ROWS).rows("x"), expected)
+    np.testing.assert_array_equal(TABLE.transform(pd.Series(ROWS)).rows("x"), expected)
+    for row in range(4):
+        np.testing.assert_array_equal(TABLE.transform([ROWS[row]]).rows("x")[0], expected[row])
+    assert TABLE.unreadable(ROWS) == {}
+
+
+@pytest.mark.parametrize(
+    ("cells", "column", "expected"),
+    [
+        ({"age": "41"}, "age", 41),
+        ({"age": np.int64(41)}, "age", 41),
+        ({"age": True}, "age", 1),
+        ({"age": None}, "age", np.nan),
+        ({"age": pd.NA}, "age", np.nan),
+        ({"price": 3.25}, "price", 3.25),  # a number is none of the texts of its column
+        ({"price": "3,25"}, "price", 3.25),
+        ({"day": date(2024, 2, 1)}, "day", 19754),
+        ({"day": datetime(2024, 2, 1, 12, tzinfo=timezone.utc)}, "day", 19754.5),
+        ({"day": "2024-02-01"}, "day", 19754),
+        ({"day": None}, "day", np.nan),
+        ({"member": True}, "member", 1),
+        ({"member": "no"}, "member", 0),
+        ({"colour": "BLUE"}, "colour=blue", 1),
+        ({"code": 2}, "code=2", 1),
+        ({"code": 2.0}, "code=2", 1),
+        ({"Age ": 41, "age": None}, None, "Expected every column|Expected one column 'age'"),
+    ],
+)
+def test_cells_are_read_by_their_own_types(cells, column, expected):
+    rows = [{**ROWS[0], **cells}, {**ROWS[1], "age": "33", "price": 7, "day": "2024-01-01"}]
+    if column is None:
+        with pytest.raises(ValueError, match=expected):
+            TABLE.transform(rows)
+        return
+    place = TABLE.feature_names.index(column)
+    for order in (slice(None), slice(None, None, -1)):
+        x = TABLE.transform(rows[order]).rows("x")[order.step or 0]
+        np.testing.assert_allclose(x[place], expected)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({}, r"Expected the columns \['age', 'price', .*\(got the columns \[\]\)"),
+        ({"agee": 50}, r"Expected the columns \['age', .*; is 'agee' meant\?"),
+        ({**{k: v for k, v in ROWS[0].items() if k != "colour"}, "color": "red"}, r"\['colour'\] .* is 'color' meant"),
+        ({k: v for k, v in ROWS[0].items() if k not in ("age", "colour")} | {"colur": "red"}, "is 'colur' meant"),
+        ({**ROWS[0], "Age": 3}, r"Expected one column 'age' \(got \['age', 'Age'\]"),
+        ({**ROWS[0], " age": 3}, r"Expected every column to be used once \(got \['age'\]"),
+        ({**ROWS[0], "age": "fast"}, r"Expected numbers in column 'age' \(got 'fast', text\)"),
+        ({**ROWS[0], "age": [3]}, r"Expected one value in column 'age' \(got a list\)"),
+        ({**ROWS[0], "colour": {"a": 1}}, r"Expected one value in column 'colour' \(got a dict\)"),
+        ({**ROWS[0], "age": 1e39}, "Expected numbers that 32 bits can hold in column 'age'"),
+        ({**ROWS[0], "age": 10**400}, "Expected numbers that 32 bits can hold in column 'age'"),
+        ({**ROWS[0], "day": 20240105}, "Expected dates .* in column 'day'"),
+        (None, "Expected a row of .* columns \\(got nothing\\)"),
+        ("red", "Expected a row of .* columns \\(got str\\)"),
+        ([1, 2], "Expected a row of .* columns \\(got 2\\)"),
+    ],
+)
+def test_a_row_that_cannot_be_read_has_a_reason_of_its_own(row, reason):
+    with pytest.raises(ValueError, match=f"{reason}.* in row 1"):
+        TABLE.transform([ROWS[0], row, ROWS[1]])
+    alone, beside = TABLE.unreadable([row]), TABLE.unreadable([ROWS[0], row, ROWS[1]])
+    assert [*beside] == [1]
+    assert beside[1] == alone[0]
+
+
+def test_columns_that_training_did_not_have_are_ignored_as_those_of_frames():
+    more = [{"id": 7, **row, "note": "x"} for row in ROWS]
+    np.testing.assert_array_equal(TABLE.transform(more).rows("x"), TABLE.transform(FRAME.assign(id=7)).rows("x"))
+    assert NAMED.transform([{"w": 3, "v": 2, "u": 1}])[0].x.tolist() == [[1, 2]]
+
+
+def test_a_frame_has_no_column_twice():
+    with pytest.raises(ValueError, match="Expected one column 'age'"):
+        TABLE.transform(FRAME.assign(AGE=1))
+
+
+def test_models_without_names_of_columns_take_rows_in_order():
+    assert PLAIN.transform([{"b": 2, "a": "1.5"}])[0].x.tolist() == [[2, 1.5]]
+    assert "Expected a row of 2 columns" in PLAIN.unreadable([{"a": 1}])[0]
+    assert [*PLAIN.unreadable([{}, [1, 2], {"a": 1, "b": 2, "c": 3}])] == [0, 2]
+
+
+def test_rows_of_numbers_are_read_by_themselves():
+    rows = [[1, 2], [1], ["3", 4], [None, 2.5], [True, 2], ["x", 1], [1e39, 1], None, 3, {"u": 5, "v": 6}]
+    assert [*NAMED.unreadable(rows)] == [1, 5, 6, 7, 8]
+    x = NAMED.transform([row for place, row in enumerate(rows) if place not in (1, 5, 6, 7, 8)]).rows("x")
+    np.testing.assert_array_equal(x, [[1, 2], [3, 4], [np.nan, 2.5], [1, 2], [5, 6]])
+
+
+def test_many_rows_with_blank_cells_are_read_at_once():
+    rng = np.random.default_rng(0)
+    names = [f"c{number}" for number in range(40)]
+    kind = fitted(Vectors(), from_arrays(pd.DataFrame(rng.normal(size=(12, 40)), columns=names), Y, kind="vector"))
+    x = np.where(rng.random((300, 40)) < 0.5, np.nan, rng.normal(size=(300, 40)))
+    rows = [dict(zip(names, [None if np.isnan(cell) else cell for cell in row], strict=True)) for row in x.tolist()]
+    np.testing.assert_array_equal(kind.transform(rows).rows("x"), x.astype(np.float32))
+
+
+@pytest.mark.parametrize("name", ["bag", "sequence"])
+def test_texts_words_and_numbers_stand_beside_each_other(name):
+    words, inputs = WORDS[name], ["old doll", ["red", "apple"], [1, 2], "red", {"text": "old old"}, []]
+    if name == "bag":
+        inputs += [[0, 1, 0, 2, 0][: words.num_inputs], dict.fromkeys(words.feature_names, 1)]
+    together = words.transform(inputs)
+    for sample, one in zip(together, inputs, strict=True):
+        alone = words.transform([one])[0]
+        assert sample.x.tolist() == alone.x.tolist()
+        weights = [each.weight.tolist() if "weight" in each else [1] * len(each.x) for each in (sample, alone)]
+        assert weights[0] == weights[1]
+    wrong = [None, 3, {}, {"text": "a", "title": "b"}, ["a", 1], [10**6], [None]]
+    mixed = [one for pair in zip(wrong, (inputs * 2)[: len(wrong)], strict=True) for one in pair]
+    refused = words.unreadable(mixed)
+    assert [*refused] == [*range(0, len(mixed), 2)]
+    assert [*refused.values()] == [words.unreadable([one])[0] for one in wrong]
+
+
+def test_other_kinds_take_rows_of_one_column():
+    dna = fitted(DNA(), DNA.samples(["ACGT", "CCGT", "ACG"] * 4, Y, ["a", "b"]))
+    assert dna.transform([{"sequence": "ACG"}])[0].x.tolist() == dna.transform(["ACG"])[0].x.tolist()
+    assert [*dna.unreadable(["ACG", {"s": "ACG"}, {}, {"a": "A", "b": "C"}, {"s": 3}, None])] == [2, 3, 4, 5]
+    with pytest.raises(ValueError, match=r"a row with one column .* in row 1"):
+        dna.transform(["ACG", {}])
+    vectors = [np.ones((2, 3)), np.zeros((1, 3))] * 6
+    embeddings = fitted(Embeddings(), from_arrays(vectors, Y, ["a", "b"], kind="embeddings"))
+    assert [*embeddings.unreadable([[[1, 2, 3]], {"v": [[1, 2, 3]]}, {}, [[1]]])] == [2, 3]
+
+
+def test_data_sets_are_joined():
+    parts = [WORDS["bag"].transform([["old", "doll"]]), WORDS["bag"].transform([["red"], ["apple"]])]
+    whole = joined(parts)
+    assert [sample.x.tolist() for sample in whole] == [sample.x.tolist() for part in parts for sample in part]
+    assert (whole.kind, whole.num_inputs, whole.feature_names) == ("bag", parts[0].num_inputs, parts[0].feature_names)
+    assert whole.label_names == ["a", "b"]
+    assert joined(parts[:1]) is parts[0]
+    with pytest.raises(ValueError, match="Expected samples with the same attributes"):
+        joined([parts[0], with_attribute(parts[1], "note", torch.zeros(2, 1))])
+
+
+def test_new_values_are_warned_of():
+    with pytest.warns(UserWarning, match="Column 'colour' has values that training did not have.*'purple'"):
+        TABLE.transform([{**ROWS[0], "colour": "purple"}])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TABLE.transform(ROWS)

@@ -1,0 +1,83 @@
+"""Models without training, of every kind of input, for servers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from tg_mlc.data import MoleculeDataset, from_arrays, random_split
+from tg_mlc.graphs import fully_connected
+from tg_mlc.inference import Model
+from tg_mlc.inputs import Chain, Molecules, Vectors, Words
+from tg_mlc.inputs.smiles import molecule_features
+from tg_mlc.models import molecule_lamp, table_lamp
+from tg_mlc.serving import make_app
+
+LABELS = ["calm", "sad", "loud"]
+COLOURS = ["red", "green", "blue"]
+
+
+def model_of(kind, dataset, build=table_lamp, **options):
+    """A model with random weights, which answers as others do."""
+    split = random_split(len(dataset), (0.8, 0.1, 0.1), seed=0)
+    steps = Chain(*kind.steps(scaled=True))
+    samples = steps.fit_transform(dataset, split)
+    torch.manual_seed(0)
+    network = build(samples[split.train], fully_connected(LABELS), channels=16, **options)
+    return Model.of(network.eval(), LABELS, preprocessor=steps).tune(dataset)
+
+
+def targets(size):
+    return np.random.default_rng(1).integers(2, size=(size, len(LABELS)))
+
+
+def table(size=40):
+    rng = np.random.default_rng(0)
+    columns = {"age": rng.integers(10, 90, size), "height": rng.normal(70, 9, size).round(1)}
+    return pd.DataFrame({**columns, "colour": rng.choice(COLOURS, size)})
+
+
+@pytest.fixture(scope="session")
+def models():
+    """The models by their names in requests; that of a table takes given labels."""
+    pytest.importorskip("rdkit")
+    frame = table()
+    documents = [["a", "red", "apple"], ["an", "old", "doll"], ["red", "old"], ["apple"]] * 5
+    smiles = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "CCCl"] * 4
+    molecules = MoleculeDataset.from_smiles(smiles, targets(20), LABELS, pre_transform=molecule_features())
+    matrix = np.random.default_rng(2).normal(size=(40, 5))
+    return {
+        "table": model_of(Vectors, from_arrays(frame, targets(40), LABELS, kind="vector"), given_labels=True),
+        "rows": model_of(Vectors, from_arrays(matrix, targets(40), LABELS, kind="vector"), given_labels=True),
+        "texts": model_of(Words, from_arrays(documents, targets(20), LABELS, kind="sequence")),
+        "bags": model_of(Words, from_arrays(documents, targets(20), LABELS, kind="bag")),
+        "molecules": model_of(Molecules, molecules, molecule_lamp),
+    }
+
+
+@pytest.fixture(scope="session")
+def ask(models):
+    """Asks a server that runs for as long as the call, by several requests at the same time."""
+
+    def ask(*requests, limits=None, tokens=(), after=(), **options):
+        async def talk():
+            app = make_app(models, limits, tokens)
+            async with app.router.lifespan_context(app):
+                transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+                async with httpx.AsyncClient(transport=transport, base_url="http://test", **options) as client:
+                    answers = await asyncio.gather(*(client.request(*each[:2], **each[2]) for each in requests))
+                    return [*answers, *[await client.get(path) for path in after]]
+
+        return asyncio.run(talk())
+
+    return ask
+
+
+def post(name, **body):
+    """A request for predictions, as :func:`ask` takes it."""
+    return ("POST", f"/models/{name}/predict", {"json": body})
