@@ -17,9 +17,9 @@ from examples.sider_graph import SILENT, TITLES, main
 from tests.snippets import ROOT
 from tg_mlc.baselines import ForestBaseline
 from tg_mlc.datasets import DatasetUnavailableError
+from tg_mlc.inference import read_checkpoint
 from tg_mlc.inputs.tables import read_molecules
 from tg_mlc.papers.recipes import RECIPES, Recipe
-from tg_mlc.inference import read_checkpoint
 
 
 @pytest.fixture(scope="module")
