@@ -25,12 +25,13 @@ def main(seconds: float = 20) -> None:
 
     new = x[split.test[:1].numpy()]
     for given in ({}, {"nausea": 1}, {"nausea": 1, "vomiting": 1}):
-        print(given, dict(zip(NAMES, model.predict_proba(new, given=given or None)[0].round(2).tolist(), strict=True)))
+        frame = model.predict(new, given=given or None)
+        print(given, frame["probability"].iloc[0].round(2).to_dict())
 
     test, y = x[split.test.numpy()], drugs.y[split.test].numpy()
     for share in (0.0, 0.2, 0.4, 0.6):
         shown = random.random(y.shape) < share
-        scores = model.predict_proba(test, given=np.where(shown, y, np.nan))
+        scores = model.probabilities(test, given=np.where(shown, y, np.nan))
         found = evaluate(np.where(shown, np.nan, y), scores)["average_precision_macro"]
         print(f"{share:.0%} of the labels given: macro average precision of the others {found:.3f}")
 

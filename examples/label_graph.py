@@ -29,8 +29,9 @@ def main(num_samples: int = 1000, epochs: int = 8) -> None:
     for name, graph in graphs.items():
         torch.manual_seed(0)
         model = LaMP(NodeEncoder(8, 32), graph, num_feature_layers=0, num_steps=2)
-        result = fit(MultiLabelModule(model, names, lr=0.003), data, f"runs/{name}", max_epochs=epochs)
-        print(f"{name:9} macro average precision {result.evaluate()['average_precision_macro']:.3f}")
+        trained = fit(MultiLabelModule(model, names, lr=0.003), data, f"runs/{name}", max_epochs=epochs)
+        evaluation = trained.training.evaluate()
+        print(f"{name:9} macro average precision {evaluation['average_precision_macro']:.3f}")
 
 
 if __name__ == "__main__":

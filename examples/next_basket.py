@@ -35,11 +35,11 @@ def main(path: str | None = None, who: str = "who", day: str = "day", item: str 
     torch.manual_seed(0)
     memory = personal_memory(dataset, split.train, **MEMORY["memory"])
     graph = fully_connected(dataset.label_names)
-    model = LANET(graph, dataset.num_entities, memory=memory, window=dataset.window, **MEMORY["model"])
-    module = MultiLabelModule(model, dataset.label_names, preprocessor=preprocessor, **MEMORY["module"])
+    network = LANET(graph, dataset.num_entities, memory=memory, window=dataset.window, **MEMORY["model"])
+    module = MultiLabelModule(network, dataset.label_names, preprocessor=preprocessor, **MEMORY["module"])
     data = MultiLabelDataModule(dataset, split, **MEMORY["data"])
-    result = fit(module, data, "runs/baskets", logger=False, **{**MEMORY["fit"], "max_epochs": epochs})
-    scores = result.predict(data.test_dataloader()).numpy()
+    model = fit(module, data, "runs/baskets", logger=False, **{**MEMORY["fit"], "max_epochs": epochs})
+    scores = model.training.scores(data.test_dataloader()).numpy()
     print(f"{'LANET':18} {evaluate(y, scores)['average_precision_macro']:.3f}")
 
 

@@ -46,9 +46,9 @@ def main(num_molecules: int = 500, epochs: int = 10) -> None:
 
     names = list(GROUPS)
     net = Net(num_labels=len(names))
-    result = tg_mlc.fit(net, samples, "runs/gnn", val=0.1, test=0.2, label_names=names, max_epochs=epochs)
-    print(result.evaluate())
-    result.save("gnn")
+    model = tg_mlc.fit(net, samples, "runs/gnn", val=0.1, test=0.2, label_names=names, max_epochs=epochs)
+    print(model.training.evaluate())
+    model.save("gnn")
     print(tg_mlc.load("gnn", Net).predict([from_smiles("NCC(=O)O")])["probability"])
 
 

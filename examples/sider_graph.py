@@ -110,7 +110,7 @@ def compare(
         graph.plot(path=folder / "label_graph.png")
         go_on = resume and (folder / "last.ckpt").exists()
         result, _ = recipe.train(molecules, split, graph, folder, config={"dataset": name}, resume=go_on, **options)
-        scores[f"LaMP {kind}"] = result.predict(val), result.predict(test)
+        scores[f"LaMP {kind}"] = result.scores(val), result.scores(test)
         predictions = pd.DataFrame(scores[f"LaMP {kind}"][1], test.smiles, molecules.label_names)
         predictions.to_csv(folder / "predictions.csv", index_label="smiles", float_format="%.4f")
         took = time.perf_counter() - start
@@ -120,7 +120,7 @@ def compare(
     print_table(rows)
     results = {"split": split.hash, "rows": {row: evaluation.to_dict() for row, evaluation in rows.items()}}
     (output / "results.json").write_text(json.dumps(results, indent=2) + "\n")
-    explain(result.predictor, test[:5]).to_html(output / "report.html", f"Why these labels of {name}")
+    explain(result.model, test[:5]).to_html(output / "report.html", f"Why these labels of {name}")
     print(f"Predictions, checkpoints, logs and pictures are in {output}")
     print(f"Why five test molecules get their labels: open {output / 'report.html'} in a browser")
 

@@ -21,7 +21,7 @@ from tg_mlc.inference import read_checkpoint
 from tg_mlc.inputs import DNA, Chain, Fingerprint, MoleculeDescriptors, Molecules, Preprocessor, Scale, Vectors, Words
 from tg_mlc.models import LaMP, dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.papers.base_scores import published_features, table_preprocessor
-from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit
+from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, Training, fit
 
 NAN = float("nan")
 LABELS = ["a", "b", "c"]
@@ -50,7 +50,8 @@ for folder in map(Path, sys.argv[1:]):
     with torch.no_grad():
         torch.save(model.eval()(next(iter(DataLoader(samples, 8)))).sigmoid(), folder / "scores.pt")
     raw = torch.load(folder / "raw.pt", weights_only=True)
-    torch.save(torch.from_numpy(tg_mlc.load(folder / "model").scores(raw, batch_size=8)), folder / "loaded.pt")
+    probabilities = tg_mlc.load(folder / "model").probabilities(raw, batch_size=8)
+    torch.save(torch.from_numpy(probabilities).float(), folder / "loaded.pt")
 """
 
 
@@ -109,7 +110,7 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[FitResult, Path]]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Training, Path]]:
     """Trained models and their folders, in which another process has put the scores of raw inputs."""
     pytest.importorskip("rdkit")
     results = {}
@@ -121,7 +122,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[FitResu
         config = {"factory": factory.__name__, "options": OPTIONS}
         module = MultiLabelModule(model, LABELS, lr=0.01, config=config, preprocessor=preprocessor)
         data = MultiLabelDataModule(known, split)
-        results[name] = (fit(module, data, folder, max_epochs=2, monitor="val/loss", logger=False), folder)
+        fitted = fit(module, data, folder, max_epochs=2, monitor="val/loss", logger=False)
+        results[name] = (fitted.training, folder)
         torch.save(raw, folder / "raw.pt")
     folders = [str(folder) for _, folder in results.values()]
     run_python(IN_ANOTHER_PROCESS, folders)
@@ -129,17 +131,17 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[FitResu
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_saved_model_takes_raw_inputs(name: str, trained: dict[str, tuple[FitResult, Path]]) -> None:
-    result, folder = trained[name]
+def test_a_saved_model_takes_raw_inputs(name: str, trained: dict[str, tuple[Training, Path]]) -> None:
+    training, folder = trained[name]
     _, preprocessor, _, raw = CASES[name]
     samples = preprocessor.transform(raw)
     assert samples.y.isnan().all()
-    expected = result.predict(DataLoader(samples, 8))
+    expected = training.scores(DataLoader(samples, 8))
     assert expected.isfinite().all()
     for scores in ("scores.pt", "loaded.pt"):
         assert torch.equal(torch.load(folder / scores, weights_only=True), expected)
     # Raw inputs one by one are those of the batch.
-    alone = torch.cat([result.predict(DataLoader(preprocessor.transform([each]), 1)) for each in raw])
+    alone = torch.cat([training.scores(DataLoader(preprocessor.transform([each]), 1)) for each in raw])
     torch.testing.assert_close(alone, expected, atol=1e-5, rtol=1e-5)
 
 
@@ -152,9 +154,9 @@ def test_a_preprocessor_that_is_saved_is_restored_on_loading(tmp_path: Path) -> 
         return table_lamp(known, fully_connected(LABELS), **OPTIONS)
 
     module = MultiLabelModule(model(), LABELS, preprocessor=preprocessor)
-    result = fit(module, MultiLabelDataModule(known, split), tmp_path, max_epochs=1, logger=False)
-    loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, model=model(), weights_only=True)
+    training = fit(module, MultiLabelDataModule(known, split), tmp_path, max_epochs=1, logger=False).training
+    loaded = MultiLabelModule.load_from_checkpoint(training.checkpoint, model=model(), weights_only=True)
     assert loaded.preprocessor.feature_names == dataset.feature_names
     plain = MultiLabelModule(model(), LABELS)
     without = fit(plain, MultiLabelDataModule(known, split), tmp_path / "plain", max_epochs=1, logger=False)
-    assert read_checkpoint(without.checkpoint).preprocessor is None
+    assert read_checkpoint(without.training.checkpoint).preprocessor is None

@@ -31,7 +31,7 @@ from tg_mlc.baselines import LabelFrequency
 from tg_mlc.data import MultiLabelDataset, random_split, stratified_split
 from tg_mlc.datasets.registry import load
 from tg_mlc.metrics import Evaluation, evaluate, macro_average_precision, macro_roc_auc, tune_thresholds
-from tg_mlc.stacking import auto
+from tg_mlc.stacking import auto, classifier_scores
 from tg_mlc.stacking.automatic import best_combination
 from tg_mlc.stacking.classifiers import SCORE_SCALE
 
@@ -101,12 +101,12 @@ def measure(load: Callable[[str], MultiLabelDataset], name: str, seed: int, seco
     start = time.perf_counter()
     model = auto(train, seconds, seed)
     evaluation, taken = model.evaluate(test), time.perf_counter() - start
-    ours = run(OURS, evaluation, model.predict_proba(test), taken, model.report)
+    ours = run(OURS, evaluation, model.probabilities(test), taken, model.report)
     frequency = LabelFrequency().fit(train, train.y)
     on_train, on_test = (frequency.predict_proba(part) for part in (train, test))
     tuners = tune_thresholds(train.y, on_train, "cross_fitted")
     runs = [run(FREQUENCY, evaluate(test.y, on_test, tuners), on_test, 0.0)]
-    found = model.classifier_scores(test)
+    found = classifier_scores(model, test)
     rows = {title: (each.held_out, each.scores, each.seconds) for title, each in found.items()}
     parts = zip(*((each.held_out, each.scores) for each in found.values()), strict=True)
     held_out, scores = (SCORE_SCALE * logit(np.stack(part, axis=-1)) for part in parts)

@@ -41,7 +41,7 @@ from tg_mlc.nn.encoders import LinearPath, MoleculeEncoder, VectorEncoder
 from tg_mlc.papers.recipes.graphs import DNA, MOLECULES, PLANTED
 from tg_mlc.papers.recipes.tables import TABLES
 from tg_mlc.stacking import StackingFeatures
-from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
+from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, Training, fit, seed_everything
 
 #: Settings that forests are tuned over; on the larger data set each setting takes a minute.
 FOREST_GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
@@ -243,12 +243,13 @@ def _trained(
     lightning = MultiLabelModule(model, task.dataset.label_names, **module)
     data = MultiLabelDataModule(task.dataset, split, batch_size=task.recipe.batch_size, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
-        return scores_of(fit(lightning, data, folder, **settings, accelerator="cpu", logger=False), data)
+        trained = fit(lightning, data, folder, **settings, accelerator="cpu", logger=False)
+        return scores_of(trained.training, data)
 
 
-def scores_of(result: FitResult, data: MultiLabelDataModule) -> Scores:
+def scores_of(training: Training, data: MultiLabelDataModule) -> Scores:
     """The scores of validation and of test samples."""
-    return result.predict(data.val_dataloader()), result.predict(data.test_dataloader())
+    return training.scores(data.val_dataloader()), training.scores(data.test_dataloader())
 
 
 class PooledGNN(nn.Module):

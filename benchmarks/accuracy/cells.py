@@ -196,9 +196,9 @@ def run_cell(
         nothing = torch.full_like(task.dataset.y, torch.nan)
         task = replace(task, dataset=with_attribute(task.dataset, "given", nothing))
     result, data = task.train(split, cell.seed, label_graph, node_messages, {**options, "callbacks": [timer]})
-    on_val = result.predict(data.val_dataloader())
+    on_val = result.scores(data.val_dataloader())
     testing = time.perf_counter()
-    on_test = result.predict(data.test_dataloader())
+    on_test = result.scores(data.test_dataloader())
     end = time.perf_counter()
     if cell == along_all and cell.row.model != "lamp-given":
         learned[cell] = Learned(learned_by(task, result, data), end - start)

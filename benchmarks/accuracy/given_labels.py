@@ -38,13 +38,15 @@ from benchmarks.files import Run, check_replacement, collect, describe_dataset
 from tg_mlc.baselines import LabelFrequency, LinearBaseline
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import inputs_of, with_attribute
+from tg_mlc.inference import Model
+from tg_mlc.inference.decisions import GivenLabels
 from tg_mlc.metrics import macro_average_precision, macro_roc_auc, micro_roc_auc
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
 from tg_mlc.papers.recipes.graphs import MOLECULES
 from tg_mlc.papers.recipes.tables import TABLES
 from tg_mlc.sklearn.estimator import log_odds
-from tg_mlc.stacking import AutoModel, auto
+from tg_mlc.stacking import auto
 from tg_mlc.stacking.given import GivenLabelStacking
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -199,7 +201,7 @@ def _trained(trial: Trial) -> tuple[Predict, dict[str, Any]]:
         test = task.dataset[split.test]
         if "given" in test[0]:
             test = with_attribute(test, "given", torch.full_like(test.y, torch.nan) if given is None else given)
-        return result.predict(DataLoader(test, task.recipe.batch_size))
+        return result.scores(DataLoader(test, task.recipe.batch_size))
 
     return predict, {"best_value": result.best_value, "node_messages": node_messages}
 
@@ -277,7 +279,7 @@ def _join(x: Any, encode: Callable[[Tensor], Tensor], part: Tensor, given: Tenso
 class Base(NamedTuple):
     """The default, fitted to training and validation samples."""
 
-    model: AutoModel
+    model: Model
     logits: np.ndarray  #: of all samples, those of the default's own by fits without them
     known: Tensor  #: which samples it was fitted to
 
@@ -292,8 +294,8 @@ def _base(trial: Trial) -> Base:
         known = torch.cat([split.train, split.val])
         model = auto(trial.raw[known], trial.seconds, trial.seed)
         logits = np.empty(trial.raw.y.shape)
-        logits[known.numpy()] = np.asarray(model.held_out)
-        logits[split.test.numpy()] = log_odds(model.predict_proba(trial.raw[split.test]))
+        logits[known.numpy()] = model.training.held_out
+        logits[split.test.numpy()] = log_odds(model.probabilities(trial.raw[split.test]))
         _BASES.clear()
         _BASES[key] = Base(model, logits, known)
     return _BASES[key]
@@ -301,11 +303,13 @@ def _base(trial: Trial) -> Base:
 
 def _default(trial: Trial, closed: bool = False) -> tuple[Predict, dict[str, Any]]:
     base, test = _base(trial), trial.split.test.numpy()
-    stacking = base.model.given
     if closed:
         y = trial.task.dataset.y[base.known].double().numpy()
         stacking = GivenLabelStacking(names=["closed form"]).fit(base.logits[base.known], y, 0.0, trial.seed)
-    assert stacking is not None
+    else:
+        stage = base.model.stage(GivenLabels)
+        assert stage is not None
+        stacking = stage.engine
 
     def predict(given: Tensor | None) -> Any:
         logits = base.logits[test]

@@ -43,11 +43,11 @@ from tg_mlc.data import (
 from tg_mlc.datasets import RCV1
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, learned
 from tg_mlc.graphs.hierarchy import coherent, pairs_of
+from tg_mlc.inference.batches import batches_of, logits_of, make_loader
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.inputs.kinds import views_of
 from tg_mlc.metrics import micro_average_precision
-from tg_mlc.inference.batches import batches_of, logits_of, make_loader
-from tg_mlc.stacking import AutoModel, StackingFeatures
+from tg_mlc.stacking import StackingFeatures, auto, classifier_scores
 from tg_mlc.stacking.classifiers import many_labels
 from tg_mlc.stacking.folds import TOP_K, LaMPSettings, settings_of
 from tg_mlc.training.fitting import train_model
@@ -224,18 +224,18 @@ def default(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     """The default with and without coherence, and each of its parts."""
     train, test = load(root, name, seed)
     rows, pairs = _Rows(name, "default", seed, test.y.numpy()), pairs_of(train.label_graph)
-    model = AutoModel(seconds, seed).fit(train)
+    model = auto(train, seconds, seed)
     taken = time.perf_counter() - rows.start
-    rows.add(STACK, model.predict_proba(test, coherent=False), taken)
-    rows.add(DEFAULT, model.predict_proba(test), taken)
-    for title, each in model.classifier_scores(test).items():
+    rows.add(STACK, model.probabilities(test, coherent=False), taken)
+    rows.add(DEFAULT, model.probabilities(test), taken)
+    for title, each in classifier_scores(model, test).items():
         rows.add(f"part: {title}", each.scores, each.seconds)
         rows.add(f"part: {title}, coherent", coherent(torch.from_numpy(each.scores), pairs), each.seconds)
-    if model.models:
-        batches = [*batches_of(model.preprocessor.transform(test))]
-        logits = torch.stack([logits_of(each, batches) for each in model.models]).mean(dim=0)
-        rows.add("part: LaMP", logits.sigmoid(), 0.0)
-        rows.add("part: LaMP, coherent", coherent(logits.sigmoid(), pairs), 0.0)
+    if model.networks:
+        flow = model.prepare(test)
+        model.network_stage.apply(flow)
+        rows.add("part: LaMP", flow.probabilities, 0.0)
+        rows.add("part: LaMP, coherent", coherent(flow.probabilities, pairs), 0.0)
     for each in rows.runs:
         each["weights"] = model.report["weights"]
     return rows.runs

@@ -13,7 +13,7 @@ from benchmarks.accuracy.runs import Task
 from tg_mlc.data import Split
 from tg_mlc.graphs import LabelGraph, co_occurrence, learned
 from tg_mlc.metrics import micro_average_precision, micro_roc_auc
-from tg_mlc.training import FitResult, MultiLabelDataModule
+from tg_mlc.training import MultiLabelDataModule, Training
 
 #: How many sources a label keeps in the learned graph, if there are four times as many labels.
 LEARNED_TOP_K = 10
@@ -30,7 +30,7 @@ def label_graph_of(
     )
 
 
-def learned_by(task: Task, result: FitResult, data: MultiLabelDataModule) -> LabelGraph:
+def learned_by(task: Task, result: Training, data: MultiLabelDataModule) -> LabelGraph:
     """The pairs of labels that a model trained along all pairs attended to most."""
     return learned(
         result.module.model,

@@ -37,7 +37,7 @@ from tg_mlc.datasets import load_events
 from tg_mlc.metrics import evaluate, hit_rate_at_k, ndcg_at_k, recall_at_k, tune_thresholds
 from tg_mlc.metrics.ranking import roc_auc_per_label
 from tg_mlc.sequences import EventPreprocessor, time_split
-from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
+from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, Training, fit, seed_everything
 
 #: Labels and batches of a picture of attention: more are not to be read.
 DRAWN_LABELS, DRAWN_BATCHES = 40, 8
@@ -152,10 +152,11 @@ def make(name: str, seed: int, events: EventSequences, split: Split, place: Path
         model = cell.build(dataset, split, cell.channels)
         module = MultiLabelModule(model, dataset.label_names, **cell.preset["module"])
         loader = MultiLabelDataModule(dataset, split, seed=seed, **cell.preset["data"])
-        result = fit(module, loader, run_folder, resume=resume, logger=False, **{**cell.preset["fit"], **options})
+        fitted = fit(module, loader, run_folder, resume=resume, logger=False, **{**cell.preset["fit"], **options})
+        training = fitted.training
         loaders = {"val": loader.val_dataloader(), "test": loader.test_dataloader()}
-        scores = {key: result.predict(part).numpy() for key, part in loaders.items()}
-        found |= {"epochs": result.num_epochs, "options": options}
+        scores = {key: training.scores(part).numpy() for key, part in loaders.items()}
+        found |= {"epochs": training.num_epochs, "options": options}
     found |= {"seconds": time.perf_counter() - start, "split": split.hash, "settings": described(name)}
     y = {key: dataset.y[getattr(split, key).numpy()].toarray() for key in ("train", "val", "test")}
     found["metrics"], found["thresholds"] = metrics(y, scores)
@@ -166,7 +167,7 @@ def make(name: str, seed: int, events: EventSequences, split: Split, place: Path
     shown = (f"{key} {report.number(found['metrics'][key])}" for key in report.COLUMNS)
     print(f"{path.name}: {', '.join(shown)}", flush=True)
     if name not in BASELINES:
-        draw(result, loader, split, place / f"{path.stem}.svg")
+        draw(training, loader, split, place / f"{path.stem}.svg")
 
 
 def metrics(y: Found, scores: Found) -> tuple[dict[str, float | None], dict[str, float]]:
@@ -192,9 +193,9 @@ def metrics(y: Found, scores: Found) -> tuple[dict[str, float | None], dict[str,
     return {key: None if np.isnan(value) else float(value) for key, value in values.items()}, thresholds
 
 
-def draw(result: FitResult, loader: MultiLabelDataModule, split: Split, path: Path) -> None:
+def draw(training: Training, loader: MultiLabelDataModule, split: Split, path: Path) -> None:
     """Draws the mean attention among the most frequent labels on test targets, where the model has any."""
-    model = result.module.model
+    model = training.module.model
     if not hasattr(model, "labels"):
         return
     weights = mean_label_attention(model, islice(loader.test_dataloader(), DRAWN_BATCHES)).numpy()

@@ -43,7 +43,7 @@ from tg_mlc.graphs import LabelGraph, edgeless
 from tg_mlc.papers.base_scores import PUBLISHED
 from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.papers.recipes.tables import TABLES
-from tg_mlc.training import FitResult, MultiLabelDataModule
+from tg_mlc.training import MultiLabelDataModule, Training
 
 #: Attention is averaged over so many batches; more of them change it little.
 NUM_BATCHES = 10
@@ -274,7 +274,7 @@ def run_variant(
 
 
 def _recovered(
-    task: Task, split: Split, result: FitResult, data: MultiLabelDataModule, priors: Sequence[str]
+    task: Task, split: Split, result: Training, data: MultiLabelDataModule, priors: Sequence[str]
 ) -> dict[str, Any]:
     """How well the learned attention, and simple statistics of the training labels, rank the pairs that priors join."""
     batches = [batch for batch, _ in zip(data.val_dataloader(), range(NUM_BATCHES), strict=False)]

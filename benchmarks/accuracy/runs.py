@@ -20,7 +20,7 @@ from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, evaluate, tune_thresholds
 from tg_mlc.papers.recipes import RECIPES, Recipe
-from tg_mlc.training import FitResult, MultiLabelDataModule
+from tg_mlc.training import MultiLabelDataModule, Training
 
 #: The settings that were best here, or those of the paper where a model learns with these.
 Settings = Literal["best", "published"]
@@ -159,7 +159,7 @@ class Task:
 
     def train(
         self, split: Split, seed: int, label_graph: LabelGraph, node_messages: bool, options: dict[str, Any]
-    ) -> tuple[FitResult, MultiLabelDataModule]:
+    ) -> tuple[Training, MultiLabelDataModule]:
         """Trains, on the CPU unless an option says otherwise, and keeps no files."""
         given = {"node_messages": node_messages, "seed": seed, "config": {"dataset": self.name}}
         options = {"accelerator": "cpu", "logger": False, **options, **given}

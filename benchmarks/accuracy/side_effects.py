@@ -34,6 +34,7 @@ from benchmarks.files import Run, collect, describe_dataset
 from tg_mlc._optional import require
 from tg_mlc.datasets import SideEffectFrequencies
 from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
+from tg_mlc.inference.decisions import GivenLabels
 from tg_mlc.metrics import macro_roc_auc, micro_average_precision, micro_roc_auc
 from tg_mlc.nn import ResidualMessages
 from tg_mlc.stacking import auto
@@ -451,16 +452,18 @@ def default(root: Path, fold: int, seconds: float) -> list[Run]:
     dataset, start = SideEffectFrequencies(root / "side-effects"), time.perf_counter()
     train, test = (dataset[rows].copy() for rows in (dataset.fold != fold, dataset.fold == fold))
     model = auto(train, seconds, 0)
-    y, scores = test.y.numpy().astype(float), np.asarray(model.predict_proba(test), dtype=float)
+    y, scores = test.y.numpy().astype(float), model.probabilities(test)
     shared = {"part": DEFAULT, "fold": fold, "seed": 0, "model": DEFAULT, "settings": {"seconds": seconds}}
     values = {metric: compute(y, scores) for metric, compute in METRICS.items()}
     runs = [{**shared, "task": NEW, "given": "", "seconds": time.perf_counter() - start, **values}]
     # As auto(..., given_masks="present") does, without fitting all else again.
-    present = GivenLabelStacking("present").fit(model.held_out, train.y.numpy(), GIVEN_SHARE * seconds)
-    fitted, of_test = {"both": model.given, "present": present}, np.random.default_rng([fold, 1])
+    present = GivenLabelStacking("present").fit(model.training.held_out, train.y.numpy(), GIVEN_SHARE * seconds)
+    stage, of_test = model.stage(GivenLabels), np.random.default_rng([fold, 1])
+    assert stage is not None
+    engines = {"both": stage.engine, "present": present}
     for title, (kind, amount) in AMOUNTS.items():
-        known, start, model.given = draw_given(y, kind, amount, of_test), time.perf_counter(), fitted[kind]
-        values = _of_the_rest(y, model.predict_proba(test, given=known), known)
+        known, start, stage.engine = draw_given(y, kind, amount, of_test), time.perf_counter(), engines[kind]
+        values = _of_the_rest(y, model.probabilities(test, given=known), known)
         runs.append({**shared, "task": GIVEN, "given": title, "seconds": time.perf_counter() - start, **values})
     return runs
 

@@ -31,7 +31,7 @@ from tg_mlc.metrics import evaluate
 from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.metrics.coverage import ConformalThresholds, Coverage
 from tg_mlc.papers.recipes import RECIPES
-from tg_mlc.stacking import auto
+from tg_mlc.stacking import auto, classifier_scores
 
 NAME = "trust"
 SECONDS = {"emotions": 60.0, "yeast": 120.0, "sider": 120.0, "bibtex": 300.0}
@@ -81,10 +81,10 @@ def run_dataset(name: str, seed: int, root: Path, seconds: float) -> list[Run]:
     split = random_split(len(dataset), (0.5, 0.0, 0.5), seed)
     train, held_out = dataset[split.train], dataset[split.test]
     model, y = auto(train, seconds=seconds, seed=seed), held_out.y.numpy()
-    scores = model.predict_proba(held_out)
-    found = {DEFAULT: (expit(model.held_out), scores)}
-    found |= {title: each[:2] for title, each in model.classifier_scores(held_out).items()}
-    runs = [*sets(y, scores, seed), *_plain(y, model.predict(held_out) == 1)]
+    scores = model.probabilities(held_out)
+    found = {DEFAULT: (expit(model.training.held_out), scores)}
+    found |= {title: each[:2] for title, each in classifier_scores(model, held_out).items()}
+    runs = [*sets(y, scores, seed), *_plain(y, model.answer(held_out).decisions)]
     runs += [each for title, pair in found.items() for each in calibrated(title, train.y.numpy(), y, *pair)]
     return [{"dataset": name, "seed": seed, "seconds": time.monotonic() - begin, **each} for each in runs]
 

@@ -21,11 +21,11 @@ from benchmarks.command_line import run
 from benchmarks.files import check_replacement, write_results
 from benchmarks.speed.measure import interleave
 from tg_mlc.exporting.folder import TOLERANCE
-from tg_mlc.exporting.program import Scorer, featurize, save_onnx, save_torch, trace
+from tg_mlc.exporting.program import Program, featurize, save_onnx, save_torch, trace
 from tg_mlc.graphs import fully_connected
+from tg_mlc.inference import Model
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder, DNAEncoder, MoleculeEncoder, VectorEncoder
-from tg_mlc.inference import Predictor
 
 SEED = 0
 EAGER, PROGRAM, ONNX = "tg_mlc", "torch.export", "ONNX Runtime"
@@ -80,21 +80,21 @@ def measure(
         "DNA": lambda: DNAEncoder(channels, both_strands=True, pool=4),
     }
     layers = 2 if kind == "molecules" else 0
-    model = LaMP(encoders[kind](), fully_connected(num_labels), num_feature_layers=layers)
-    predictor = Predictor(model, label_names=[f"label {place}" for place in range(num_labels)])
-    tensors = featurize(predictor.scorer, samples(kind, 20))
-    scorer = Scorer(predictor.scorer, list(tensors)).eval()
-    program = trace(scorer, tensors)
+    network = LaMP(encoders[kind](), fully_connected(num_labels), num_feature_layers=layers)
+    model = Model.of(network, [f"label {index}" for index in range(num_labels)])
+    tensors = featurize(model, samples(kind, 20))
+    stages = Program(model, list(tensors)).eval()
+    program = trace(stages, tensors)
     with tempfile.TemporaryDirectory() as folder:
         forms = {PROGRAM: save_torch(program, Path(folder) / "network.pt2")}
         if not quick:
-            forms[ONNX] = save_onnx(program, Path(folder) / "network.onnx", scorer.names)
+            forms[ONNX] = save_onnx(program, Path(folder) / "network.onnx", stages.names)
         rows = []
         for size in batch_sizes:
-            batch = featurize(predictor.scorer, samples(kind, size))
-            values = [batch[name] for name in scorer.names]
-            # The model itself, as its predictor calls it on a batch that is there already.
-            jobs: dict[str, Any] = {EAGER: lambda: scorer(*values)}  # noqa: B023 (called within the loop)
+            batch = featurize(model, samples(kind, size))
+            values = [batch[name] for name in stages.names]
+            # The stages of the model themselves, on a batch that is there already.
+            jobs: dict[str, Any] = {EAGER: lambda: stages(*values)}  # noqa: B023 (called within the loop)
             jobs |= {name: lambda form=form: form(*values) for name, form in forms.items()}  # noqa: B023
             with torch.inference_mode():
                 expected = jobs[EAGER]()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,13 +11,13 @@ from benchmarks.speed import explaining
 
 pytest.importorskip("rdkit")
 pytest.importorskip("jinja2")
-MODEL = Path(__file__).parents[2] / "saving" / "folders" / "recipe_molecules" / "model"
 
 
-def test_a_report_is_timed(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_is_timed(own_runs: Path, saved: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     drugs = SimpleNamespace(smiles=["CCO", "CC(=O)O", "c1ccccc1"])
     monkeypatch.setattr(explaining, "load", lambda name, root: drugs)
-    explaining.main(MODEL, threads=1, quick=True)
+    model = saved("molecules")
+    explaining.main(model, threads=1, quick=True)
     found = json.loads((own_runs / f"{explaining.NAME}.json").read_text())["explained"]
     assert found["drugs"] == 2
     assert 7 <= found["atoms"] <= 10
@@ -25,4 +26,4 @@ def test_a_report_is_timed(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert found["bytes"] > 10_000
     assert "occlusion" in found["methods"]
     with pytest.raises(SystemExit, match="--quick"):
-        explaining.main(MODEL, replace=True, quick=True)
+        explaining.main(model, replace=True, quick=True)

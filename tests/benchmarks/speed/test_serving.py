@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,10 @@ import pytest
 from benchmarks.report import speed
 from benchmarks.speed import serving
 
-MODEL = Path(__file__).parents[2] / "saving" / "folders" / "known_labels" / "model"
-
 
 @pytest.mark.slow
-def test_a_server_beside_its_model(own_runs: Path) -> None:
-    assert serving.main(str(MODEL), clients=4, quick=True) == 0
+def test_a_server_beside_its_model(own_runs: Path, saved: Callable[[str], Path]) -> None:
+    assert serving.main(str(saved("given")), clients=4, quick=True) == 0
     result = json.loads((own_runs / "serving-cpu-model.json").read_text())["serving"]
     assert result["agrees"]
     assert sum(result["malformed"].values()) == 60
