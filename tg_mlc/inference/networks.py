@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +15,6 @@ from typing_extensions import Self
 
 from tg_mlc._names import find
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.data.bags import with_attribute
 from tg_mlc.inference.batches import batches_of, in_type_of, scores_of
 from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.network import describe_settings, model_state, restore_model
@@ -70,15 +71,27 @@ class Networks(Stage):
         """Whether scores are the sigmoid of what networks return."""
         return self.objective is None or self.objective.is_sigmoid
 
+    def prepare(self, flow: Flow) -> None:
+        flow.batches = [*self.batches(replace(flow, given=None))]
+
+    def batches(self, flow: Flow) -> Iterator[Batch]:
+        """Yields the samples of a flow in batches as the networks take them, with the labels that are given."""
+        reads_given = flow.given is not None and self.reads_given
+        if reads_given and not isinstance(flow.samples, MultiLabelDataset):
+            got = type(flow.samples).__name__
+            raise ValueError(f"Expected no 'given' for samples that come as batches (got {got})")
+        network, stop = self.networks[0], 0
+        device = next((weight.device for weight in network.parameters()), torch.device("cpu"))
+        for loaded in flow.batches or batches_of(flow.samples, flow.query.batch_size):
+            batch = copy(loaded)
+            start, stop = stop, stop + batch.num_graphs
+            if reads_given and flow.given is not None:
+                batch.given = flow.given[start:stop]
+            yield in_type_of(network, batch.to(device))
+
     @torch.inference_mode()
     def apply(self, flow: Flow) -> None:
-        samples = flow.samples
-        if flow.given is not None and self.reads_given:
-            if not isinstance(samples, MultiLabelDataset):
-                got = type(samples).__name__
-                raise ValueError(f"Expected no 'given' for samples that come as batches (got {got})")
-            samples = with_attribute(samples, "given", flow.given)
-        batches = batches_of(samples, flow.query.batch_size)
+        batches: Any = self.batches(flow)
         if len(self.networks) > 1:
             batches = [*batches]  # Making batches takes longer than networks do.
         outputs = [self._outputs(network, batches, flow) for network in self.networks]
@@ -93,11 +106,9 @@ class Networks(Stage):
     def _outputs(self, network: nn.Module, batches: Any, flow: Flow) -> Tensor:
         outputs: list[Tensor] = []
         given: list[Tensor] = []
-        device = next((weight.device for weight in network.parameters()), torch.device("cpu"))
-        for loaded in batches:
+        for batch in batches:
             if self.examples is None and blueprint_of(network) is None:
-                self.examples = loaded
-            batch = in_type_of(network, loaded.to(device))
+                self.examples = batch
             if (of_batch := given_in(network, batch)) is not None:
                 given.append(of_batch.cpu())
             outputs.append(self.of_batch(network, batch).cpu())
@@ -225,6 +236,11 @@ class Combination(Stage):
         if flow.logits is None:
             return columns
         return np.concatenate([columns, flow.logits.double().numpy()[..., None]], axis=-1)
+
+    def terms(self, flow: Flow) -> dict[str, Tensor]:
+        weighted = torch.from_numpy(self.columns(flow) * self.weight)
+        terms = dict(zip(self.names, weighted.unbind(dim=-1), strict=True))
+        return {**terms, "bias": torch.from_numpy(self.bias).expand(len(weighted), -1)}
 
     def apply(self, flow: Flow) -> None:
         combined = np.einsum("nlc,lc->nl", self.columns(flow), self.weight) + self.bias
