@@ -15,8 +15,8 @@ from typing_extensions import Self
 from tg_mlc._files import replace_when_done
 from tg_mlc._names import find, nearest
 from tg_mlc._optional import require
-from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.inference.folder import read_folder, write_folder
+from tg_mlc.inputs.preprocessor import as_tensors
 
 KIND = "explanation"  #: of the folder
 

@@ -171,9 +171,7 @@ class Question:
         return rises.numpy()
 
     @torch.no_grad()
-    def parts(
-        self, samples: Sequence[Data], given: Tensor | None = None
-    ) -> dict[str, np.ndarray]:
+    def parts(self, samples: Sequence[Data], given: Tensor | None = None) -> dict[str, np.ndarray]:
         """Returns what each part of the model adds to the logits :math:`(N, L)`: terms of a stage,
         label messages and what bypasses them, and by how much later stages change the logits; none
         if there is one part, or it cannot be told.
@@ -212,10 +210,11 @@ class Question:
         parts: dict[str, Tensor] = {}
         for name, term in terms.items():
             parts[name] = term
-            if name == self.part and bypass is not None and bypass.abs().max() > 0:
+            if name == self.part and bypass is not None:
                 weighted = bypass * torch.from_numpy(self.weight)
-                parts[name] = term - weighted
-                parts[f"{self.probes[0].beside} of {name}"] = weighted
+                if weighted.abs().max() > 0:
+                    parts[name] = term - weighted
+                    parts[f"{self.probes[0].beside} of {name}"] = weighted
         return parts
 
     @property
@@ -285,7 +284,15 @@ class _Asked:
     def logits(self, given: Tensor | None = None) -> Tensor:
         """Returns logits :math:`(N, L)`."""
         known = None if given is None else torch.cat([given, given[-1:]])
-        return self.model.logits(self.flow, known)[:-1].cpu()
+        logits = self.model.logits(self.flow, known)
+        if len(logits) != self.flow.size:
+            expected = (
+                f"logits for each of {self.flow.size} samples, some of them without components"
+            )
+            raise ValueError(
+                f"Expected {expected} (got {len(logits)} rows); does the network count samples by them?"
+            )
+        return logits[:-1].cpu()
 
 
 def _are_samples(raw: Any) -> bool:

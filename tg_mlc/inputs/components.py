@@ -32,7 +32,9 @@ class Components(ABC):
     class of their own, such as :class:`Nodes`.
     """
 
-    option: ClassVar[str]  #: the name of the kind, in the options of the command line if it has some
+    option: ClassVar[
+        str
+    ]  #: the name of the kind, in the options of the command line if it has some
     parts: ClassVar[str] = "components"  #: what components are, for people
     #: Whether the components are the columns of the attribute :obj:`x` :math:`(1, F)`, which
     #: networks read together.
@@ -51,9 +53,7 @@ class Components(ABC):
         """
         return self.components(sample)
 
-    def hide(
-        self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()
-    ) -> Data:
+    def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
         """Returns a sample without some of its components.
 
         Args:
@@ -135,9 +135,7 @@ class Nodes(Components):
     def components(self, sample: Data) -> list[str]:
         return [f"node {node}" for node in range(sample.num_nodes or 0)]
 
-    def hide(
-        self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()
-    ) -> Data:
+    def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
         hidden: Data = sample.subgraph(torch.from_numpy(kept))
         hidden.y = sample.y
         return hidden

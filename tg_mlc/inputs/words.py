@@ -197,8 +197,7 @@ class Words(TableKind):
         if len(words) != num_rows:
             return None
         same = (sample.x.view(-1, 1) == words.view(1, -1)).double()
-        fractions = (same / same.sum(dim=0).clamp_min(1)).numpy()
-        return fractions
+        return np.asarray(same / same.sum(dim=0).clamp_min(1))
 
 
 def number_words(

@@ -44,9 +44,7 @@ class Events(Components):
             events.append(f"{position} back: {', '.join(names)}")
         return [*events, SUMMARY] if self.has_memory else events
 
-    def hide(
-        self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()
-    ) -> Data:
+    def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
         """A target without some events of its window, or without what the memory knows."""
         positions = sample.position.unique()
         kept_positions = positions[torch.from_numpy(kept[: len(positions)])]
@@ -95,7 +93,9 @@ class TargetList(Dataset[Batch]):
 
     def __getitems__(self, indices: list[int]) -> Batch:
         targets = [self.targets[index] for index in indices]
-        values = {key: torch.cat([target[key] for target in targets]) for key in targets[0].keys()}
+        values = {
+            key: torch.cat([target[key] for target in targets]) for key in targets[0].to_dict()
+        }
         for key, rows in (("sample", "label"), ("memory_sample", "memory_label")):
             sizes = torch.tensor([target[rows].numel() for target in targets])
             values[key] = torch.arange(len(targets)).repeat_interleave(sizes)

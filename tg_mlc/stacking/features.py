@@ -23,11 +23,11 @@ from tg_mlc._options import check_number
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.bags import inputs_of, with_attribute
 from tg_mlc.data.samples import Samples
+from tg_mlc.inference.folder import CONTENT, read_folder, write_folder
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.inputs.kind import View
 from tg_mlc.inputs.kinds import kind_named, make_view, views_of
 from tg_mlc.inputs.preprocessor import as_tensors
-from tg_mlc.inference.folder import CONTENT, read_folder, write_folder
 from tg_mlc.stacking.classifiers import AUTOMATIC, PUBLISHED, ClassifierSearch, StackedClassifier, find_classifier
 
 if TYPE_CHECKING:
