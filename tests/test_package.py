@@ -125,7 +125,7 @@ def test_saved_models_find_what_rooms_above_register():
         name: value.__module__
         for found in _REGISTERED.values()
         for name, value in found.items()
-        if value.__module__.startswith(("tg_mlc.training", "tg_mlc.stacking", "tg_mlc.sequences", "tg_mlc.papers"))
+        if value.__module__.startswith(("tg_mlc.explanations", "tg_mlc.training", "tg_mlc.stacking", "tg_mlc.sequences", "tg_mlc.papers"))
     }
     assert rooms.keys() == registered.keys()
     assert all(module.startswith(rooms[name]) for name, module in registered.items())

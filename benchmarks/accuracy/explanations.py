@@ -41,7 +41,7 @@ from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, random_split
 from tg_mlc.datasets import Planted, registry
 from tg_mlc.explanations import faithfulness as measured
-from tg_mlc.explanations.subject import Subject
+from tg_mlc.explanations.question import Question
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inputs import kind_of
 from tg_mlc.inputs.molecule_dataset import MoleculeDataset
@@ -333,8 +333,8 @@ def faithful(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Ru
             weight.copy_(weight.flatten()[torch.randperm(weight.numel())].view_as(weight))
     others = tg_mlc.explain(shuffled, test, labels, method, label_names=names)
     scores = [{**one.scores, SHUFFLED: two.scores[method]} for one, two in zip(explanation, others, strict=True)]
-    subject = Subject(network, test, names)
-    areas = measured.faithfulness(subject, subject.samples, scores, frequent)
+    question = Question(network, test, names)
+    areas = measured.faithfulness(question, question.samples, scores, frequent)
     columns = (pair for each in scores for pair in zip(each[method].T, each[SHUFFLED].T, strict=True))
     alike = [spearmanr(*pair).statistic for pair in columns]
     gains = {name: each.gain for name, each in areas.items()}

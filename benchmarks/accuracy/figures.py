@@ -20,6 +20,7 @@ from benchmarks.command_line import run
 from tg_mlc import explain
 from tg_mlc.explanations import Explanation
 from tg_mlc.explanations.figures import plot_lines, plot_states
+from tg_mlc.inference import Query
 from tg_mlc.papers.recipes.family import FAMILY
 from tg_mlc.papers.recipes.tables import TABLES
 
@@ -50,13 +51,12 @@ def explained(dataset: str, model: str, graph: str, root: Path, max_epochs: int 
     samples, options = task.dataset, {} if max_epochs is None else {"max_epochs": max_epochs}
     label_graph = recipe.label_graph(graph, samples, split)
     with tempfile.TemporaryDirectory() as runs:
-        result, data = recipe.train(samples, split, label_graph, runs, **options)
-        scores = result.predict(data.test_dataloader()).numpy()
-    y = samples[split.test].y.numpy()
-    predicted, true = result.predictor.decide(scores, "f1_samples"), y == 1
+        training, _ = recipe.train(samples, split, label_graph, runs, **options)
+        answer = training.prepared.answer(training.part("test"), Query(metric="f1_samples"))
+    predicted, true = answer.decisions, samples[split.test].y.numpy() == 1
     f1 = 2 * (predicted & true).sum(axis=1) / (predicted.sum(axis=1) + true.sum(axis=1))
     chosen = split.test[[int(np.argmax(np.where(true.sum(axis=1) >= least, f1, -1)))]]
-    return explain(result.predictor, store.raw(dataset, recipe)[chosen], method="attention", metric="f1_samples")
+    return explain(training.model, store.raw(dataset, recipe)[chosen], method="attention", metric="f1_samples")
 
 
 if __name__ == "__main__":

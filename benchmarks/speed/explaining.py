@@ -45,9 +45,9 @@ def main(
     torch.set_num_threads(threads)
     smiles = [str(each) for each in load("sider", root).smiles]
     chosen = np.random.default_rng(SEED).permutation(len(smiles))[: 2 if quick else drugs]
-    predictor = tg_mlc.load(model)
+    loaded = tg_mlc.load(model)
     start, processor = time.perf_counter(), time.process_time()
-    explanation = tg_mlc.explain(predictor, [smiles[row] for row in chosen])
+    explanation = tg_mlc.explain(loaded, [smiles[row] for row in chosen])
     explained = time.perf_counter() - start
     page = explanation.to_html()
     found = {
@@ -62,7 +62,7 @@ def main(
         "bytes": len(page.encode()),
     }
     print(found)
-    content = {"settings": {"seed": SEED, "model": type(predictor.scorer).__name__}, "explained": found}
+    content = {"settings": {"seed": SEED, "model": repr(loaded)}, "explained": found}
     print(f"Wrote {write_results(NAME, content, replace=replace)}")
 
 

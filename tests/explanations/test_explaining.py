@@ -139,7 +139,7 @@ def test_known_labels_clamp_others():
     raw = json.loads((FOLDERS / "known_labels" / "expected.json").read_text())["raw"][:1]
     [sample] = tg_mlc.explain(model, raw, method="gradient")
     name = model.label_names[1]
-    before, after = (logit(model.probabilities(raw, given)) for given in (None, {name: 1}))
+    before, after = (logit(model.probabilities(raw, given=given)) for given in (None, {name: 1}))
     np.testing.assert_allclose(sample.clamped[1, 1, [0, 2]], (after - before)[0, [0, 2]], atol=1e-3)
     assert np.isnan(sample.clamped[1, :, 1]).all()
 
@@ -312,7 +312,7 @@ def test_given_labels_are_a_part_of_the_logit_of_all_classifiers():
         assert sample.probability[0] == 1
         assert np.abs(sample.parts["given labels"][1:]).max() > 0
         np.testing.assert_allclose(
-            expit(sum(sample.parts.values()))[1:], model.probabilities(raw, given)[row, 1:], atol=1e-5
+            expit(sum(sample.parts.values()))[1:], model.probabilities(raw, given=given)[row, 1:], atol=1e-5
         )
 
 
@@ -330,7 +330,7 @@ def test_labels_given_to_a_network_that_takes_none_are_a_part_of_the_logit():
     raw, given = x[:2], {name: 1}
     for row, sample in enumerate(tg_mlc.explain(model, raw, method="occlusion", given=given)):
         assert np.abs(sample.parts["given labels"][1:]).max() > 0
-        np.testing.assert_allclose(sample.probability, model.probabilities(raw, given)[row], atol=1e-5)
+        np.testing.assert_allclose(sample.probability, model.probabilities(raw, given=given)[row], atol=1e-5)
         np.testing.assert_allclose(sample.probability[1:], expit(sum(sample.parts.values()))[1:], atol=1e-5)
         assert sample.clamped.shape[0] == 2
     assert [*tg_mlc.explain(model, raw, method="gradient", given=given)[0].scores] == ["gradient of the network"]
@@ -392,7 +392,7 @@ def test_probabilities_of_a_hierarchy_are_those_of_predictions():
         coherence.hierarchy["kind"] = "hierarchy"
         for given in (None, {first: 1}):
             found = [each.probability for each in tg_mlc.explain(model, raw, method="gradient", given=given)]
-            np.testing.assert_allclose(found, model.probabilities(raw, given), atol=1e-5)
+            np.testing.assert_allclose(found, model.probabilities(raw, given=given), atol=1e-5)
 
 
 def test_raw_inputs_of_a_network_are_refused(network):

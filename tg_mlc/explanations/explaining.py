@@ -71,14 +71,14 @@ def explain(
     cut, or when one is given as absent or present.
 
     Args:
-        model (Predictor or torch.nn.Module): A loaded model, a model of :func:`auto`, or a network of logits.
+        model (Model or torch.nn.Module): A model, or a network of logits.
         raw (Any): Raw inputs as the model takes them, or samples.
         labels (Sequence[str], optional): The labels to explain. (default: :obj:`None`, all)
         method (str, optional): One of the above, or :obj:`"auto"` for all of them, of which the most faithful is
             chosen. (default: :obj:`"auto"`)
         y (Tensor or numpy.ndarray, optional): True labels :math:`(N, L)` of all labels. (default: :obj:`None`, those of
             samples)
-        given (Any, optional): Labels that are known already, as :meth:`~tg_mlc.inference.Predictor.predict` takes them.
+        given (Any, optional): Labels that are known already, as :meth:`~tg_mlc.inference.Model.predict` takes them.
             (default: :obj:`None`, those that samples carry as :obj:`given`)
         names (Sequence[str], optional): The names of the samples. (default: :obj:`None`, by their inputs)
         label_names (Sequence[str], optional): The labels of a network. (default: :obj:`None`, those of its label graph)
