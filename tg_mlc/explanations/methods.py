@@ -1,4 +1,4 @@
-"""Methods of explaining, each an entry of :obj:`METHODS`: scores of the components of a few samples at once."""
+"""Methods of explaining: scores of the components of a few samples; each is an entry of METHODS."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Chunk:
 
     @cached_property
     def whole(self) -> np.ndarray:
-        """The logits :math:`(N, L)` of the samples with all components, made like those without some."""
+        """The logits :math:`(N, L)` of samples that were made by hiding no component."""
         hide, kind = self.question.hide, self.question.kind
         everything = [np.ones(len(kind.components(sample)), bool) for sample in self.samples]
         hidden = [hide(sample, kept) for sample, kept in zip(self.samples, everything, strict=True)]
@@ -122,7 +122,7 @@ def attention(view: NetworkView) -> Scores:
 
 
 def rollout(view: NetworkView) -> Scores:
-    """Attention through all steps and other labels, with half a weight on what a label has already."""
+    """Attention followed through all steps and labels; half a weight is on what a label has."""
     found = view.attention
     if found is None or not view.probe.reads_components:
         return None

@@ -83,10 +83,10 @@ class Question:
             if not self.kind.components(sample):
                 expected = "samples with components to explain"
                 raise ValueError(f"Expected {expected} (got none in sample {row})")
-        self.answer = self.model.run(self.dataset, Query(given=given, metric=metric))
-        self.given = self.answer.given
         are_columns = self.kind.are_columns
         self.probes = [NetworkProbe(network, at, are_columns) for network in self.model.networks]
+        self.answer = self.model.run(self.dataset, Query(given=given, metric=metric))
+        self.given = self.answer.given
         self.part = self._part()
 
     def _read(self, raw: Any) -> Any:
@@ -152,8 +152,8 @@ class Question:
     def clamped(
         self, samples: Sequence[Data], given: Tensor | None, labels: Sequence[int]
     ) -> np.ndarray:
-        """Returns by how much the logits of some labels rise if each label is given as absent and as
-        present, :math:`(N, J, 2, L)`; of no label :math:`j` if the model takes no given labels.
+        """Returns by how much the logits of some labels rise if each label is given as absent and
+        as present, :math:`(N, J, 2, L)`; of no label :math:`j` if the model takes no given labels.
         """
         num_labels = len(self.label_names) if self.model.takes_given else 0
         shape = (len(samples), num_labels, 2, len(labels))
@@ -226,7 +226,7 @@ class Question:
         return combination.weight[:, -1]
 
     def truth(self, y: Any = None) -> np.ndarray:
-        """Returns true labels :math:`(N, L)`, NaN where unknown: the specified ones, or the samples'."""
+        """Returns true labels :math:`(N, L)`, NaN where unknown: 'y', or the samples'."""
         if y is None:
             y = torch.cat([sample.y.view(1, -1) for sample in self.samples])
         truth = torch.as_tensor(y)
@@ -236,8 +236,8 @@ class Question:
         return truth.double().numpy()
 
     def raw(self, row: int) -> Any:
-        """Returns the raw input of a sample as plain data, its SMILES if it came as a molecule, else
-        :obj:`None`.
+        """Returns the raw input of a sample as plain data; of samples, the SMILES, or :obj:`None`
+        if they are no molecules.
         """
         if self._raw is None:
             return self.kind.smiles(self.samples[row])
@@ -286,11 +286,9 @@ class _Asked:
         known = None if given is None else torch.cat([given, given[-1:]])
         logits = self.model.logits(self.flow, known)
         if len(logits) != self.flow.size:
-            expected = (
-                f"logits for each of {self.flow.size} samples, some of them without components"
-            )
             raise ValueError(
-                f"Expected {expected} (got {len(logits)} rows); does the network count samples by them?"
+                f"Expected logits for each of {self.flow.size} samples, some of them without "
+                f"components (got {len(logits)} rows); count samples by 'num_graphs' of a batch"
             )
         return logits[:-1].cpu()
 

@@ -21,8 +21,8 @@ SUMMARY = "counts of the whole history"  #: the component that stands for what a
 
 
 class Events(Components):
-    """The events of the window of a target, the last one first, and, if a network has a memory, what
-    it knows of the whole history. A hidden event leaves the window alone.
+    """The events of the window of a target, the last one first, and what the memory of a network
+    knows of the whole history, if it has one. A hidden event leaves the window alone.
 
     Args:
         label_names (Sequence[str]): The labels of the events.
