@@ -183,9 +183,7 @@ class Words(TableKind):
         words = tokenize(raw, self.tokenizer) if isinstance(raw, str) else list(map(str, raw))
         return words if len(words) == len(names) else names
 
-    def state_fractions(
-        self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
-    ) -> np.ndarray | None:
+    def state_fractions(self, sample: Data, prepared: Data, network: nn.Module, num_rows: int) -> np.ndarray | None:
         """The rows of each word, which are fewer where a bag holds each word once, or an encoder keeps
         frequent words only.
         """
