@@ -48,11 +48,13 @@ def check_same_names(
     raise ValueError(f"Expected {expected} (got {len(found)}; {what}); make both of one data set, or permute one")
 
 
-#: Names that saved models look up in the rooms above ``saving``, by the package to import for them.
+#: Names that models and explanations look up in the rooms above theirs, by the package or module to import for them.
 ROOMS = {
     "tg_mlc.explanations.explaining": "explain",
     "tg_mlc.exporting.folder": "export",
     "tg_mlc.training": "BinaryObjective",
+    "tg_mlc.explanations": "explain",
+    "tg_mlc.explanations.report": "report",
     "tg_mlc.stacking": "GivenLabelStacking StackingFeatures auto",
     "tg_mlc.sequences": "EventPreprocessor lanet",
     "tg_mlc.papers.base_scores": "inputs morgan_bits",

@@ -51,13 +51,12 @@ def explained(dataset: str, model: str, graph: str, root: Path, max_epochs: int 
     samples, options = task.dataset, {} if max_epochs is None else {"max_epochs": max_epochs}
     label_graph = recipe.label_graph(graph, samples, split)
     with tempfile.TemporaryDirectory() as runs:
-        result, data = recipe.train(samples, split, label_graph, runs, **options)
-        scores = result.scores(data.test_dataloader()).numpy()
-    y = samples[split.test].y.numpy()
-    predicted, true = result.model.decide(scores, Query(metric="f1_samples")), y == 1
+        training, _ = recipe.train(samples, split, label_graph, runs, **options)
+        answer = training.prepared.answer(training.part("test"), Query(metric="f1_samples"))
+    predicted, true = answer.decisions, samples[split.test].y.numpy() == 1
     f1 = 2 * (predicted & true).sum(axis=1) / (predicted.sum(axis=1) + true.sum(axis=1))
     chosen = split.test[[int(np.argmax(np.where(true.sum(axis=1) >= least, f1, -1)))]]
-    return explain(result.model, store.raw(dataset, recipe)[chosen], method="attention", metric="f1_samples")
+    return explain(training.model, store.raw(dataset, recipe)[chosen], method="attention", metric="f1_samples")
 
 
 if __name__ == "__main__":

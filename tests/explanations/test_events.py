@@ -6,9 +6,10 @@ import torch
 
 import tg_mlc
 from tests.sequences.histories import histories
-from tg_mlc.explanations.events import SUMMARY, EventSubject
+from tg_mlc.explanations.question import Question
 from tg_mlc.graphs import fully_connected
 from tg_mlc.sequences import LANET, EventPreprocessor, personal_memory, time_split
+from tg_mlc.sequences.components import SUMMARY
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +45,17 @@ def test_events_of_the_past_are_components(dataset, memory):
             np.testing.assert_allclose(scores, alone.scores[method], atol=1e-5)
             assert np.isnan(scores).any() == (memory and method != "occlusion")
         if not memory:  # of no event but the labels' own embeddings
-            masked = EventSubject(network, torch.utils.data.Subset(dataset, [target]), dataset.label_names)
-            [data] = masked.samples
-            ends = masked.logits([data, masked.masked(data, np.zeros(len(sample.components), bool))])
-            summed = torch.from_numpy(sample.scores["integrated gradients"].sum(axis=0))
-            torch.testing.assert_close(summed, ends[0] - ends[1], rtol=0.01, atol=0.01)
+            question = Question(network, torch.utils.data.Subset(dataset, [target]), dataset.label_names)
+            [data] = question.samples
+            ends = question.logits([data, question.hide(data, np.zeros(len(sample.components), bool))])
+            summed = sample.scores["integrated gradients"].sum(axis=0)
+            np.testing.assert_allclose(summed, ends[0] - ends[1], rtol=0.01, atol=0.01)
 
 
-def test_a_masked_event_is_as_if_it_had_not_been(dataset):
-    subject = EventSubject(lanet(dataset, memory=False), torch.utils.data.Subset(dataset, [40]), dataset.label_names)
-    [sample] = subject.samples
-    masked = subject.masked(sample, np.array([True, False, True]))
-    assert masked.position.unique().tolist() == [1, 3]
+def test_a_hidden_event_is_as_if_it_had_not_been(dataset):
+    network, targets = lanet(dataset, memory=False), torch.utils.data.Subset(dataset, [40])
+    question = Question(network, targets, dataset.label_names)
+    [sample] = question.samples
+    hidden = question.hide(sample, np.array([True, False, True]))
+    assert hidden.position.unique().tolist() == [1, 3]
     assert sample.position.unique().tolist() == [1, 2, 3]

@@ -16,20 +16,25 @@ from torch_geometric.nn import GraphConv, global_add_pool, global_mean_pool
 import tg_mlc
 from tests.explanations.networks import NAMES, Net
 from tests.models.samples import molecules
-from tg_mlc.data import from_arrays
+from tg_mlc.data import from_arrays, random_split
 from tg_mlc.datasets import Planted
 from tg_mlc.explanations import OneLabel
 from tg_mlc.explanations.explaining import METHODS
-from tg_mlc.explanations.faithfulness import bond_occlusion, occlusion
+from tg_mlc.explanations.methods import Chunk, Method, group_occlusion, link_occlusion
 from tg_mlc.explanations.network import NetworkProbe
-from tg_mlc.explanations.subject import Subject, as_plain
+from tg_mlc.explanations.question import Question, as_plain
 from tg_mlc.graphs import LabelGraph, fully_connected, tree
+from tg_mlc.inference import Model, networks
+from tg_mlc.inference.batches import batches_of
+from tg_mlc.inference.decisions import Coherence
+from tg_mlc.inference.stage import Stage
+from tg_mlc.inputs import Vectors
 from tg_mlc.inputs.smiles import molecule_from_smiles
-from tg_mlc.models import LaMP, node_lamp
+from tg_mlc.models import LaMP, node_lamp, table_lamp
 from tg_mlc.nn.encoders import BagEncoder
-from tg_mlc.sklearn import LaMPClassifier
+from tg_mlc.stacking.given import GivenLabelStacking
 
-FOLDERS = Path(__file__).parents[1] / "saving" / "folders"
+FOLDERS = Path(__file__).parents[1] / "inference" / "folders"
 
 
 @pytest.fixture(scope="module")
@@ -130,11 +135,11 @@ def test_a_network_without_messages_is_explained_by_occlusion(samples):
 
 def test_known_labels_clamp_others():
     """The effect of a given label on another is the difference of predictions with and without it."""
-    predictor = tg_mlc.load(FOLDERS / "known_labels" / "model")
+    model = tg_mlc.load(FOLDERS / "known_labels" / "model")
     raw = json.loads((FOLDERS / "known_labels" / "expected.json").read_text())["raw"][:1]
-    [sample] = tg_mlc.explain(predictor, raw, method="gradient")
-    name = predictor.label_names[1]
-    before, after = (logit(predictor.scores(raw, given)) for given in (None, {name: 1}))
+    [sample] = tg_mlc.explain(model, raw, method="gradient")
+    name = model.label_names[1]
+    before, after = (logit(model.probabilities(raw, given=given)) for given in (None, {name: 1}))
     np.testing.assert_allclose(sample.clamped[1, 1, [0, 2]], (after - before)[0, [0, 2]], atol=1e-3)
     assert np.isnan(sample.clamped[1, :, 1]).all()
 
@@ -168,10 +173,10 @@ def test_what_bypasses_labels_is_a_part_of_its_own(samples):
 @pytest.mark.parametrize("name", ["checkpoint_texts", "estimator_texts", "command_line_dna", "recipe_molecules"])
 def test_saved_models_of_every_kind(name):
     pytest.importorskip("rdkit")
-    predictor = tg_mlc.load(FOLDERS / name / "model")
+    model = tg_mlc.load(FOLDERS / name / "model")
     raw = json.loads((FOLDERS / name / "expected.json").read_text())["raw"][:2]
-    explanation = tg_mlc.explain(predictor, raw)
-    scores = predictor.scores(raw)
+    explanation = tg_mlc.explain(model, raw)
+    scores = model.probabilities(raw)
     for row, sample in enumerate(explanation):
         np.testing.assert_allclose(sample.probability, scores[row], atol=1e-5)
         assert sample.raw == raw[row]
@@ -184,18 +189,19 @@ def test_saved_models_of_every_kind(name):
 
 def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_alike():
     pytest.importorskip("rdkit")
-    predictor = tg_mlc.load(FOLDERS / "recipe_molecules" / "model")
-    subject = Subject(predictor, ["Cc1ccccc1"])
-    [sample] = subject.samples
-    [scores] = occlusion(subject, [sample], [0])
+    model = tg_mlc.load(FOLDERS / "recipe_molecules" / "model")
+    question = Question(model, ["Cc1ccccc1"])
+    [sample] = question.samples
+    chunk = Chunk(question, [sample], [0])
+    [alone], [of_groups] = chunk.occlusion, group_occlusion(chunk)
     ring = np.arange(7) > 0
-    whole, without = subject.logits([sample, subject.masked(sample, ~ring)]).numpy()[:, 0]
-    np.testing.assert_allclose(scores["group occlusion"][ring, 0], whole - without, atol=1e-5)
-    assert scores["group occlusion"][0, 0] == scores["occlusion"][0, 0]
-    assert scores["occlusion"][2, 0] == scores["occlusion"][6, 0] != scores["occlusion"][4, 0]
+    whole, without = question.logits([sample, question.hide(sample, ~ring)])[:, 0]
+    np.testing.assert_allclose(of_groups[ring, 0], whole - without, atol=1e-5)
+    assert of_groups[0, 0] == alone[0, 0]
+    assert alone[2, 0] == alone[6, 0] != alone[4, 0]
     for atom in range(7):
-        masked = subject.masked(sample, np.arange(7) != atom)
-        np.testing.assert_allclose(scores["occlusion"][atom, 0], whole - subject.logits([masked])[0, 0], atol=1e-5)
+        hidden = question.hide(sample, np.arange(7) != atom)
+        np.testing.assert_allclose(alone[atom, 0], whole - question.logits([hidden])[0, 0], atol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -259,12 +265,12 @@ def test_bonds_of_a_linear_network_score_as_by_integrated_gradients_of_pyg(tolue
 
 def test_a_bond_of_a_saved_model_scores_by_what_its_cut_changes():
     pytest.importorskip("rdkit")
-    predictor = tg_mlc.load(FOLDERS / "recipe_molecules" / "model")
-    subject = Subject(predictor, ["CC(=O)C"])
-    [sample] = subject.samples
-    [scores] = bond_occlusion(subject, [sample], [0])
+    model = tg_mlc.load(FOLDERS / "recipe_molecules" / "model")
+    question = Question(model, ["CC(=O)C"])
+    [sample] = question.samples
+    [scores] = link_occlusion(Chunk(question, [sample], [0]))
     for bond in range(3):
-        whole, without = subject.logits([sample, subject.kind.without_bond(sample, bond)]).numpy()[:, 0]
+        whole, without = question.logits([sample, question.kind.without_link(sample, bond)])[:, 0]
         np.testing.assert_allclose(scores[bond, 0], whole - without, atol=1e-5)
 
 
@@ -276,7 +282,7 @@ def test_a_bond_of_a_saved_model_scores_by_what_its_cut_changes():
         ({"method": "shap"}, "'method' to be one of"),
         ({"max_labels": 2}, r"at most 2 labels at once .*GB.*'labels'.*'max_labels'"),
         ({"y": np.eye(2), "method": "attention"}, r"'y' of shape \[3, 3\]"),
-        ({"given": {"a": 1}}, "without known labels"),
+        ({"given": {"a": 1}}, "no given labels for this model"),
         ({"names": ["one"]}, r"'names' for each of 3 samples \(got 1\)"),
         ({"at": "atom"}, r"'at' to name a module .*'atom'.*did you mean 'atoms'"),
     ],
@@ -292,7 +298,7 @@ def test_messages_of_two_modules_are_refused(network, samples):
 
 
 def test_methods_are_judged_by_ten_curves_if_there_are_as_many(network, monkeypatch):
-    monkeypatch.setattr(Subject, "max_masked", 1)
+    monkeypatch.setattr(Question, "max_hidden", 1)
     explanation = tg_mlc.explain(network, molecules(8, seed=1, largest=6)[1:], method="gradient")
     assert explanation.faithfulness["gradient"].number == 10
 
@@ -301,31 +307,35 @@ def test_methods_are_judged_by_ten_curves_if_there_are_as_many(network, monkeypa
 def test_given_labels_are_a_part_of_the_logit_of_all_classifiers():
     x = np.random.default_rng(0).normal(size=(80, 3))
     y = (x[:, :2] + 0.5 * x[:, 2:] > 0).astype(int)
-    predictor, raw, given = tg_mlc.auto(from_arrays(x, y, ["a", "b"]), seconds=1), x[:2], {"a": 1}
-    for row, sample in enumerate(tg_mlc.explain(predictor, raw, method="occlusion", given=given)):
+    model, raw, given = tg_mlc.auto(from_arrays(x, y, ["a", "b"]), seconds=1), x[:2], {"a": 1}
+    for row, sample in enumerate(tg_mlc.explain(model, raw, method="occlusion", given=given)):
         assert sample.probability[0] == 1
         assert np.abs(sample.parts["given labels"][1:]).max() > 0
         np.testing.assert_allclose(
-            expit(sum(sample.parts.values()))[1:], predictor.scores(raw, given)[row, 1:], atol=1e-5
+            expit(sum(sample.parts.values()))[1:], model.probabilities(raw, given=given)[row, 1:], atol=1e-5
         )
 
 
-def test_labels_given_to_a_network_that_takes_none_are_a_part_of_the_logit(tmp_path: Path):
+def test_labels_given_to_a_network_that_takes_none_are_a_part_of_the_logit():
     """As an estimator learns from given labels beside its network."""
     x = np.random.default_rng(0).normal(size=(80, 3))
     y = (x[:, :2] + 0.5 * x[:, 2:] > 0).astype(int)
-    classifier = LaMPClassifier(max_epochs=2, base_scores=None, train_options={"given_masks": "both"}).fit(x, y, (x, y))
-    predictor = tg_mlc.load(classifier.save(tmp_path / "model"))
-    name = predictor.label_names[0]
+    dataset = from_arrays(x, y, ["a", "b"])
+    kind, rows = Vectors().fit(dataset, random_split(80)), torch.arange(80)
+    torch.manual_seed(0)
+    network = table_lamp(dataset[rows], fully_connected(["a", "b"]), channels=8)
+    engine = GivenLabelStacking().fit(np.zeros((80, 2)), y.astype(float), 1.0, 0)
+    model = Model.of(network, preprocessor=kind, given=engine)
+    name = model.label_names[0]
     raw, given = x[:2], {name: 1}
-    for row, sample in enumerate(tg_mlc.explain(predictor, raw, method="occlusion", given=given)):
+    for row, sample in enumerate(tg_mlc.explain(model, raw, method="occlusion", given=given)):
         assert np.abs(sample.parts["given labels"][1:]).max() > 0
-        np.testing.assert_allclose(sample.probability, predictor.scores(raw, given)[row], atol=1e-5)
+        np.testing.assert_allclose(sample.probability, model.probabilities(raw, given=given)[row], atol=1e-5)
         np.testing.assert_allclose(sample.probability[1:], expit(sum(sample.parts.values()))[1:], atol=1e-5)
         assert sample.clamped.shape[0] == 2
-    assert [*tg_mlc.explain(predictor, raw, method="gradient", given=given)[0].scores] == ["gradient of the network"]
+    assert [*tg_mlc.explain(model, raw, method="gradient", given=given)[0].scores] == ["gradient of the network"]
     with pytest.raises(ValueError, match="all 2 labels given"):
-        tg_mlc.explain(predictor, raw, given=dict.fromkeys(predictor.label_names, 1))
+        tg_mlc.explain(model, raw, given=dict.fromkeys(model.label_names, 1))
 
 
 def test_labels_that_samples_carry_are_given_labels():
@@ -354,9 +364,9 @@ def test_labels_that_samples_carry_are_given_labels():
 
 def test_given_labels_of_a_model_that_learned_nothing_of_them_are_refused():
     x = np.random.default_rng(0).normal(size=(80, 3))
-    predictor = tg_mlc.auto(from_arrays(x, (x[:, :1] > 0).astype(int), ["a"]), seconds=0)
+    model = tg_mlc.auto(from_arrays(x, (x[:, :1] > 0).astype(int), ["a"]), seconds=0)
     with pytest.raises(ValueError, match="given"):
-        tg_mlc.explain(predictor, x[:2], method="occlusion", given={"a": 1})
+        tg_mlc.explain(model, x[:2], method="occlusion", given={"a": 1})
 
 
 def test_a_plot_leaves_no_figure_open(network, samples, tmp_path):
@@ -373,26 +383,27 @@ def test_sparse_rows_become_lists():
 
 
 def test_probabilities_of_a_hierarchy_are_those_of_predictions():
-    predictor = tg_mlc.load(FOLDERS / "known_labels" / "model")
+    model = tg_mlc.load(FOLDERS / "known_labels" / "model")
     raw = json.loads((FOLDERS / "known_labels" / "expected.json").read_text())["raw"][:3]
-    first, second, third = predictor.label_names
+    first, second, third = model.label_names
     for parents in ({first: [second]}, {second: [first]}):
-        predictor.scorer.hierarchy = tree({third: [], **parents}, predictor.label_names)
-        predictor.scorer.hierarchy["kind"] = "hierarchy"
+        coherence = model.stage(Coherence)
+        coherence.hierarchy = tree({third: [], **parents}, model.label_names)
+        coherence.hierarchy["kind"] = "hierarchy"
         for given in (None, {first: 1}):
-            found = [each.probability for each in tg_mlc.explain(predictor, raw, method="gradient", given=given)]
-            np.testing.assert_allclose(found, predictor.scores(raw, given), atol=1e-5)
+            found = [each.probability for each in tg_mlc.explain(model, raw, method="gradient", given=given)]
+            np.testing.assert_allclose(found, model.probabilities(raw, given=given), atol=1e-5)
 
 
 def test_raw_inputs_of_a_network_are_refused(network):
-    with pytest.raises(ValueError, match=r"no preprocessor .*'CCO'"):
+    with pytest.raises(ValueError, match="without a preprocessor"):
         tg_mlc.explain(network, ["CCO"])
 
 
 def test_a_sample_without_components_says_so():
-    predictor = tg_mlc.load(FOLDERS / "checkpoint_texts" / "model")
+    model = tg_mlc.load(FOLDERS / "checkpoint_texts" / "model")
     with pytest.raises(ValueError, match=r"components to explain .*in sample 1"):
-        tg_mlc.explain(predictor, ["a red apple", "???"])
+        tg_mlc.explain(model, ["a red apple", "???"])
 
 
 def test_random_weights_give_another_explanation(network, samples):
@@ -435,3 +446,68 @@ def test_shapley_values_sum_to_what_integrated_gradients_do(name):
         sums = [sample.scores[explanation.method].sum(axis=0) for sample, explanation in ((one, ours), (two, other))]
         np.testing.assert_allclose(*sums, rtol=0.011, atol=0.011)
         assert np.abs(sums[0]).max() > 0
+
+
+def test_a_method_is_one_entry_of_a_table(network, samples, monkeypatch):
+    def size(chunk):
+        return [np.full((sample.num_nodes, len(chunk.labels)), 7.0) for sample in chunk.samples]
+
+    monkeypatch.setitem(METHODS, "size", Method(size, is_of_network=False))
+    explanation = tg_mlc.explain(network, samples)
+    assert explanation.methods[-1] == "size"
+    assert {"size", "occlusion"} < {*explanation.faithfulness}
+    assert tg_mlc.explain(network, samples, "a", "size")[0].scores["size"].max() == 7
+
+
+class ShiftedLogits(Stage):
+    """Adds 1 to all logits."""
+
+    def apply(self, flow):
+        flow.logits = flow.logits + 1
+
+    def state_dict(self):
+        return {}
+
+    @classmethod
+    def from_state(cls, state, label_names, network):
+        return cls()
+
+
+def test_a_stage_of_ones_own_is_a_part_of_the_logit(network, samples):
+    model = Model.of(network)
+    before = model.explain(samples, method="occlusion")
+    model.stages.insert(2, ShiftedLogits())
+    after = model.explain(samples, method="occlusion")
+    for one, two in zip(before, after, strict=True):
+        assert [*two.parts] == ["without shifted logits", "shifted logits"]
+        np.testing.assert_allclose(two.parts["shifted logits"], 1, atol=1e-6)
+        np.testing.assert_allclose(expit(sum(two.parts.values())), two.probability, atol=1e-6)
+        np.testing.assert_allclose(logit(one.probability) + 1, logit(two.probability), atol=1e-5)
+
+
+class Counting(torch.nn.Module):
+    """Counts samples by their nodes."""
+
+    def __init__(self):
+        super().__init__()
+        self.readout = torch.nn.Linear(9, 3)
+
+    def forward(self, data):
+        return global_add_pool(self.readout(data.x / 10), data.batch)
+
+
+def test_networks_may_count_samples_by_their_components(samples):
+    question = Question(Counting(), samples, NAMES)
+    nothing = question.hide(samples[0], np.zeros(samples[0].num_nodes, bool))
+    logits = question.logits([nothing, samples[1], nothing])
+    np.testing.assert_array_equal(logits[[0, 2]], 0)
+    assert np.abs(logits[1]).max() > 0
+
+
+def test_batches_are_made_once_for_all_given_labels(monkeypatch):
+    network = LaMP(BagEncoder(12, 8), fully_connected(NAMES), num_feature_layers=0, given_labels=True)
+    bags = [Data(x=torch.tensor(words), num_nodes=len(words)) for words in ([1, 2, 3, 4], [5, 6, 7], [8])]
+    question, made = Question(network, bags, NAMES), []
+    monkeypatch.setattr(networks, "batches_of", lambda *args: made.append(args) or batches_of(*args))
+    assert question.clamped(question.samples, None, [0, 1]).shape == (3, 3, 2, 2)
+    assert len(made) == 1

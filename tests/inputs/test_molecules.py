@@ -64,15 +64,23 @@ def test_the_atoms_are_the_components():
 
 def test_bonds_have_names_and_atoms():
     [acid, salt] = MoleculeDataset.from_smiles(["CC(=O)O", "[Na+].[Cl-]"], np.eye(2), ["a", "b"])
-    names, atoms = Molecules().bonds(acid)
+    names, atoms, _ = Molecules().links(acid)
     assert names == ["C0-C1", "C1=O2", "C1-O3"]
     assert atoms.tolist() == [[0, 1], [1, 2], [1, 3]]
-    assert Molecules().bonds(salt)[1].shape == (0, 2)
+    assert Molecules().links(salt).ends.shape == (0, 2)
+
+
+def test_atoms_and_bonds_that_may_change_places_are_alike():
+    [toluene] = MoleculeDataset.from_smiles(["Cc1ccccc1"], np.eye(1), ["a"])
+    atoms, bonds = Molecules().symmetry(toluene), Molecules().links(toluene).symmetry
+    assert atoms[2] == atoms[6] != atoms[4]
+    assert bonds[1] == bonds[6] != bonds[3]
+    assert [int(group.sum()) for group in Molecules().groups(toluene)] == [6]
 
 
 def test_a_bond_is_left_out_in_both_directions_and_in_vectors():
     [acid] = MoleculeDataset.from_smiles(["CC(=O)O"], np.eye(1), ["a"], pre_transform=Fingerprint("morgan", 64))
-    cut = Molecules().without_bond(acid, 1)
+    cut = Molecules().without_link(acid, 1)
     assert cut.edge_index.tolist() == [[0, 1, 1, 3], [1, 0, 3, 1]]
     is_left = [acid.edge_index.T.tolist().index(pair) for pair in cut.edge_index.T.tolist()]
     assert cut.edge_attr.equal(acid.edge_attr[is_left])

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
-from torch_geometric.index import ptr2index
+from torch_geometric.data import Data
 
-from tg_mlc._names import nearest
+from tg_mlc._names import nearest, register
 from tg_mlc._options import check_choice
-from tg_mlc.explanations.events import EventSubject, is_of_events
 from tg_mlc.explanations.explanation import Explanation, SampleExplanation
-from tg_mlc.explanations.faithfulness import NUM_RANDOM, SHARES, bond_occlusion, faithfulness, occlusion
-from tg_mlc.explanations.network import Attention, NetworkProbe
-from tg_mlc.explanations.subject import Subject
-from tg_mlc.inputs.molecules import Molecules
+from tg_mlc.explanations.faithfulness import NUM_RANDOM, SHARES, faithfulness
+from tg_mlc.explanations.methods import METHODS, Chunk, NetworkView, split
+from tg_mlc.explanations.network import NetworkProbe
+from tg_mlc.explanations.question import Question
 
-Method = Literal[
-    "attention", "rollout", "gradient", "integrated gradients", "alone", "shapley", "occlusion", "group occlusion"
-]
-METHODS: tuple[str, ...] = get_args(Method)
 MAX_LABELS = 300  #: that are asked at once
 CHUNK = 16  #: samples under a probe at a time
-NUM_ORDERS = 3  #: random orders of components for Shapley values, and one beyond so many components
-MANY = 64
 PER_SAMPLE = 2  #: labels of a sample by which faithfulness is measured
 MIN_CURVES = 10  #: by which it is measured, if there are as many samples and labels
 
@@ -80,14 +71,14 @@ def explain(
     cut, or when one is given as absent or present.
 
     Args:
-        model (Predictor or torch.nn.Module): A loaded model, a model of :func:`auto`, or a network of logits.
+        model (Model or torch.nn.Module): A model, or a network of logits.
         raw (Any): Raw inputs as the model takes them, or samples.
         labels (Sequence[str], optional): The labels to explain. (default: :obj:`None`, all)
         method (str, optional): One of the above, or :obj:`"auto"` for all of them, of which the most faithful is
             chosen. (default: :obj:`"auto"`)
         y (Tensor or numpy.ndarray, optional): True labels :math:`(N, L)` of all labels. (default: :obj:`None`, those of
             samples)
-        given (Any, optional): Labels that are known already, as :meth:`~tg_mlc.inference.Predictor.predict` takes them.
+        given (Any, optional): Labels that are known already, as :meth:`~tg_mlc.inference.Model.predict` takes them.
             (default: :obj:`None`, those that samples carry as :obj:`given`)
         names (Sequence[str], optional): The names of the samples. (default: :obj:`None`, by their inputs)
         label_names (Sequence[str], optional): The labels of a network. (default: :obj:`None`, those of its label graph)
@@ -103,105 +94,127 @@ def explain(
             component, or the method does not apply to the model.
     """
     check_choice("method", method, ("auto", *METHODS))
-    subject = (EventSubject if is_of_events(raw) else Subject)(model, raw, label_names, given, at)
-    if names is not None and len(names) != len(subject.samples):
-        raise ValueError(f"Expected 'names' for each of {len(subject.samples)} samples (got {len(names)})")
-    asked = subject.label_names if labels is None else [labels] if isinstance(labels, str) else list(labels)
-    if not asked:
-        raise ValueError("Expected 'labels' of the model (got none); leave them out to explain all")
-    for label in asked:
-        if label not in subject.label_names:
-            raise ValueError(f"Expected 'labels' of the model (got {label!r}){nearest(label, subject.label_names)}")
-    if len(asked) > max_labels:
-        num_labels, components = len(subject.label_names), max(len(subject.components(s)) for s in subject.samples)
-        numbers = len(subject.samples) * len(asked) * (4 * num_labels + (len(METHODS) + 8) * components)
-        raise ValueError(
-            f"Expected at most {max_labels} labels at once (got {len(asked)}, whose explanation would take about "
-            f"{8 * numbers / 1e9:.1f} GB); pass the ones of interest as 'labels', or a larger 'max_labels'"
-        )
-    places = [subject.label_names.index(label) for label in asked]
-    wanted = METHODS if method == "auto" else (method,)
-    samples = _explained(subject, places, wanted)
+    question = Question(model, raw, label_names, given, at, metric)
+    if names is not None and len(names) != len(question.samples):
+        raise ValueError(f"Expected 'names' for each of {len(question.samples)} samples (got {len(names)})")
+    asked = _asked_labels(question, labels, max_labels)
+    places = [question.label_names.index(label) for label in asked]
+    wanted = list(METHODS) if method == "auto" else [method]
+    samples = _explained(question, places, wanted)
     if not samples[0].scores:
         raise ValueError(f"Expected a 'method' that applies to the model (got {method!r}); 'occlusion' applies to all")
-    truth, probability = subject.truth(y), subject.probabilities()
-    known = None if subject.given is None else subject.given.numpy()
-    decision = subject.predictor.decide(probability, metric, known)
+    truth, answer = question.truth(y), question.answer
+    probability = answer.probabilities.double().numpy()[:, places]
+    assert answer.decisions is not None
+    assert answer.thresholds is not None
+    decision = answer.decisions.numpy()[:, places] == 1
     for row, sample in enumerate(samples):
-        sample.probability, sample.decision = probability[row, places], decision[row, places]
+        sample.probability, sample.decision = probability[row], decision[row]
         sample.truth, sample.name = truth[row, places], sample.name if names is None else str(names[row])
-        sample.given = None if known is None else known[row, places]
-    measured_by = subject if validation is None else type(subject)(model, validation, label_names, None, at)
-    measured_by.part = subject.part
-    scored = samples if validation is None else _explained(measured_by, places, wanted)
+        sample.given = None if question.given is None else question.given.numpy()[row, places]
+    measured_by, scored = question, samples
+    if validation is not None:
+        measured_by = Question(model, validation, label_names, None, at, metric)
+        measured_by.part = question.part
+        scored = _explained(measured_by, places, wanted)
     methods, per_sample = list(samples[0].scores), min(PER_SAMPLE, len(places))
-    of_sample = 2 * len(SHARES) * per_sample * (len(methods) + NUM_RANDOM)  # masked samples
-    few = slice(max(-(-MIN_CURVES // per_sample), measured_by.max_masked // of_sample))
+    of_sample = 2 * len(SHARES) * per_sample * (len(methods) + NUM_RANDOM)  # samples with hidden components
+    few = slice(max(-(-MIN_CURVES // per_sample), measured_by.max_hidden // of_sample))
     scores = [sample.scores for sample in scored[few]]
-    told = None if measured_by.given is None else measured_by.given[few]
-    measured = faithfulness(measured_by, measured_by.samples[few], scores, places, given=told, per_sample=per_sample)
+    known = None if measured_by.given is None else measured_by.given[few]
+    measured = faithfulness(measured_by, measured_by.samples[few], scores, places, given=known, per_sample=per_sample)
     return Explanation(
         labels=asked,
-        label_names=list(subject.label_names),
-        threshold=np.array(subject.predictor.thresholds(metric))[places],
-        state_names=subject.probes[0].state_names if samples[0].states.size else [],
+        label_names=list(question.label_names),
+        threshold=np.array(answer.thresholds)[places],
+        state_names=question.probes[0].state_names if samples[0].states.size else [],
         method=max(methods, key=lambda each: measured[each].gain if each in measured else -np.inf),
         faithfulness=measured,
         samples=samples,
-        facts=subject.facts | {"metric": metric},
+        facts=question.facts | {"metric": metric},
     )
 
 
-def _explained(subject: Subject, places: list[int], wanted: Sequence[str]) -> list[SampleExplanation]:
-    """All samples of a model, without probabilities."""
-    found: list[SampleExplanation] = []
-    for start in range(0, len(subject.samples), CHUNK):
-        rows = range(start, min(start + CHUNK, len(subject.samples)))
-        samples = [subject.samples[row] for row in rows]
-        given = None if subject.given is None else subject.given[list(rows)]
-        if empty := [row for row, sample in zip(rows, samples, strict=True) if not subject.components(sample)]:
-            raise ValueError(f"Expected samples with components to explain (got none in sample {empty[0]})")
-        views = [_views(subject, probe, samples, given, places, wanted) for probe in subject.probes]
-        parts, clamped = subject.parts(samples, given), subject.clamped(samples, given, places)
-        occluded: list[dict[str, np.ndarray]] = [{} for _ in rows]
-        if {"occlusion", "group occlusion"} & {*wanted}:
-            occluded = occlusion(subject, samples, places, given, of_groups="group occlusion" in wanted)
-        cut = bond_occlusion(subject, samples, places, given) if "occlusion" in wanted else []
-        for place, row in enumerate(rows):
-            view = _mean([each[place] for each in views], len(places))
-            names = [*subject.names(row), *view.beside]
-            scores, is_own = view.scores, np.arange(len(names)) < len(names) - len(view.beside)
-            if subject.part is not None:  # in the units of the whole
-                scores = {f"{name} of {subject.part}": each * subject.weight[places] for name, each in scores.items()}
-            for name in [name for name in occluded[place] if name in wanted]:
-                scores[name] = np.full((len(names), len(places)), np.nan)
-                scores[name][is_own] = occluded[place][name]
-            smiles = samples[place].get("smiles")
-            bonds, ends = subject.kind.bonds(samples[place]) if isinstance(subject.kind, Molecules) else ([], None)
-            nothing = np.empty(0)  # until all samples are predicted together
-            found.append(
-                SampleExplanation(
-                    name=subject.name(row),
-                    raw=subject.raw(row),
-                    components=names,
-                    smiles=smiles,
-                    atoms=None if smiles is None else np.where(is_own, np.arange(len(names)), -1),
-                    probability=nothing,
-                    decision=nothing,
-                    truth=nothing,
-                    states=view.states,
-                    scores=scores,
-                    attention=view.attention,
-                    label_effects=view.label_effects * subject.weight[places],
-                    clamped=clamped[place],
-                    label_attention=view.label_attention,
-                    parts={name: values[place, places] for name, values in parts.items()},
-                    bonds=bonds,
-                    bond_atoms=ends,
-                    bond_scores={"occlusion": cut[place]} if bonds and cut else {},
-                )
+register("method", explain)
+
+
+def _asked_labels(question: Question, labels: Sequence[str] | str | None, max_labels: int) -> list[str]:
+    """The labels to explain; a :class:`ValueError` if one is unknown, or they are too many."""
+    known = question.label_names
+    asked = list(known) if labels is None else [labels] if isinstance(labels, str) else list(labels)
+    if not asked:
+        raise ValueError("Expected 'labels' of the model (got none); leave them out to explain all")
+    for label in asked:
+        if label not in known:
+            raise ValueError(f"Expected 'labels' of the model (got {label!r}){nearest(label, known)}")
+    if len(asked) > max_labels:
+        num_components = max(len(question.kind.components(sample)) for sample in question.samples)
+        of_label = 4 * len(known) + (len(METHODS) + 8) * num_components
+        gigabytes = 8 * len(question.samples) * len(asked) * of_label / 1e9
+        raise ValueError(
+            f"Expected at most {max_labels} labels at once (got {len(asked)}, whose explanation would take about "
+            f"{gigabytes:.1f} GB); pass the ones of interest as 'labels', or a larger 'max_labels'"
+        )
+    return asked
+
+
+def _explained(question: Question, labels: list[int], wanted: Sequence[str]) -> list[SampleExplanation]:
+    """All samples of a question, without probabilities."""
+    explained: list[SampleExplanation] = []
+    for start in range(0, len(question.samples), CHUNK):
+        explained += _of_chunk(question, start, labels, wanted)
+    return explained
+
+
+def _of_chunk(question: Question, start: int, labels: list[int], wanted: Sequence[str]) -> list[SampleExplanation]:
+    """A few samples of a question, without probabilities."""
+    samples = question.samples[start : start + CHUNK]
+    given = None if question.given is None else question.given[start : start + CHUNK]
+    chunk, kind, weight = Chunk(question, samples, labels, given), question.kind, question.weight[labels]
+    views = [_views(question, probe, samples, given, labels, wanted) for probe in question.probes]
+    parts, clamped = question.parts(samples, given), question.clamped(samples, given, labels)
+    of_model = {name: METHODS[name] for name in wanted if not METHODS[name].is_of_network}
+    tried = {name: method.score(chunk) for name, method in of_model.items()}
+    of_whole = {name: scores for name, scores in tried.items() if scores is not None}
+    of_links: dict[str, list[np.ndarray]] = {}
+    if any(links.names for links in chunk.links):
+        scorers = {name: method.score_links for name, method in of_model.items()}
+        of_links = {name: score(chunk) for name, score in scorers.items() if score is not None}
+    explained = []
+    for place, sample in enumerate(samples):
+        view = _mean([each[place] for each in views], len(labels))
+        names = [*question.names(start + place), *view.beside]
+        scores, is_own = view.scores, np.arange(len(names)) < len(names) - len(view.beside)
+        if question.part is not None:  # in the units of the whole
+            scores = {f"{name} of {question.part}": values * weight for name, values in scores.items()}
+        for name, values in of_whole.items():
+            scores[name] = np.full((len(names), len(labels)), np.nan)
+            scores[name][is_own] = values[place]
+        smiles, links = kind.smiles(sample), chunk.links[place]
+        nothing = np.empty(0)  # until all samples are predicted together
+        explained.append(
+            SampleExplanation(
+                name=question.name(start + place),
+                raw=question.raw(start + place),
+                components=names,
+                smiles=smiles,
+                atoms=None if smiles is None else np.where(is_own, np.arange(len(names)), -1),
+                probability=nothing,
+                decision=nothing,
+                truth=nothing,
+                states=view.states,
+                scores=scores,
+                attention=view.attention,
+                label_effects=view.label_effects * weight,
+                clamped=clamped[place],
+                label_attention=view.label_attention,
+                parts={name: values[place, labels] for name, values in parts.items()},
+                bonds=links.names,
+                bond_atoms=None if smiles is None else links.ends,
+                bond_scores={name: values[place] for name, values in of_links.items()} if links.names else {},
             )
-    return found
+        )
+    return explained
 
 
 class View(NamedTuple):
@@ -225,79 +238,56 @@ def _mean(views: Sequence[View], num_asked: int) -> View:
 
 
 def _views(
-    subject: Subject,
+    question: Question,
     probe: NetworkProbe,
     samples: list[Data],
     given: Tensor | None,
-    places: list[int],
+    labels: list[int],
     wanted: Sequence[str],
 ) -> list[View]:
     """The explanation of each sample by a network."""
-    batch = subject.batch(samples, given)
-    attention = probe.attention(batch)
-    none = np.zeros((len(samples), 0, len(places)))
-    of_rows: dict[str, list[np.ndarray]] = {}
+    flow = question.prepare(samples)
+    view = NetworkView(probe, question.batch_of(flow, given), labels)
+    none = np.zeros((len(samples), 0, len(labels)))
     states = label_effects = none
-    label_attention = np.zeros((len(samples), 0, 0, 0, len(places)))
-    to_components = [np.zeros((0, 0, 0, len(places)))] * len(samples)  # [rows, T, heads, L]
-    if attention is not None:
-        to_components = _split(attention.to_components[..., places].movedim(2, 0), attention.ptr)
-        states = attention.states.sigmoid()[..., places].cpu().numpy()
+    label_attention = np.zeros((len(samples), 0, 0, 0, len(labels)))
+    to_components = [np.zeros((0, 0, 0, len(labels)))] * len(samples)  # [rows, T, heads, L]
+    if (attention := view.attention) is not None:
+        to_components = split(attention.to_components[..., labels].movedim(2, 0), attention.ptr)
+        states = attention.states.sigmoid()[..., labels].cpu().numpy()
         states = states.swapaxes(0, 1) if probe.state_names else none
-        label_attention = attention.to_labels[..., places].movedim(2, 0).cpu().numpy()
-        label_effects = probe.label_effects(batch, places).cpu().numpy()
-        if probe.reads_components:
-            rolled = {"attention": attention.to_components.mean(dim=(0, 1)), "rollout": _rollout(attention)}
-            of_rows = {name: _split(each[:, places], attention.ptr) for name, each in rolled.items() if name in wanted}
-    ways: dict[str, Callable[[Batch, list[int]], tuple[Tensor, Tensor, Tensor]]]
-    ways = {"gradient": probe.gradients, "integrated gradients": probe.integrated} if probe.has_states else {}
-    for name in [name for name in ways if name in wanted]:
-        of_rows[name] = _split(*ways[name](batch, places)[:2])
-    if {"alone", "shapley"} & {*wanted} and probe.beside_labels(batch) is not None:
-        probe.logits(batch)
-        sizes = probe.ptr.diff().tolist()
-        for name, way in (("alone", _alone), ("shapley", _shapley)):
-            if name in wanted:
-                of_rows[name] = [way(probe, row, size)[:, places] for row, size in enumerate(sizes)]
+        label_attention = attention.to_labels[..., labels].movedim(2, 0).cpu().numpy()
+        label_effects = probe.label_effects(view.batch, labels).cpu().numpy()
+    tried = {name: METHODS[name].score(view) for name in wanted if METHODS[name].is_of_network}
+    of_rows = {name: scores for name, scores in tried.items() if scores is not None}
     views = []
     for row, sample in enumerate(samples):
-        number = len(next(iter(of_rows.values()))[row]) if of_rows else len(subject.components(sample))
-        shares, beside = subject.rows_of(sample, probe.network, number)
-        scores = {name: shares @ each[row] for name, each in of_rows.items()}
+        number = len(question.kind.components(sample))
+        num_rows = len(next(iter(of_rows.values()))[row]) if of_rows else number
+        fractions, beside = _fractions(question, probe, sample, flow.samples[row], num_rows)
+        scores = {name: fractions @ values[row] for name, values in of_rows.items()}
         own = np.moveaxis(to_components[row], 0, 2)
-        own = shares @ own if own.shape[2] == shares.shape[1] and probe.reads_components else own[:, :, :0]
+        reads_all = own.shape[2] == fractions.shape[1] and probe.reads_components
+        own = fractions @ own if reads_all else own[:, :, :0]
         views.append(View(beside, scores, states[row], own, label_effects[row], label_attention[row]))
     return views
 
 
-def _alone(probe: NetworkProbe, row: int, size: int) -> np.ndarray:
-    """Logits :math:`(n, L)` of each component alone, less those of none."""
-    logits = probe.among(row, np.concatenate([np.zeros((1, size), bool), np.eye(size, dtype=bool)]))
-    return np.asarray(logits[1:] - logits[0])
-
-
-def _shapley(probe: NetworkProbe, row: int, size: int) -> np.ndarray:
-    """Shapley values :math:`(n, L)` by random orders, each of them also backwards."""
-    rng, number = np.random.default_rng(0), NUM_ORDERS if size <= MANY else 1
-    orders = [each for _ in range(number) for order in [rng.permutation(size)] for each in (order, order[::-1])]
-    ranks = np.stack([np.argsort(order) for order in orders])
-    masks = ranks[:, None] < np.arange(size + 1)[:, None]  # [orders, size + 1, size]
-    rises = np.diff(probe.among(row, masks.reshape(-1, size)).reshape(len(orders), size + 1, -1), axis=1)
-    return np.asarray(np.take_along_axis(rises, ranks[:, :, None], axis=1).mean(axis=0))
-
-
-def _rollout(attention: Attention) -> Tensor:
-    """Attention through all steps and labels :math:`(N, L)`, with half a weight on what a label has already."""
-    sample = ptr2index(attention.ptr)
-    found = torch.zeros_like(attention.to_components[0, 0])
-    for step, to_components in enumerate(attention.to_components.mean(dim=1)):
-        found = (found + to_components) / 2
-        if len(attention.to_labels):
-            among = attention.to_labels[step].mean(dim=0)
-            found = (found + torch.einsum("nj,nji->ni", found, among[sample])) / 2
-    return found
-
-
-def _split(values: Tensor, ptr: Tensor) -> list[np.ndarray]:
-    """The rows of every sample."""
-    return np.split(values.detach().double().cpu().numpy(), ptr[1:-1].tolist())
+def _fractions(
+    question: Question, probe: NetworkProbe, sample: Data, prepared: Data, num_rows: int
+) -> tuple[np.ndarray, list[str]]:
+    """The fraction :math:`(C, N)` of components in the rows of a network's states, and names of those beside them."""
+    fractions = question.kind.state_fractions(sample, prepared, probe.network, num_rows)
+    if fractions is not None:
+        return fractions, []
+    number, beside = len(question.kind.components(sample)), probe.vectors_beside
+    if number + sum(size for _, size in beside) != num_rows:
+        beside = [("other inputs", num_rows - number)]
+    if beside[0][1] < 0:
+        raise ValueError(
+            f"Expected component states for each of {number} components (got {num_rows}); the network "
+            f"joins components, so explain it by method='occlusion'"
+        )
+    sizes = [1] * number + [size for _, size in beside]
+    column = np.repeat(np.arange(len(sizes)), sizes)
+    return (np.arange(len(sizes))[:, None] == column).astype(float), [name for name, _ in beside]

@@ -13,7 +13,7 @@ from torch import Tensor
 from typing_extensions import Self
 
 from tg_mlc._files import replace_when_done
-from tg_mlc._names import nearest
+from tg_mlc._names import find, nearest
 from tg_mlc._optional import require
 from tg_mlc.inference.folder import read_folder, write_folder
 from tg_mlc.inputs.preprocessor import as_tensors
@@ -189,9 +189,7 @@ class Explanation:
             ValueError: If there is no sample.
             ImportError: If jinja2 is not installed (extra ``explain``), or, for molecules, RDKit (extra ``molecules``).
         """
-        from tg_mlc.explanations.report import report
-
-        page = report(self, title)
+        page: str = find("method", "report")(self, title)
         if path is not None:
             with replace_when_done(path) as unfinished:
                 unfinished.write_text(page, encoding="utf-8")

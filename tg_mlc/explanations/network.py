@@ -17,6 +17,7 @@ from torch_geometric.index import ptr2index
 from tg_mlc._names import nearest
 from tg_mlc.nn import LabelHead, LabelMessagePassing
 from tg_mlc.nn._batch import to_ptr
+from tg_mlc.nn.encoders import JointEncoder, VectorEncoder
 from tg_mlc.ops import Edges, Pattern
 from tg_mlc.ops.patterns import to_list
 from tg_mlc.sequences.lanet import LabelTransformer
@@ -112,6 +113,13 @@ class NetworkProbe:
         if self.at is not None:
             self.ptr = batch.ptr
         return logits
+
+    @property
+    def vectors_beside(self) -> list[tuple[str, int]]:
+        """The vectors that an encoder makes components of beside those of a sample, and how many of each."""
+        encoder = getattr(self.network, "encoder", None)
+        joined: Any = encoder.encoders if isinstance(encoder, JointEncoder) else []
+        return [(each.key, each.num_components) for each in joined if isinstance(each, VectorEncoder)]
 
     @property
     def beside(self) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from tg_mlc._names import nearest
-from tg_mlc.explanations.subject import names_in
+from tg_mlc.inference.network import names_in
 
 
 class OneLabel(nn.Module):

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tg_mlc._names import shorten
+from tg_mlc._names import register, shorten
 from tg_mlc._optional import require
 from tg_mlc.explanations.explanation import Explanation, SampleExplanation
+from tg_mlc.explanations.methods import METHODS
 from tg_mlc.metrics.calibration import Reliability
 
 jinja2: Any = require("jinja2", extra="explain")
@@ -25,7 +26,7 @@ MOST_EFFECTS = 27  #: of other labels on one
 MOST_EDGES = 4000  #: of a label graph or of attention that are drawn
 STEPS = 99  #: of a score, from none to the largest one of a sample, label and method
 #: Methods whose scores tell how much a component counts, but not for what.
-UNSIGNED = ("attention", "rollout")
+UNSIGNED = tuple(name for name, method in METHODS.items() if not method.is_signed)
 #: Attributes of samples that hold vectors of a molecule as a whole, for people.
 TITLES = {
     "morgan": "Morgan fingerprint",
@@ -74,6 +75,9 @@ def report(explanation: Explanation, title: str | None = None) -> str:
         notes=_notes(explanation, noun),
     )
     return text
+
+
+register("method", report)
 
 
 def _headline(explanation: Explanation) -> list[tuple[str, str]]:

@@ -25,9 +25,15 @@ def batches_of(samples: MultiLabelDataset | Any, batch_size: int = 256) -> Any:
 
 def makes_batches(samples: Any) -> bool:
     """Tells whether a data set makes whole batches, as a NextSetDataset or a part of one does."""
+    samples = whole(samples)
+    return hasattr(samples, "__getitems__") and not isinstance(samples, Dataset)
+
+
+def whole(samples: Any) -> Any:
+    """Returns the data set that samples are a :class:`~torch.utils.data.Subset` of, or the samples themselves."""
     while isinstance(samples, Subset):
         samples = samples.dataset
-    return hasattr(samples, "__getitems__") and not isinstance(samples, Dataset)
+    return samples
 
 
 def make_loader(samples: Any, **options: Any) -> Any:

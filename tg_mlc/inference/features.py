@@ -102,6 +102,11 @@ class Classifiers(Stage):
     def __init__(self, features: Any) -> None:
         self.features = features
 
+    @property
+    def steps(self) -> tuple[Preprocessor, ...]:
+        """The steps between samples and networks."""
+        return (self.features,)
+
     def apply(self, flow: Flow) -> None:
         flow.samples = self.features.transform(flow.samples)
 

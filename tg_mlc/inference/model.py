@@ -215,7 +215,7 @@ class Model:
         return self._needed(Networks)
 
     @property
-    def preparing(self) -> list[Stage]:
+    def preparing(self) -> list[Features | Classifiers]:
         """The stages that make samples of raw inputs, which networks take."""
         return [stage for stage in self.stages if isinstance(stage, (Features, Classifiers))]
 
@@ -414,6 +414,8 @@ class Model:
         flow = self.start(reading, query or Query())
         for stage in self.stages[: self._first_given]:
             stage.apply(flow)
+        if self._first_given < self._num_logit_stages:
+            self.stages[self._first_given].prepare(flow)
         return flow
 
     def logits(self, prepared: Flow, given: Tensor | None = None) -> Tensor:
@@ -429,6 +431,20 @@ class Model:
         if flow.logits is None:
             return torch.logit(flow.probabilities.double(), eps=1e-7)
         return flow.logits.double()
+
+    def walk(self, raw: Any, given: Tensor | None = None) -> Iterator[tuple[Stage, Flow, Flow]]:
+        """Yields each stage up to the logits of :meth:`logits`, with the flow before and after the stage.
+
+        Args:
+            raw (Any): As of :meth:`answer`.
+            given (Tensor, optional): Known labels :math:`(N, L)`. (default: :obj:`None`, none)
+        """
+        reading = raw if isinstance(raw, Reading) else self.read(raw, on_error="raise")
+        after = replace(self.start(reading, Query(batch_size=max(reading.size, 1))), given=given)
+        for stage in self.stages[: self._num_logit_stages]:
+            before, after = after, replace(after)
+            stage.apply(after)
+            yield stage, before, after
 
     @property
     def _first_given(self) -> int:

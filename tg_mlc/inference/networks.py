@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +15,6 @@ from typing_extensions import Self
 
 from tg_mlc._names import find
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.data.bags import with_attribute
 from tg_mlc.inference.batches import batches_of, in_type_of, scores_of
 from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.network import describe_settings, model_state, restore_model
@@ -70,24 +71,40 @@ class Networks(Stage):
         """Whether scores are the sigmoid of what networks return."""
         return self.objective is None or self.objective.is_sigmoid
 
+    def prepare(self, flow: Flow) -> None:
+        flow.batches = [*self.batches(replace(flow, given=None))]
+
+    def batches(self, flow: Flow) -> Iterator[Batch]:
+        """Yields the samples of a flow in batches as the networks take them, with the labels that are given."""
+        reads_given = flow.given is not None and self.reads_given
+        if reads_given and not isinstance(flow.samples, MultiLabelDataset):
+            got = type(flow.samples).__name__
+            raise ValueError(f"Expected no 'given' for samples that come as batches (got {got})")
+        network, stop = self.networks[0], 0
+        device = next((weight.device for weight in network.parameters()), torch.device("cpu"))
+        for loaded in flow.batches or batches_of(flow.samples, flow.query.batch_size):
+            batch = copy(loaded)
+            start, stop = stop, stop + batch.num_graphs
+            if reads_given and flow.given is not None:
+                batch.given = flow.given[start:stop]
+            yield in_type_of(network, batch.to(device))
+
     @torch.inference_mode()
     def apply(self, flow: Flow) -> None:
-        batches = batches_of(self._samples(flow), flow.query.batch_size)
+        batches: Any = self.batches(flow)
         if len(self.networks) > 1:
             batches = [*batches]  # Making batches takes longer than networks do.
         given: list[Tensor] = []
         outputs: list[Tensor] = []
         for network in self.networks:
             found = []
-            device = next((weight.device for weight in network.parameters()), torch.device("cpu"))
-            for loaded in batches:
-                batch = in_type_of(network, loaded.to(device))
+            for batch in batches:
                 if (of_batch := given_in(network, batch)) is not None:
                     given.append(of_batch.cpu())
                 found.append(self.of_batch(network, batch).cpu())
             outputs.append(torch.cat(found))
         if self.examples is None and self.own is not None:
-            self.examples = loaded
+            self.examples = batch
         if flow.given is None and given:  # Data sets that make batches may put given labels into them.
             flow.given = torch.cat(given)
         if len(outputs) > 1:
@@ -97,14 +114,6 @@ class Networks(Stage):
         else:
             flow.probabilities = flow.with_given(outputs[0])
 
-    def _samples(self, flow: Flow) -> Any:
-        """The samples with given labels, if the networks get these."""
-        if flow.given is None or not self.reads_given:
-            return flow.samples
-        if not isinstance(flow.samples, MultiLabelDataset):
-            got = type(flow.samples).__name__
-            raise ValueError(f"Expected no 'given' for samples that come as batches (got {got})")
-        return with_attribute(flow.samples, "given", flow.given)
 
     def of_batch(self, network: nn.Module, batch: Batch) -> Tensor:
         """Returns logits :math:`(B, L)`, or scores if there are no logits."""
@@ -226,6 +235,11 @@ class Combination(Stage):
         if flow.logits is None:
             return columns
         return np.concatenate([columns, flow.logits.double().numpy()[..., None]], axis=-1)
+
+    def terms(self, flow: Flow) -> dict[str, Tensor]:
+        weighted = torch.from_numpy(self.columns(flow) * self.weight)
+        terms = dict(zip(self.names, weighted.unbind(dim=-1), strict=True))
+        return {**terms, "bias": torch.from_numpy(self.bias).expand(len(weighted), -1)}
 
     def apply(self, flow: Flow) -> None:
         combined = np.einsum("nlc,lc->nl", self.columns(flow), self.weight) + self.bias

@@ -48,6 +48,17 @@ class Stage(ABC):
     def begin(self, flow: Flow) -> None:  # noqa: B027 - by default, nothing
         """Checks and prepares a flow whose samples and given labels are known, before any stage computes."""
 
+    def prepare(self, flow: Flow) -> None:
+        """Computes what stays the same whichever labels are given, before :meth:`apply` is called many times."""
+
+    def terms(self, flow: Flow) -> dict[str, Tensor] | None:
+        """Returns the terms by name that sum to the logits of the stage; :obj:`None` if it has no such terms.
+
+        Args:
+            flow (Flow): The flow as :meth:`apply` takes it.
+        """
+        return None
+
     @abstractmethod
     def apply(self, flow: Flow) -> None:
         """Takes what the stages before have computed, and adds to it."""

@@ -18,6 +18,7 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.records import Tokens
 from tg_mlc.inputs.fasta import LETTERS, letter_codes
 from tg_mlc.inputs.kind import EncoderOptions, Form, InputKind, ReadOptions, View
+from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.tf_idf import TfIdf
 
 #: Lengths of the k-mers that are counted: so many letters tell binding sites apart (Ghandi et al. 2014,
@@ -109,10 +110,9 @@ class DNA(InputKind):
         letters = "".join(LETTERS[code] for code in sample.x.tolist())
         return [letters[start : start + POOL] for start in range(0, len(letters), POOL)]
 
-    def masked(self, sample: Data, kept: np.ndarray) -> Data:
+    def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
         """A sample some of whose letters are not known."""
-        masked, hidden = copy(sample), torch.from_numpy(~kept).repeat_interleave(POOL)
-        masked.x = sample.x.masked_fill(
-            hidden[: sample.x.size(0)].view(-1, *[1] * (sample.x.dim() - 1)), LETTERS.index("N")
-        )
-        return masked
+        hidden, letters = copy(sample), torch.from_numpy(~kept).repeat_interleave(POOL)
+        letters = letters[: sample.x.size(0)].view(-1, *[1] * (sample.x.dim() - 1))
+        hidden.x = sample.x.masked_fill(letters, LETTERS.index("N"))
+        return hidden

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypedDict, cast
 
 import numpy as np
 import scipy.sparse as sp
-from torch import Tensor, from_numpy, nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
 
@@ -22,6 +21,7 @@ from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import read_parents
 from tg_mlc.inputs.checks import check_lost, check_samples
+from tg_mlc.inputs.components import Components
 from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.rows import only_cell
@@ -99,7 +99,7 @@ class EncoderOptions(TypedDict, total=False):
     min_df: int
 
 
-class InputKind(Preprocessor):
+class InputKind(Preprocessor, Components):
     """One kind of input: recognises it, reads it, turns raw inputs into samples like those of the training, and makes
     matrices for classifiers and an encoder for networks.
 
@@ -111,11 +111,9 @@ class InputKind(Preprocessor):
     """
 
     forms: ClassVar[Mapping[str, Form]]  #: the forms of raw inputs by the names that estimators have for them
-    option: ClassVar[str]  #: its name in messages of the command line and in models that it saved
     #: its option on the command line, which the class declares; none if no file has such inputs
     command_option: ClassVar[InputOption | None] = None
     noun: ClassVar[str] = "an input"  #: what a single input is, for messages
-    parts: ClassVar[str] = "components"  #: what components are, for people
     role: ClassVar[Role] = "number"  #: of a column of such inputs, as of :class:`~tg_mlc.inputs.schema.Column`
     settings: ClassVar[str] = "table"  #: the name of LaMP's settings in :obj:`tg_mlc.stacking.folds.SETTINGS`
     #: Factories of views by name; the last one keeps most of the content of a sample.
@@ -329,23 +327,6 @@ class InputKind(Preprocessor):
     @abstractmethod
     def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
         """Makes the encoder of samples."""
-
-    @abstractmethod
-    def components(self, sample: Data) -> list[str]:
-        """Names the parts of a sample for people: words, columns, atoms or k-mers."""
-
-    def masked(self, sample: Data, kept: np.ndarray) -> Data:
-        """A sample without some of its :meth:`components`.
-
-        Args:
-            sample (Data): The sample, which stays as it is.
-            kept (numpy.ndarray): Which components it keeps, a mask :math:`(C)`.
-        """
-        masked, rows = copy(sample), from_numpy(kept)
-        for key in ("x", "weight"):
-            if key in sample:
-                masked[key] = sample[key][rows]
-        return masked
 
     def examples(self, number: int) -> Any:
         """Raw inputs that are made up, the same in every call, to try a model that comes without data."""

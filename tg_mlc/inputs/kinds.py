@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from torch import nn
 
 from tg_mlc._numbers import is_blank
 from tg_mlc._options import check_choice
-from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import bag_of_words
+from tg_mlc.inputs.components import Components, Nodes
 from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.embeddings import Embeddings
 from tg_mlc.inputs.kind import EncoderOptions, InputKind, View, as_texts
@@ -34,6 +36,14 @@ def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
             return kind
     names = [kind.__name__ for kind in KINDS]
     raise ValueError(f"Expected samples of one of the kinds {names} (got {dataset} of kind {dataset.kind!r})")
+
+
+def components_of(dataset: MultiLabelDataset) -> Components:
+    """What samples without a fitted kind are made of: those of a kind, or graphs of one's own."""
+    if dataset.kind is None and "smiles" not in dataset[0]:
+        return Nodes()
+    rows = torch.arange(len(dataset))
+    return kind_of(dataset)().fit(dataset, Split(rows, rows[:0], rows[:0], "all samples"))
 
 
 def kind_named(name: Any) -> type[InputKind]:

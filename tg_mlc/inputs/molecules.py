@@ -18,10 +18,11 @@ from typing_extensions import Self, Unpack
 
 from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc._names import shorten
-from tg_mlc._optional import is_installed
+from tg_mlc._optional import is_installed, require
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.inputs.checks import check_samples
+from tg_mlc.inputs.components import Links
 from tg_mlc.inputs.kind import (
     EncoderOptions,
     FileOptions,
@@ -220,31 +221,56 @@ class Molecules(InputKind):
     def components(self, sample: Data) -> list[str]:
         return [f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in parse_smiles(sample.smiles).GetAtoms()]
 
-    def masked(self, sample: Data, kept: np.ndarray) -> Data:
-        """A sample without some of its atoms and their bonds, which are dummies in its vectors."""
-        masked, rows = copy(sample), torch.from_numpy(kept)
-        masked.x = sample.x[rows]
-        if "num_nodes" in sample:
-            masked.num_nodes = int(rows.sum())
-        edges = subgraph(rows, sample.edge_index, sample.edge_attr, relabel_nodes=True, num_nodes=len(kept))
-        masked.edge_index, masked.edge_attr = edges
-        return _described_as(masked, partial(with_dummies, sample.smiles, ~kept))
+    def smiles(self, sample: Data) -> str:
+        return str(sample.smiles)
 
-    def bonds(self, sample: Data) -> tuple[list[str], np.ndarray]:
-        """Names of the bonds for people, such as :obj:`"C1=O3"`, and their atoms :math:`(K, 2)`."""
+    def max_hidden(self, sample: Data) -> int:
+        # The vectors of each sample are computed anew.
+        return 500 if any(key in sample for key in VECTORS) else super().max_hidden(sample)
+
+    def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
+        """A sample without some of its atoms and their bonds, which are dummies in its vectors."""
+        hidden, rows = copy(sample), torch.from_numpy(kept)
+        hidden.x = sample.x[rows]
+        if "num_nodes" in sample:
+            hidden.num_nodes = int(rows.sum())
+        edges = subgraph(rows, sample.edge_index, sample.edge_attr, relabel_nodes=True, num_nodes=len(kept))
+        hidden.edge_index, hidden.edge_attr = edges
+        return _described_as(hidden, partial(with_dummies, sample.smiles, ~kept))
+
+    def symmetry(self, sample: Data) -> np.ndarray:
+        """The same number for atoms that may change places while the molecule stays the same."""
+        chem = require("rdkit.Chem", extra="molecules")
+        return np.array(chem.CanonicalRankAtoms(parse_smiles(sample.smiles), breakTies=False))
+
+    def groups(self, sample: Data) -> np.ndarray:
+        """The atoms :math:`(G, C)` of each ring and functional group."""
+        mol, catalogue = parse_smiles(sample.smiles), require("rdkit.Chem.FunctionalGroups", extra="molecules")
+        groups = [*mol.GetRingInfo().AtomRings()]
+        for group in catalogue.BuildFuncGroupHierarchy():
+            groups += mol.GetSubstructMatches(group.pattern)
+        atoms = np.arange(mol.GetNumAtoms())
+        masks = [np.isin(atoms, group) for group in groups if len(group) > 1]
+        return np.array(masks, dtype=bool).reshape(-1, len(atoms))
+
+    def links(self, sample: Data) -> Links:
+        """The bonds; two of them are alike if the molecule stays the same where they change places."""
         atoms, bonds = self.components(sample), [*parse_smiles(sample.smiles).GetBonds()]
         ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
         marks = [BONDS.get(bond.GetBondType().name, "~") for bond in bonds]
         names = [f"{atoms[start]}{mark}{atoms[end]}" for (start, end), mark in zip(ends, marks, strict=True)]
-        return names, np.array(ends, int).reshape(-1, 2)
+        cut = np.array([without_bond(sample.smiles, bond) for bond in range(len(bonds))], str)
+        symmetry = np.unique(cut, return_inverse=True)[1]
+        return Links(names, np.array(ends, int).reshape(-1, 2), symmetry)
 
-    def without_bond(self, sample: Data, place: int) -> Data:
+    def without_link(self, sample: Data, index: int) -> Data:
         """A sample without the edges of a bond in both directions; in its vectors, the bond is cut."""
-        cut, (start, end) = copy(sample), self.bonds(sample)[1][place].tolist()
+        bond, cut = parse_smiles(sample.smiles).GetBondWithIdx(index), copy(sample)
+        start, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
         source, target = sample.edge_index
         kept = ~((source == start) & (target == end) | (source == end) & (target == start))
         cut.edge_index, cut.edge_attr = sample.edge_index[:, kept], sample.edge_attr[kept]
-        return _described_as(cut, partial(without_bond, sample.smiles, place))
+        return _described_as(cut, partial(without_bond, sample.smiles, index))
 
 
 def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) -> MultiLabelDataset:

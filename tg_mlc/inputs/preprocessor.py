@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
+from torch import Tensor
 from typing_extensions import Self
 
 from tg_mlc._names import find, register
@@ -33,6 +34,13 @@ class Preprocessor(ABC):
 
     #: Whether samples get the scores of base classifiers, as their attribute :obj:`base_scores`.
     makes_base_scores: ClassVar[bool] = False
+
+    @property
+    def unknown(self) -> Tensor | float | None:
+        """What a number of a vector that is not known becomes before this step: NaN if the step takes missing
+        entries, or means of training samples :math:`(F)`; :obj:`None` if the step does not say.
+        """
+        return None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

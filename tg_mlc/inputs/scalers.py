@@ -144,6 +144,10 @@ class Scale(Preprocessor):
         self.scaler = make_scaler(self.method, x.size(1)).fit(x)
         return self
 
+    @property
+    def unknown(self) -> Tensor | float:
+        return math.nan if isinstance(self.scaler, QuantileScaler) else self.scaler.mean
+
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
         return with_attribute(raw, "x", self.scaler(raw.rows("x")))
 

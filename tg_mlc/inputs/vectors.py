@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
 from typing import Any, Literal
@@ -73,6 +73,7 @@ class Vectors(TableKind):
     command_option = INPUT_OPTIONS["features"]
     views = {scaling: partial(Scaled, scaling) for scaling in ("standard", "quantile", "centred")}
     reads_columns = True
+    are_columns = True
     takes_view = True
 
     @classmethod
@@ -118,8 +119,12 @@ class Vectors(TableKind):
         """The columns, on all of which each component of the encoder depends."""
         return self.feature_names or [f"column {number}" for number in range(self.num_inputs)]
 
-    def masked(self, sample: Data, kept: np.ndarray) -> Data:
-        """A sample some of whose columns are missing."""
-        masked = copy(sample)
-        masked.x = sample.x.masked_fill(~torch.from_numpy(kept), torch.nan)
-        return masked
+    def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
+        """A sample some of whose columns are missing, where a later step takes missing entries; else they
+        have their means in training, or 0 if no step knows these.
+        """
+        values = (step.unknown for step in steps)
+        unknown = torch.as_tensor(next((value for value in values if value is not None), 0.0))
+        hidden = copy(sample)
+        hidden.x = torch.where(torch.from_numpy(kept), sample.x, unknown.to(sample.x))
+        return hidden

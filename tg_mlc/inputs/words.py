@@ -234,6 +234,28 @@ class Words(TableKind):
         names = self.feature_names
         return [f"word {number}" if names is None else names[number] for number in sample.x.tolist()]
 
+    def component_names(self, sample: Data, raw: Any) -> list[str]:
+        """The words of a text, whether the model knows them or not."""
+        names = self.components(sample)
+        if not isinstance(raw, (str, list)):
+            return names
+        words = tokenize(raw, self.tokenizer) if isinstance(raw, str) else list(map(str, raw))
+        return words if len(words) == len(names) else names
+
+    def state_fractions(self, sample: Data, prepared: Data, network: nn.Module, num_rows: int) -> np.ndarray | None:
+        """The rows of each word, which are fewer where a bag holds each word once, or an encoder keeps
+        frequent words only.
+        """
+        fractions = super().state_fractions(sample, prepared, network, num_rows)
+        if fractions is not None:
+            return fractions
+        kept = getattr(getattr(network, "encoder", None), "kept", None)
+        words = prepared.x if kept is None else prepared.x[kept[prepared.x].cpu()]
+        if len(words) != num_rows:
+            return None
+        same = (sample.x.view(-1, 1) == words.view(1, -1)).double()
+        return np.asarray(same / same.sum(dim=0).clamp_min(1))
+
 
 def number_words(
     documents: list[Document],

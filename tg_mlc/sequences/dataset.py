@@ -12,12 +12,14 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import Dataset
 from torch_geometric.data import Batch
 
 from tg_mlc.data import Split
+from tg_mlc.inputs.components import Components
 from tg_mlc.inputs.events import EventSequences
+from tg_mlc.sequences.components import Events
 from tg_mlc.sequences.windows import WindowOptions
 
 #: Numbers of events.
@@ -196,6 +198,10 @@ class NextSetDataset(Dataset[Batch]):
         """The sources of :obj:`trend` of a batch: of all events, and of those of training."""
         among = self.is_training
         return LabelTrend(self.time, self.y), LabelTrend(self.time[among], self.y[among])
+
+    def components_for(self, network: nn.Module) -> Components:
+        """Returns what a network can lose of a target: events of its window, and its memory."""
+        return Events(self.label_names, network)
 
     def batch(self, targets: Targets) -> Batch:
         """Makes a batch of targets, numbers of events in any order; an :obj:`IndexError` if there is no such event."""

@@ -5,6 +5,7 @@ long computation in a folder, of which another run makes only those that are mis
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -168,6 +169,11 @@ class StackingFeatures(Preprocessor):
             pack = partial(StackedClassifier.state_dict, with_scores=True)
             self.classifiers[name] = self.parts.part(f"{name}-{key}", make, pack, StackedClassifier.from_state)
         return self._samples(dataset, [each.held_out for each in self.classifiers.values()])
+
+    @property
+    def unknown(self) -> float:
+        """NaN, which all views of vectors take."""
+        return math.nan
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
         """Samples with the scores of all classifiers."""

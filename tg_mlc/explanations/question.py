@@ -1,0 +1,316 @@
+"""Question: the samples that a model is asked about, with and without some of their components."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+from torch_geometric.data import Batch, Data
+from torch_geometric.data.data import BaseData
+
+from tg_mlc._names import shorten
+from tg_mlc.data import ArrayDataset, MultiLabelDataset
+from tg_mlc.data.samples import Samples
+from tg_mlc.explanations.network import NetworkProbe
+from tg_mlc.inference import Flow, Model, Query, Stage
+from tg_mlc.inference.batches import makes_batches, whole
+from tg_mlc.inference.networks import Combination
+from tg_mlc.inputs.components import Components
+from tg_mlc.inputs.kinds import components_of
+from tg_mlc.ops.patterns import adjacency_of, to_list
+
+BATCH_SIZE = 128  #: samples at a time
+
+
+class Question:
+    """Samples, what is given of their labels, and the model that is asked about them.
+
+    Args:
+        model (Model, MultiLabelModule or torch.nn.Module): The model.
+        raw (Any): Raw inputs, or samples.
+        label_names (Sequence[str], optional): The labels of a network. (default: :obj:`None`, those
+            of the samples, or of its label graph)
+        given (Any, optional): Given labels, as :func:`~tg_mlc.data.given_labels` takes them.
+            (default: :obj:`None`, those that samples carry)
+        at (str, optional): As in :class:`NetworkProbe`. (default: :obj:`None`)
+        metric (str, optional): The metric that decisions are best for. (default: :obj:`"f1_micro"`)
+
+    Attributes:
+        kind (Components): What knows the components of the samples.
+        answer (Flow): Probabilities and decisions of the samples.
+        given (Tensor, optional): Given labels :math:`(N, L)`, with those that follow from them.
+        part (str, optional): The part of the logits that scores of component states explain;
+            :obj:`None` if it is all.
+
+    Raises:
+        ValueError: If a sample cannot be read, or has no components.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        raw: Any,
+        label_names: Sequence[str] | None = None,
+        given: Any = None,
+        at: str | None = None,
+        metric: str = "f1_micro",
+    ) -> None:
+        if isinstance(raw, BaseData):
+            raw = raw.to_data_list() if isinstance(raw, Batch) else [raw]
+        if isinstance(model, nn.Module):
+            is_plain = not hasattr(model, "objective")
+            names = label_names or getattr(raw, "label_names", None) if is_plain else None
+            model = Model.of(model, label_names=names or None)
+        self.model: Model = model
+        self.label_names = list(self.model.label_names)
+        self._raw = None if _are_samples(raw) else raw
+        self.dataset = self._read(raw)
+        self.kind = self._kind()
+        steps = [step for stage in self.model.preparing for step in stage.steps]
+        self.steps = [step for step in steps if step is not self.kind]
+        self.samples = [copy(self.dataset[row]) for row in range(len(self.dataset))]
+        for row, sample in enumerate(self.samples):
+            if "given" in sample:
+                del sample.given
+            if not self.kind.components(sample):
+                expected = "samples with components to explain"
+                raise ValueError(f"Expected {expected} (got none in sample {row})")
+        are_columns = self.kind.are_columns
+        self.probes = [NetworkProbe(network, at, are_columns) for network in self.model.networks]
+        self.answer = self.model.run(self.dataset, Query(given=given, metric=metric))
+        self.given = self.answer.given
+        self.part = self._part()
+
+    def _read(self, raw: Any) -> Any:
+        """The data set of the samples, as the first step of the model makes it."""
+        samples = raw
+        if self.model.kind is not None or not _are_samples(raw):
+            samples = self.model.read(raw, on_error="raise").samples
+        if samples is None or len(samples) == 0:
+            raise ValueError("Expected at least one sample to explain (got none)")
+        if isinstance(samples, MultiLabelDataset) or makes_batches(samples):
+            return samples
+        copies = [copy(samples[row]) for row in range(len(samples))]
+        for data in copies:
+            y, size = data.get("y"), len(self.label_names)
+            is_known = y is not None and y.numel() == size
+            data.y = y.float().view(1, -1) if is_known else torch.full((1, size), torch.nan)
+        return ArrayDataset(Samples.collate(copies, self.label_names, None))
+
+    def _kind(self) -> Components:
+        if makes_batches(self.dataset):
+            kind: Components = whole(self.dataset).components_for(self.model.networks[0])
+            return kind
+        return self.model.kind or components_of(self.dataset)
+
+    def _part(self) -> str | None:
+        combination = self.model.stage(Combination)
+        if combination is not None:
+            return combination.names[-1]
+        starts = range(0, len(self.samples), BATCH_SIZE)
+        batches = (self.batch(self.samples[start : start + BATCH_SIZE]) for start in starts)
+        if any(map(self.probes[0].is_part, batches)):
+            return "messages"
+        reads_given = self.model.network_stage.reads_given
+        return None if self.given is None or reads_given else "the network"
+
+    def hide(self, sample: Data, kept: np.ndarray) -> Data:
+        """Returns a sample without some of its components, by a mask :math:`(C)` of the others."""
+        return self.kind.hide(sample, kept, self.steps)
+
+    def prepare(self, samples: Sequence[Data]) -> Flow:
+        """Passes samples through the stages that given labels change nothing of."""
+        dataset = self.kind.collate(samples, self.dataset)
+        return self.model.prepare(dataset, Query(batch_size=len(samples)))
+
+    def batch(self, samples: Sequence[Data], given: Tensor | None = None) -> Batch:
+        """Returns samples in one batch, as networks take it."""
+        return self.batch_of(self.prepare(samples), given)
+
+    def batch_of(self, flow: Flow, given: Tensor | None = None) -> Batch:
+        """Returns the samples of a flow in one batch, as networks take it."""
+        [batch] = self.model.network_stage.batches(replace(flow, given=given))
+        return batch
+
+    def logits(self, samples: Sequence[Data], given: Tensor | None = None) -> np.ndarray:
+        """Returns the logits :math:`(N, L)` of the whole model, before calibration."""
+        logits = [np.empty((0, len(self.label_names)))]
+        for start in range(0, len(samples), BATCH_SIZE):
+            rows = slice(start, start + BATCH_SIZE)
+            known = None if given is None else given[rows]
+            logits.append(_Asked(self, samples[rows]).logits(known).numpy())
+        return np.concatenate(logits)
+
+    def clamped(self, samples: Sequence[Data], given: Tensor | None, labels: Sequence[int]) -> np.ndarray:
+        """Returns by how much the logits of some labels rise if each label is given as absent and
+        as present, :math:`(N, J, 2, L)`; of no label :math:`j` if the model takes no given labels.
+        """
+        num_labels = len(self.label_names) if self.model.takes_given else 0
+        shape = (len(samples), num_labels, 2, len(labels))
+        rises = torch.full(shape, torch.nan, dtype=torch.double)
+        if num_labels > 1:
+            asked, start = _Asked(self, samples), given
+            if start is None:
+                start = torch.full((len(samples), num_labels), torch.nan)
+            before = asked.logits(start)
+            for label, value in product(range(num_labels), (0, 1)):
+                changed = start.clone()
+                changed[:, label] = value
+                rises[:, label, value] = (asked.logits(changed) - before)[:, labels]
+            rises[:, labels, :, range(len(labels))] = torch.nan
+        return rises.numpy()
+
+    @torch.no_grad()
+    def parts(self, samples: Sequence[Data], given: Tensor | None = None) -> dict[str, np.ndarray]:
+        """Returns what each part of the model adds to the logits :math:`(N, L)`: terms of a stage,
+        label messages and what bypasses them, and by how much later stages change the logits; none
+        if there is one part, or it cannot be told.
+        """
+        dataset = self.kind.collate(samples, self.dataset)
+        parts: dict[str, Tensor] = {}
+        bypass: Tensor | None = None
+        for stage, before, after in self.model.walk(dataset, given):
+            if after.logits is None:
+                continue
+            terms = stage.terms(before)
+            if terms is not None:
+                parts = self._split(terms, bypass)
+            elif before.logits is None:
+                bypass = self._bypass(after)
+                if self.part is not None and bypass is not None:
+                    parts[self.part] = after.logits.double().cpu() - bypass
+                    parts[self.probes[0].beside] = bypass
+            elif given is not None or not stage.takes_given:
+                title = _title(stage)
+                parts = parts or {f"without {title}": before.logits}
+                parts[title] = after.logits - before.logits
+        return {name: part.double().numpy() for name, part in parts.items()}
+
+    def _bypass(self, flow: Flow) -> Tensor | None:
+        """The part of networks' logits that is not read out of labels, if it can be told."""
+        if not self.probes:
+            return None
+        batch = self.batch_of(flow, flow.given)
+        parts = [probe.beside_labels(batch) for probe in self.probes]
+        known = [part.double().cpu() for part in parts if part is not None]
+        return torch.stack(known).mean(dim=0) if len(known) == len(parts) else None
+
+    def _split(self, terms: dict[str, Tensor], bypass: Tensor | None) -> dict[str, Tensor]:
+        """Terms of which that of the networks is split into messages and what bypasses them."""
+        parts: dict[str, Tensor] = {}
+        for name, term in terms.items():
+            parts[name] = term
+            if name == self.part and bypass is not None:
+                weighted = bypass * torch.from_numpy(self.weight)
+                if weighted.abs().max() > 0:
+                    parts[name] = term - weighted
+                    parts[f"{self.probes[0].beside} of {name}"] = weighted
+        return parts
+
+    @property
+    def weight(self) -> np.ndarray:
+        """The weight :math:`(L)` of the networks in the logits."""
+        combination = self.model.stage(Combination)
+        if combination is None:
+            return np.ones(len(self.label_names))
+        return combination.weight[:, -1]
+
+    def truth(self, y: Any = None) -> np.ndarray:
+        """Returns true labels :math:`(N, L)`, NaN where unknown: 'y', or the samples'."""
+        if y is None:
+            y = torch.cat([sample.y.view(1, -1) for sample in self.samples])
+        truth = torch.as_tensor(y)
+        expected = [len(self.samples), len(self.label_names)]
+        if list(truth.shape) != expected:
+            raise ValueError(f"Expected 'y' of shape {expected} (got {list(truth.shape)})")
+        return truth.double().numpy()
+
+    def raw(self, row: int) -> Any:
+        """Returns the raw input of a sample as plain data; of samples, the SMILES, or :obj:`None`
+        if they are no molecules.
+        """
+        if self._raw is None:
+            return self.kind.smiles(self.samples[row])
+        table = self._raw
+        return as_plain(table.iloc[row].to_dict() if hasattr(table, "iloc") else table[row])
+
+    def name(self, row: int) -> str:
+        """Returns a short text that tells which sample it is."""
+        raw = self.raw(row)
+        return shorten(raw) if isinstance(raw, str) else f"sample {row}"
+
+    def names(self, row: int) -> list[str]:
+        """Returns names for the components of a sample."""
+        return self.kind.component_names(self.samples[row], self.raw(row))
+
+    @property
+    def max_hidden(self) -> int:
+        """By how many samples with hidden components faithfulness is measured."""
+        return self.kind.max_hidden(self.samples[0])
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The facts about the model."""
+        model = self.model
+        facts = {"kind": self.kind.option, "components": self.kind.parts, **model.facts}
+        facts["model"] = str(model.stage(Combination) or model.network_stage)
+        report = facts.pop("report", {})
+        if report.get("data") is not None:
+            facts["data"] = report["data"]
+        if self.probes and self.probes[0].labels is not None:
+            graph = self.probes[0].labels.label_graph
+            facts["label_graph"] = to_list(adjacency_of(graph)).tolist()
+        return facts
+
+
+class _Asked:
+    """A few samples that are prepared once, and asked with several given labels."""
+
+    def __init__(self, question: Question, samples: Sequence[Data]) -> None:
+        self.model = question.model
+        # Networks that count samples by their components miss those at the end that have none.
+        self.flow = question.prepare([*samples, question.samples[0]])
+
+    def logits(self, given: Tensor | None = None) -> Tensor:
+        """Returns logits :math:`(N, L)`."""
+        known = None if given is None else torch.cat([given, given[-1:]])
+        logits = self.model.logits(self.flow, known)
+        if len(logits) != self.flow.size:
+            raise ValueError(
+                f"Expected logits for each of {self.flow.size} samples, some of them without "
+                f"components (got {len(logits)} rows); count samples by 'num_graphs' of a batch"
+            )
+        return logits[:-1].cpu()
+
+
+def _are_samples(raw: Any) -> bool:
+    """Tells whether inputs are samples already."""
+    if isinstance(raw, (list, tuple)):
+        return bool(raw) and all(isinstance(data, BaseData) for data in raw)
+    return isinstance(raw, Dataset)
+
+
+def _title(stage: Stage) -> str:
+    """The name of a stage in words."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(stage).__name__).lower()
+
+
+def as_plain(value: Any) -> Any:
+    """A raw input of numbers and strings, in lists and dictionaries."""
+    if isinstance(value, dict):
+        return {str(key): as_plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_plain(item) for item in value]
+    if hasattr(value, "toarray"):  # Sparse rows have no lists.
+        value = value.toarray()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
