@@ -31,8 +31,8 @@ from tg_mlc.baselines import LabelFrequency
 from tg_mlc.data import MultiLabelDataset, random_split, stratified_split
 from tg_mlc.datasets.registry import load
 from tg_mlc.metrics import Evaluation, evaluate, macro_average_precision, macro_roc_auc, tune_thresholds
-from tg_mlc.stacking import auto, classifier_scores
-from tg_mlc.stacking.automatic import best_combination
+from tg_mlc.stacking import auto
+from tg_mlc.stacking.automatic import best_combination, classifier_scores
 from tg_mlc.stacking.classifiers import SCORE_SCALE
 
 NAME, OURS = "default", "default"

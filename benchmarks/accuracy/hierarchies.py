@@ -47,7 +47,8 @@ from tg_mlc.inference.batches import batches_of, logits_of, make_loader
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.inputs.kinds import views_of
 from tg_mlc.metrics import micro_average_precision
-from tg_mlc.stacking import StackingFeatures, auto, classifier_scores
+from tg_mlc.stacking import StackingFeatures, auto
+from tg_mlc.stacking.automatic import classifier_scores
 from tg_mlc.stacking.classifiers import many_labels
 from tg_mlc.stacking.folds import TOP_K, LaMPSettings, settings_of
 from tg_mlc.training.fitting import train_model

@@ -31,7 +31,8 @@ from tg_mlc.metrics import evaluate
 from tg_mlc.metrics.calibration import Calibration
 from tg_mlc.metrics.coverage import ConformalThresholds, Coverage
 from tg_mlc.papers.recipes import RECIPES
-from tg_mlc.stacking import auto, classifier_scores
+from tg_mlc.stacking import auto
+from tg_mlc.stacking.automatic import classifier_scores
 
 NAME = "trust"
 SECONDS = {"emotions": 60.0, "yeast": 120.0, "sider": 120.0, "bibtex": 300.0}

@@ -20,8 +20,9 @@ from tg_mlc._names import shorten
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.samples import Samples
 from tg_mlc.explanations.network import NetworkProbe
-from tg_mlc.inference import Flow, Model, Query, Stage
+from tg_mlc.inference import Model, Query, Stage
 from tg_mlc.inference.batches import makes_batches, whole
+from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.networks import Combination
 from tg_mlc.inputs.components import Components
 from tg_mlc.inputs.kinds import components_of

@@ -317,9 +317,7 @@ class Model:
             self.decision.apply(flow)
         return self._prediction(reading, flow, [])
 
-    def _prediction(
-        self, reading: Reading, flow: Flow, messages: Sequence[str], on_error: str = "blank"
-    ) -> Prediction:
+    def _prediction(self, reading: Reading, flow: Flow, messages: Sequence[str], on_error: str = "blank") -> Prediction:
         """The prediction of all inputs, by the flow of those that can be read."""
         shape, num_rows_read = (reading.size, len(self.label_names)), flow.size
         probabilities, decisions = np.full(shape, np.nan), np.zeros(shape, bool)

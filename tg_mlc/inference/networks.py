@@ -114,7 +114,6 @@ class Networks(Stage):
         else:
             flow.probabilities = flow.with_given(outputs[0])
 
-
     def of_batch(self, network: nn.Module, batch: Batch) -> Tensor:
         """Returns logits :math:`(B, L)`, or scores if there are no logits."""
         output = network(batch).float() if self.gives_logits else self.objective.scores(network, batch)

@@ -31,9 +31,7 @@ class Prediction:
 
     def part(self, start: int, stop: int) -> Prediction:
         """Returns the prediction of the samples from one row on to another, with the warnings of all."""
-        reasons = {
-            row - start: reason for row, reason in self.reasons.items() if start <= row < stop
-        }
+        reasons = {row - start: reason for row, reason in self.reasons.items() if start <= row < stop}
         given = None if self.given is None else self.given[start:stop]
         probabilities, decisions = self.probabilities[start:stop], self.decisions[start:stop]
         changes: dict[str, Any] = {"probabilities": probabilities, "decisions": decisions, "given": given}

@@ -48,7 +48,7 @@ class Stage(ABC):
     def begin(self, flow: Flow) -> None:  # noqa: B027 - by default, nothing
         """Checks and prepares a flow whose samples and given labels are known, before any stage computes."""
 
-    def prepare(self, flow: Flow) -> None:
+    def prepare(self, flow: Flow) -> None:  # noqa: B027 - by default, nothing
         """Computes what stays the same whichever labels are given, before :meth:`apply` is called many times."""
 
     def terms(self, flow: Flow) -> dict[str, Tensor] | None:
