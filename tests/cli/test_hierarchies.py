@@ -9,6 +9,8 @@ import pytest
 
 import tg_mlc
 from tg_mlc import cli
+from tg_mlc.cli._inputs import inputs_of
+from tg_mlc.inputs.tables import read_blocks
 
 CLASSES = ["a/b", "a/b@c/d", "a@c/d/e", "c"]
 CLUS = "@relation r\n@attribute height numeric\n@attribute width numeric\n@attribute hue {red,green}\n"
@@ -40,14 +42,24 @@ def test_predictions_are_coherent(clus, capsys):
         assert all(above in names for names in named if below in names)
 
 
+def test_listed_labels_have_those_above_them(clus):
+    model = tg_mlc.load(clus / "model")
+    inputs = inputs_of(model, str(clus / "model"), None, None)
+    y = inputs.targets(next(iter(read_blocks(clus / "genes.arff"))), model, {})
+    columns = dict(zip(model.label_names, y.T, strict=True))
+    assert columns["c/d/e"].any()
+    for below, above in (("a/b", "a"), ("c/d", "c"), ("c/d/e", "c/d")):
+        assert (columns[below] <= columns[above]).all()
+
+
 def test_given_labels_say_what_holds_of_others(clus):
-    predictor = tg_mlc.load(clus / "model")
+    model = tg_mlc.load(clus / "model")
     rows = pd.DataFrame({"height": [1.0, 2], "width": [0.0, 1], "hue": ["red", "green"]})
-    found = predictor.predict(rows, given=[{"c/d/e": 1}, {"c": 0}])
+    found = model.predict(rows, given=[{"c/d/e": 1}, {"c": 0}])
     assert found["probability"][["c", "c/d", "c/d/e"]].to_numpy().tolist() == [[1, 1, 1], [0, 0, 0]]
     assert found["decision"][["c", "c/d", "c/d/e"]].to_numpy().tolist() == [[True] * 3, [False] * 3]
     with pytest.raises(ValueError, match=r"'given' to agree .*row 0, in which 'c/d' applies and 'c' above it"):
-        predictor.predict(rows, given={"c/d": 1, "c": 0})
+        model.predict(rows, given={"c/d": 1, "c": 0})
 
 
 @pytest.mark.parametrize(

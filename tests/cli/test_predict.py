@@ -14,8 +14,8 @@ import tg_mlc
 from tests.cli.conftest import write_rows
 from tests.quick import train_little
 from tg_mlc import cli
+from tg_mlc.cli._inputs import Predictions
 from tg_mlc.cli._output import resumable
-from tg_mlc.inference import Model
 from tg_mlc.inputs import tables
 from tg_mlc.metrics import LabelSets
 
@@ -169,16 +169,16 @@ def test_a_prediction_that_was_stopped_goes_on(form, pieces, tmp_path, monkeypat
     command = ["predict", str(pieces / "model"), "--csv", str(path), *form, "--out"]
     assert cli.main([*command, str(tmp_path / "straight.csv")]) == 1
     capsys.readouterr()
-    straight, answer, blocks = (tmp_path / "straight.csv").read_bytes(), Model.answer, []
+    straight, of_rows, blocks = (tmp_path / "straight.csv").read_bytes(), Predictions.of_rows, []
 
     def stops(*arguments):
         blocks.append(arguments[1])
         if len(blocks) in (2, 4):
             (tmp_path / ".out.csv.partial").open("ab").write(b"half a li")
             raise KeyboardInterrupt
-        return answer(*arguments)
+        return of_rows(*arguments)
 
-    monkeypatch.setattr(Model, "answer", stops)
+    monkeypatch.setattr(Predictions, "of_rows", stops)
     for _ in range(2):
         assert cli.main([*command, str(out)]) == 130
         assert "run it again to go on" in capsys.readouterr().err
