@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.special import expit
 
+import tg_mlc
 from tests.fresh import run_python
 from tests.metrics.test_decisions import METRICS as DECISIONS
 from tg_mlc.metrics import (
@@ -21,6 +22,7 @@ from tg_mlc.metrics import (
     subset_accuracy,
     tune_thresholds,
 )
+from tg_mlc.metrics import report as report_module
 
 NAN = float("nan")
 RANKINGS = {
@@ -157,3 +159,18 @@ def test_needs_no_extra():
         "assert evaluate(y, scores, tune_thresholds(y, scores))['roc_auc_macro'] == 1\n"
     )
     run_python(code)
+
+
+def test_a_metric_is_one_entry_that_every_evaluation_has(monkeypatch, saved):
+    def coverage_error(scored):
+        return float((scored.scores > scored.scores[:, :1]).sum(axis=1).mean())
+
+    monkeypatch.setitem(report_module.SCORE_METRICS, "toy", coverage_error)
+    model = tg_mlc.load(saved("vectors"))
+    x = np.random.default_rng(0).normal(size=(20, 5))
+    y = np.random.default_rng(1).integers(2, size=(20, 3))
+    evaluation = model.evaluate(x, y)
+    scores = model.probabilities(x)
+    assert evaluation["toy"] == float((scores > scores[:, :1]).sum(axis=1).mean())
+    assert "\ntoy " in str(evaluation)
+    assert evaluation.to_dict()["values"]["toy"] == evaluation["toy"]

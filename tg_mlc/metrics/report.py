@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from tg_mlc._names import check_names
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, check_scale, read_array, read_scores, read_targets
+from tg_mlc.metrics._inputs import (
+    ArrayLike,
+    BoolArray,
+    FloatArray,
+    Targets,
+    check_scale,
+    read_array,
+    read_scores,
+    read_targets,
+)
 from tg_mlc.metrics.calibration import Reliability
 from tg_mlc.metrics.decisions import (
     DECISION_METRICS,
@@ -28,6 +38,45 @@ from tg_mlc.metrics.thresholds import Decider, ThresholdTuner, decide
 Threshold = float | Decider | ArrayLike
 
 _SHOWN = 20  # names of labels that a report leaves out or counts by convention
+
+
+class Scored:
+    """Targets with the scores of a model, and what several metrics of them share."""
+
+    def __init__(self, targets: Targets, scores: FloatArray) -> None:
+        self.targets, self.scores = targets, scores
+
+    @cached_property
+    def pooled(self) -> tuple[float, float]:
+        """The ROC-AUC and the average precision of the entries of all labels."""
+        return pooled_areas(self.targets, self.scores)
+
+    @cached_property
+    def areas(self) -> FloatArray:
+        """The ROC-AUC and the average precision of each label :math:`(2, L)`."""
+        return areas_per_label(self.targets, self.scores)
+
+    @cached_property
+    def reliability(self) -> Reliability | None:
+        """How well probabilities agree with frequencies; :obj:`None` if the scores are none."""
+        are_probabilities = self.scores.min() >= 0 and self.scores.max() <= 1
+        return Reliability.of(self.targets, self.scores) if are_probabilities else None
+
+    def mean_reliability(self, name: str) -> float:
+        """The mean of a value of :attr:`reliability` over labels."""
+        values = None if self.reliability is None else vars(self.reliability)[name]
+        return np.nan if values is None else mean_of_defined(np.array(values))
+
+
+#: The metrics of scores, by the names that reports have for them. A new metric is one entry: every evaluation has it.
+SCORE_METRICS: dict[str, Callable[[Scored], float]] = {
+    "roc_auc_micro": lambda scored: scored.pooled[0],
+    "roc_auc_macro": lambda scored: mean_of_defined(scored.areas[0]),
+    "average_precision_micro": lambda scored: scored.pooled[1],
+    "average_precision_macro": lambda scored: mean_of_defined(scored.areas[1]),
+    "ece_macro": lambda scored: scored.mean_reliability("ece"),
+    "brier_macro": lambda scored: scored.mean_reliability("brier"),
+}
 
 
 @dataclass(frozen=True)
@@ -138,30 +187,20 @@ def evaluate(
         name: each.predict(matrix) == 1 if isinstance(each, Decider) else decide(matrix, each)
         for name, each in chosen.items()
     }
-    counts = count(targets, decisions["f1_macro"], LABELS)
-    are_probabilities = matrix.min() >= 0 and matrix.max() <= 1
-    reliability = Reliability.of(targets, matrix) if are_probabilities else None
-    (pooled_roc, pooled_precision), (roc, precision) = pooled_areas(targets, matrix), areas_per_label(targets, matrix)
+    counts, scored = count(targets, decisions["f1_macro"], LABELS), Scored(targets, matrix)
     return Evaluation(
         values={
             **{name: value_of(name, targets, decisions[name], divisions) for name in DECISION_METRICS},
-            "roc_auc_micro": pooled_roc,
-            "roc_auc_macro": mean_of_defined(roc),
-            "average_precision_micro": pooled_precision,
-            "average_precision_macro": mean_of_defined(precision),
-            **{
-                f"{name}_macro": np.nan if reliability is None else mean_of_defined(np.array(vars(reliability)[name]))
-                for name in ("ece", "brier")
-            },
+            **{name: metric(scored) for name, metric in SCORE_METRICS.items()},
         },
         thresholds={name: _shown(each) for name, each in chosen.items() if not isinstance(each, LabelSets)},
-        undefined=list(compress(names, np.isnan(roc))),
+        undefined=list(compress(names, np.isnan(scored.areas[0]))),
         undefined_f1=list(compress(names, counts.predicted + counts.positive == 0)),
         zero_division=divisions,
         num_samples=targets.observed.shape[0],
         num_labels=targets.observed.shape[1],
         num_unknown=int((~targets.observed).sum()),
-        reliability=reliability,
+        reliability=scored.reliability,
     )
 
 
