@@ -13,7 +13,7 @@ from torch.utils.data import Subset
 from tests.sequences.histories import COLUMNS, histories
 from tg_mlc.data import from_events
 from tg_mlc.graphs import fully_connected
-from tg_mlc.inference import Predictor
+from tg_mlc.inference import Model
 from tg_mlc.sequences import LANET, EventPreprocessor, time_split
 from tg_mlc.sequences.windows import WindowViews
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
@@ -271,8 +271,8 @@ def test_a_model_is_trained_and_saved_with_what_makes_its_samples(tmp_path):
     data, preprocessor = loaded_module()
     names = data.dataset.label_names
     module = MultiLabelModule(LastCounts(len(names)), names, lr=0.1, preprocessor=preprocessor)
-    result = fit(module, data, tmp_path, max_epochs=2, monitor="val/micro_roc_auc", logger=False)
-    scores = result.predict(data.test_dataloader())
+    result = fit(module, data, tmp_path, max_epochs=2, monitor="val/micro_roc_auc", logger=False).training
+    scores = result.scores(data.test_dataloader())
     assert scores.shape == (len(data.split.test), len(names))
     loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, model=LastCounts(len(names)), weights_only=True)
     batch = loaded.preprocessor.transform(histories()).batch(data.split.test)
@@ -283,16 +283,16 @@ def test_a_predictor_scores_events_and_what_comes_next():
     data, preprocessor = loaded_module()
     dataset = data.dataset
     model = LANET(fully_connected(dataset.label_names), dataset.num_entities, 4, window=dataset.window)
-    predictor = Predictor(MultiLabelModule(model, dataset.label_names, preprocessor=preprocessor))
+    predictor = Model.of(MultiLabelModule(model, dataset.label_names, preprocessor=preprocessor))
     events = histories()
-    scores = predictor.scores(events, batch_size=7)
+    scores = predictor.probabilities(events, batch_size=7)
     expected = model.eval()(dataset.batch(range(len(dataset)))).sigmoid().detach().numpy()
     np.testing.assert_allclose(scores, expected, atol=1e-6)
     following = events.with_next()
     targets = (following.ptr[1:] - 1).tolist()
     frame = predictor.predict(Subset(preprocessor.transform(following), targets))["probability"]
     assert (len(frame), list(frame)) == (events.num_entities, dataset.label_names)
-    np.testing.assert_allclose(frame, predictor.scores(following)[targets], atol=1e-6)
+    np.testing.assert_allclose(frame, predictor.probabilities(following)[targets], atol=1e-6)
     assert not np.allclose(frame, scores[(events.ptr[1:] - 1).numpy()])
-    with pytest.raises(ValueError, match=r"no 'given' for samples that come as batches \(got NextSetDataset\)"):
-        predictor.scores(events, given={"1": 1})
+    with pytest.raises(ValueError, match="no given labels for this model"):
+        predictor.probabilities(events, given={"1": 1})

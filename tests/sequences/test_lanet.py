@@ -7,7 +7,7 @@ import torch.nn.functional as F
 import tg_mlc
 from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_FEATURES, NUM_LABELS, WINDOW_SIZE, batch
 from tg_mlc.graphs import LabelGraph, fully_connected, learned
-from tg_mlc.inference.inference import ModuleInference
+from tg_mlc.inference import Model
 from tg_mlc.sequences.lanet import LANET
 from tg_mlc.sequences.memory import PersonalMemory
 from tg_mlc.training import MultiLabelModule
@@ -166,8 +166,8 @@ def test_ten_thousand_labels_along_a_sparse_graph(with_memory):
 )
 def test_what_is_saved_is_made_again(options, tmp_path):
     model, data = lanet(PATH, **options), batch()
-    ModuleInference(MultiLabelModule(model, [f"label_{label}" for label in range(NUM_LABELS)])).save(tmp_path)
-    restored = tg_mlc.load(tmp_path).scorer.model
+    Model.of(MultiLabelModule(model, [f"label_{label}" for label in range(NUM_LABELS)])).save(tmp_path)
+    restored = tg_mlc.load(tmp_path).networks[0]
     assert torch.equal(restored(data), model(data))
 
 
