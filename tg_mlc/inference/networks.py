@@ -136,8 +136,6 @@ class Networks(Stage):
     @classmethod
     def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
         networks = [restore_model(each, label_names, network) for each in state["networks"]]
-        for each in networks:
-            each.requires_grad_(False)
         entry = None if state["objective"] is None else dict(state["objective"])
         objective = None if entry is None else find("objective", entry.pop("class"))(**entry)
         settings = [each["settings"] for each in state["networks"]]
