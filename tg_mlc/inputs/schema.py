@@ -691,7 +691,7 @@ def _are_numbers(column: Column, cells: Sequence[Any]) -> bool:
     """Tells whether cells are all numbers of Python that a column takes as they are."""
     if column.role != "number" or (column.notation or {}).get("form") in _TIMES:
         return False
-    largest = np.finfo(np.float32).max
+    largest = float(np.finfo(np.float32).max)  # NumPy compares no number of hundreds of digits
     return {*map(type, cells)} <= {int, float} and all(-largest <= cell <= largest for cell in cells)
 
 
