@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.serving.conftest import post, table
+from tg_mlc._warnings import warn
 from tg_mlc.inference.flow import Query
 from tg_mlc.serving import Limits
 
@@ -106,6 +107,18 @@ def test_warnings_are_those_of_the_request_alone(ask, models):
     with pytest.warns(UserWarning, match="purple") as told:
         models["table"].predict([NAMED[1], new])
     assert [str(each.message) for each in told] == [warning]
+
+
+def test_warnings_of_given_labels_are_those_of_the_request_alone(ask, models, monkeypatch):
+    def begin(flow):
+        if flow.given is not None and (flow.given == 0).any():
+            warn(f"{int((flow.given == 0).sum())} labels are absent")
+
+    monkeypatch.setattr(models["rows"].network_stage, "begin", begin)
+    absent = [None, [{"sad": 0}], [{"sad": 1}], [{"sad": 0, "calm": 0}]]
+    answers = ask(*(post("rows", inputs=ROWS[:1], given=each) for each in absent * 5))
+    expected = [[], ["1 labels are absent"], [], ["2 labels are absent"]]
+    assert [answer.json()["warnings"] for answer in answers] == expected * 5
 
 
 def test_requests_that_ask_for_something_else_are_answered_together(ask, models):

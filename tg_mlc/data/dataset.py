@@ -140,17 +140,42 @@ def joined(parts: Sequence[MultiLabelDataset]) -> MultiLabelDataset:
     first = parts[0]
     if len(parts) == 1:
         return first
+    if (collated := _side_by_side(parts)) is None:
+        collated = _collated(parts)
+    names, num_inputs = first.feature_names, first.num_inputs
+    collated = collated._replace(kind=first.kind, feature_names=names, num_features=num_inputs)
+    whole = ArrayDataset(collated)
+    whole.tokenizer, whole.schema = first.tokenizer, first.schema
+    return whole
+
+
+def _side_by_side(parts: Sequence[MultiLabelDataset]) -> Samples | None:
+    """The samples of whole data sets, if all of their attributes are tensors: ten times as fast as sample by sample."""
+    first, keys = parts[0], parts[0]._data.keys()
+    data, slices = Data(), dict[str, Tensor]()
+    if any(part._indices is not None or part.transform for part in parts):
+        return None
+    bounds = [part.slices or {} for part in parts]  # PyG keeps none of a single sample
+    if any(part._data.keys() != keys for part in parts) or any(each.keys() != {*keys} for each in bounds):
+        return None
+    for key in keys:
+        values = [part._data[key] for part in parts]
+        if not all(isinstance(value, Tensor) for value in values):
+            return None
+        data[key] = torch.cat(values, dim=first._data.__cat_dim__(key, values[0]))
+        counts = torch.cat([each[key].diff() for each in bounds])
+        slices[key] = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    return Samples(data, slices, list(first.label_names), None)
+
+
+def _collated(parts: Sequence[MultiLabelDataset]) -> Samples:
     samples = [sample for part in parts for sample in part]
     if any("weight" in part[0] for part in parts):
         # Words of weight 1 are saved without it.
         samples = [with_weight(sample) for sample in samples]
     if len({frozenset(sample.keys()) for sample in samples}) > 1:
         raise ValueError(f"Expected samples with the same attributes (got {[part[0] for part in parts][:3]})")
-    collated = Samples.collate(samples, first.label_names, None)
-    collated = collated._replace(kind=first.kind, feature_names=first.feature_names, num_features=first.num_inputs)
-    whole = ArrayDataset(collated)
-    whole.tokenizer, whole.schema = first.tokenizer, first.schema
-    return whole
+    return Samples.collate(samples, parts[0].label_names, None)
 
 
 def with_weight(sample: Data) -> Data:

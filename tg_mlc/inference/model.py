@@ -360,7 +360,7 @@ class Model:
                     f"{len(self.label_names)} labels (got shape {list(given.shape)})"
                 )
             flow.given = given if reading.rows is None else given[reading.rows]
-        elif isinstance(samples, MultiLabelDataset) and size and "given" in samples[0]:
+        elif isinstance(samples, MultiLabelDataset) and size and "given" in samples._data:
             flow.given = samples.rows("given")
         if flow.given is not None:
             self._check_given(flow)

@@ -243,12 +243,21 @@ class Schema:
         """
         rows = len(next(iter(cells.values()))) if len(cells) else 0
         parts = [np.empty((rows, 0))]
+        numbers = list[Sequence[float]]()  # of columns side by side, which are read at once
         for column, name in self._found(cells):
+            if _are_numbers(column, cells[name]):
+                numbers.append(cells[name])
+                continue
+            if numbers:
+                parts.append(np.array(numbers, dtype=np.float64).T)
+                numbers = []
             single = _single_cells(column, cells[name], refused)
             if column.role == "category":
                 parts.append(_one_hot(column, single))
             else:
                 parts.append(_numbers_by_cell(column, single, refused)[:, None])
+        if numbers:
+            parts.append(np.array(numbers, dtype=np.float64).T)
         return np.concatenate(parts, axis=1)
 
     def _found(self, frame: Mapping[str, Any]) -> Iterable[tuple[Column, str]]:
@@ -348,6 +357,8 @@ def match_names(
     """
     known, found, missing = set(names), list[str](), list[str]()
     is_exact = known.issuperset(wanted)
+    if is_exact and len(known) == len(wanted):
+        return list(wanted)
     folded = by_spelling(names) if others is not None or not is_exact else {}
     for name in wanted:
         alike = [name] if name in known else folded.get(_folded(name), [])
@@ -676,12 +687,18 @@ def _single_cells(column: Column, cells: Sequence[Any], refused: dict[int, str])
     return array
 
 
+def _are_numbers(column: Column, cells: Sequence[Any]) -> bool:
+    """Tells whether cells are all numbers of Python that a column takes as they are."""
+    if column.role != "number" or (column.notation or {}).get("form") in _TIMES:
+        return False
+    largest = float(np.finfo(np.float32).max)  # NumPy compares no number of hundreds of digits
+    return {*map(type, cells)} <= {int, float} and all(-largest <= cell <= largest for cell in cells)
+
+
 def _numbers_by_cell(column: Column, cells: np.ndarray, refused: dict[int, str]) -> np.ndarray:
     """The numbers of a column of Python objects, each read as in a column of its own type alone."""
     values = cells.tolist()
     is_time = (column.notation or {}).get("form") in _TIMES
-    if not is_time and {*map(type, values)} <= {float}:
-        return _numbers(column, cells.astype(np.float64), WHERE, refused)
     types = np.array([_type_of(cell, is_time=is_time) for cell in values])
     numbers = np.full(len(cells), np.nan)
     for dtype in dict.fromkeys(types.tolist()):

@@ -1,18 +1,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.report import speed
 from benchmarks.speed import serving
+from tests.serving.conftest import LABELS, model_of, targets
+from tg_mlc.data import from_arrays
+from tg_mlc.inputs import Vectors
 
 
 @pytest.mark.slow
-def test_a_server_beside_its_model(own_runs: Path, saved: Callable[[str], Path]) -> None:
-    assert serving.main(str(saved("given")), clients=4, quick=True) == 0
+def test_a_server_beside_its_model(own_runs: Path, tmp_path: Path) -> None:
+    dataset = from_arrays(np.random.default_rng(0).normal(size=(40, 5)), targets(40), LABELS, kind="vector")
+    model_of(Vectors, dataset).save(tmp_path / "model")
+    assert serving.main(str(tmp_path / "model"), clients=4, quick=True) == 0
     result = json.loads((own_runs / "serving-cpu-model.json").read_text())["serving"]
     assert result["agrees"]
     assert sum(result["malformed"].values()) == 60
