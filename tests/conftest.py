@@ -59,7 +59,7 @@ def saved(tmp_path_factory):
     folders = {}
 
     def find(name):
-        if name == "molecules":
+        if name in ("molecules", "network"):
             pytest.importorskip("rdkit")
         if name not in folders:
             folders[name] = MAKERS[name](tmp_path_factory.mktemp("saved") / name)

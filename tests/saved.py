@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 import tg_mlc
-from tg_mlc.data import Split, from_arrays, random_split, tokenize
+from tg_mlc.data import Split, from_arrays, random_split, tokenize, with_hierarchy
 from tg_mlc.graphs import co_occurrence, fully_connected
 from tg_mlc.inputs import Chain, Scale, kind_of
 from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.molecules import EXAMPLES, Molecules
-from tg_mlc.models import table_lamp
+from tg_mlc.models import molecule_lamp, table_lamp
 from tg_mlc.papers.base_scores import table_preprocessor
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, Training, fit
 
@@ -81,6 +81,29 @@ def make_molecules(folder: Path) -> Path:
     return tg_mlc.auto(Molecules.samples([*EXAMPLES, *EXAMPLES], y, LABELS), seconds=0).save(folder)
 
 
+def make_network(folder: Path) -> Path:
+    """LaMP of molecules alone."""
+    y = (np.random.default_rng(0).random((40, 3)) < 0.5).astype(np.float32)
+    samples = Molecules.samples([*EXAMPLES, *EXAMPLES], y, ["a", "b", "c"])
+    split, kind = random_split(len(samples), seed=0), Molecules()
+    known = kind.fit_transform(samples, split)
+    model = molecule_lamp(known, fully_connected(samples.label_names), channels=8, heads=2)
+    module = MultiLabelModule(model, samples.label_names, preprocessor=kind)
+    batches = MultiLabelDataModule(known, split)
+    return fit(module, batches, folder / "run", max_epochs=1, monitor="val/loss", logger=False).save(folder / "model")
+
+
+def make_hierarchy(folder: Path) -> Path:
+    """The default of labels with parents, whose predictions are coherent, calibrated and with a coverage."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(160, 4)).astype(np.float32)
+    noisy = x + 0.5 * rng.normal(size=x.shape)
+    y = np.column_stack([noisy[:, 0] > -0.5, noisy[:, 0] > 0.5, noisy[:, 1] > 0]).astype(np.float32)
+    samples = from_arrays(x, y, ["animal", "dog", "red"], kind="vector")
+    samples = with_hierarchy(samples, [("dog", "animal"), ("red", None)])
+    return tg_mlc.auto(samples, seconds=0, calibrate=True, coverage_share=0.3).save(folder)
+
+
 def make_texts(folder: Path) -> Path:
     """The folder that :func:`train_texts` leaves."""
     saved = train_texts(folder).folder
@@ -92,6 +115,8 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
     "vectors": make_vectors,
     "given": make_given,
     "dna": make_dna,
+    "hierarchy": make_hierarchy,
     "molecules": make_molecules,
+    "network": make_network,
     "texts": make_texts,
 }

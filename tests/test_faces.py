@@ -23,7 +23,9 @@ RAW = {
     "vectors": RNG.normal(size=(4, 5)).round(3).tolist(),
     "given": RNG.normal(size=(4, 4)).round(3).tolist(),
     "dna": ["ACGTACGTAC", "TTTTTTTTTTTT", "ACACACGGGG", "GGGGACGCCC"],
+    "hierarchy": RNG.normal(size=(4, 4)).round(3).tolist(),
     "molecules": ["CCO", "c1ccccc1", "CC(=O)O", "C"],
+    "network": ["CCO", "c1ccccc1", "CC(=O)O", "C"],
     "texts": TEXTS[:4],
 }
 

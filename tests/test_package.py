@@ -121,7 +121,9 @@ def test_saved_models_find_what_rooms_above_register():
         if not module.name.endswith("__main__") and "triton" not in module.name:
             importlib.import_module(module.name)
     rooms = {name: room for room, names in ROOMS.items() for name in names.split()}
-    above = tuple(f"tg_mlc.{room}" for room in ("explanations", "training", "stacking", "sequences", "papers"))
+    above = tuple(
+        f"tg_mlc.{room}" for room in ("explanations", "exporting", "training", "stacking", "sequences", "papers")
+    )
     registered = {
         name: value.__module__
         for found in _REGISTERED.values()
@@ -181,7 +183,7 @@ def test_an_editable_install_works_above_the_clone_too(tmp_path):
     """There a clone is a folder of the package's name, which Python takes for it unless it finds a better one."""
     pytest.importorskip("setuptools", minversion="77")
     clone, installed = tmp_path / "tg_mlc", tmp_path / "installed"
-    package = ("tg_mlc/__init__.py", "tg_mlc/_moved.py", "tg_mlc/_optional.py")
+    package = ("tg_mlc/__init__.py", "tg_mlc/_optional.py")
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", *package):
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, clone / name)

@@ -50,7 +50,6 @@ def check_same_names(
 
 #: Names that models and explanations look up in the rooms above theirs, by the package or module to import for them.
 ROOMS = {
-    "tg_mlc.explanations.explaining": "explain",
     "tg_mlc.exporting.folder": "export",
     "tg_mlc.training": "BinaryObjective",
     "tg_mlc.explanations": "explain",

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -16,6 +13,7 @@ from torch_geometric.nn import GraphConv, global_add_pool, global_mean_pool
 import tg_mlc
 from tests.explanations.networks import NAMES, Net
 from tests.models.samples import molecules
+from tests.saved import TEXTS
 from tg_mlc.data import from_arrays, random_split
 from tg_mlc.datasets import Planted
 from tg_mlc.explanations import OneLabel
@@ -34,7 +32,13 @@ from tg_mlc.models import LaMP, node_lamp, table_lamp
 from tg_mlc.nn.encoders import BagEncoder
 from tg_mlc.stacking.given import GivenLabelStacking
 
-FOLDERS = Path(__file__).parents[1] / "inference" / "folders"
+#: Inputs of the models that ``saved`` makes.
+RAW = {
+    "texts": TEXTS[:2],
+    "dna": ["ACGTACGTAC", "TTTTACGTTT"],
+    "molecules": ["CCO", "CC(=O)O"],
+    "network": ["CCO", "CC(=O)O"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -133,10 +137,9 @@ def test_a_network_without_messages_is_explained_by_occlusion(samples):
     assert explanation[0].label_effects.shape == (0, 3)
 
 
-def test_known_labels_clamp_others():
+def test_known_labels_clamp_others(saved):
     """The effect of a given label on another is the difference of predictions with and without it."""
-    model = tg_mlc.load(FOLDERS / "known_labels" / "model")
-    raw = json.loads((FOLDERS / "known_labels" / "expected.json").read_text())["raw"][:1]
+    model, raw = tg_mlc.load(saved("given")), np.random.default_rng(1).normal(size=(1, 4))
     [sample] = tg_mlc.explain(model, raw, method="gradient")
     name = model.label_names[1]
     before, after = (logit(model.probabilities(raw, given=given)) for given in (None, {name: 1}))
@@ -170,11 +173,10 @@ def test_what_bypasses_labels_is_a_part_of_its_own(samples):
         assert np.abs(sample.parts["beside messages"]).min() > 1e-3
 
 
-@pytest.mark.parametrize("name", ["checkpoint_texts", "estimator_texts", "command_line_dna", "recipe_molecules"])
-def test_saved_models_of_every_kind(name):
+@pytest.mark.parametrize("name", ["texts", "molecules", "dna", "network"])
+def test_saved_models_of_every_kind(name, saved):
     pytest.importorskip("rdkit")
-    model = tg_mlc.load(FOLDERS / name / "model")
-    raw = json.loads((FOLDERS / name / "expected.json").read_text())["raw"][:2]
+    model, raw = tg_mlc.load(saved(name)), RAW[name]
     explanation = tg_mlc.explain(model, raw)
     scores = model.probabilities(raw)
     for row, sample in enumerate(explanation):
@@ -187,9 +189,9 @@ def test_saved_models_of_every_kind(name):
             assert of_whole == ["occlusion", "group occlusion"][: 1 + (sample.smiles is not None)]
 
 
-def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_alike():
+def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_alike(saved):
     pytest.importorskip("rdkit")
-    model = tg_mlc.load(FOLDERS / "recipe_molecules" / "model")
+    model = tg_mlc.load(saved("network"))
     question = Question(model, ["Cc1ccccc1"])
     [sample] = question.samples
     chunk = Chunk(question, [sample], [0])
@@ -263,9 +265,9 @@ def test_bonds_of_a_linear_network_score_as_by_integrated_gradients_of_pyg(tolue
     assert np.ptp(both) > 1e-3
 
 
-def test_a_bond_of_a_saved_model_scores_by_what_its_cut_changes():
+def test_a_bond_of_a_saved_model_scores_by_what_its_cut_changes(saved):
     pytest.importorskip("rdkit")
-    model = tg_mlc.load(FOLDERS / "recipe_molecules" / "model")
+    model = tg_mlc.load(saved("network"))
     question = Question(model, ["CC(=O)C"])
     [sample] = question.samples
     [scores] = link_occlusion(Chunk(question, [sample], [0]))
@@ -382,9 +384,8 @@ def test_sparse_rows_become_lists():
     assert as_plain(csr_matrix(np.eye(2))[:1]) == [[1.0, 0.0]]
 
 
-def test_probabilities_of_a_hierarchy_are_those_of_predictions():
-    model = tg_mlc.load(FOLDERS / "known_labels" / "model")
-    raw = json.loads((FOLDERS / "known_labels" / "expected.json").read_text())["raw"][:3]
+def test_probabilities_of_a_hierarchy_are_those_of_predictions(saved):
+    model, raw = tg_mlc.load(saved("given")), np.random.default_rng(1).normal(size=(3, 4))
     first, second, third = model.label_names
     for parents in ({first: [second]}, {second: [first]}):
         coherence = model.stage(Coherence)
@@ -400,8 +401,8 @@ def test_raw_inputs_of_a_network_are_refused(network):
         tg_mlc.explain(network, ["CCO"])
 
 
-def test_a_sample_without_components_says_so():
-    model = tg_mlc.load(FOLDERS / "checkpoint_texts" / "model")
+def test_a_sample_without_components_says_so(saved):
+    model = tg_mlc.load(saved("texts"))
     with pytest.raises(ValueError, match=r"components to explain .*in sample 1"):
         tg_mlc.explain(model, ["a red apple", "???"])
 
@@ -428,8 +429,8 @@ def test_integrated_gradients_are_those_of_captum(network, samples, label):
     assert theirs.abs().max() > 0.02
 
 
-@pytest.mark.parametrize("name", ["recipe_molecules", "planted"])
-def test_shapley_values_sum_to_what_integrated_gradients_do(name):
+@pytest.mark.parametrize("name", ["network", "planted"])
+def test_shapley_values_sum_to_what_integrated_gradients_do(name, saved):
     """Along edges of their own, and beside scores of other classifiers, too."""
     if name == "planted":
         samples = Planted(8, num_labels=4, degree=2, num_channels=3)
@@ -438,8 +439,7 @@ def test_shapley_values_sum_to_what_integrated_gradients_do(name):
         torch.nn.init.normal_(model.readout.weight)
     else:
         pytest.importorskip("rdkit")
-        model = tg_mlc.load(FOLDERS / name / "model")
-        raw = json.loads((FOLDERS / name / "expected.json").read_text())["raw"][:2]
+        model, raw = tg_mlc.load(saved(name)), RAW[name]
     ours, other = (tg_mlc.explain(model, raw, method=method) for method in ("shapley", "integrated gradients"))
     for one, two in zip(ours, other, strict=True):
         # Without biases, components of zeros add as much as none.

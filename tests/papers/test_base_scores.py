@@ -218,7 +218,7 @@ def test_a_recipe_trains_on_labels_that_are_unknown(molecules, tmp_path):
     recipe = RECIPES["tox21"]
     prepared, graph = recipe.prepare(molecules, SPLIT, tmp_path), fully_connected(molecules.label_names)
     result, data = recipe.train(prepared, SPLIT, graph, tmp_path / "run", max_epochs=1, logger=False)
-    scores = result.predict(data.test_dataloader())
+    scores = result.scores(data.test_dataloader())
     assert macro_roc_auc(molecules.y[SPLIT.test][:, :2], scores[:, :2]) > 0.9
     assert np.isfinite(result.best_value)
 

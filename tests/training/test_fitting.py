@@ -113,7 +113,7 @@ def test_bf16(tmp_path, data):
 def test_layers_that_learn_their_sizes(tmp_path, data):
     model = GINE()
     model.lin_in = Linear(-1, 8)
-    assert fit(make_module(lambda: model), data, tmp_path, max_epochs=1, logger=False).num_epochs == 1
+    assert fit(make_module(lambda: model), data, tmp_path, max_epochs=1, logger=False).training.num_epochs == 1
 
 
 @pytest.mark.filterwarnings("ignore:.*could not find the monitored key.*")
@@ -177,7 +177,7 @@ def test_a_folder_takes_one_training_at_a_time(tmp_path, data):
         fit(make_module(), data, tmp_path, max_epochs=1, logger=False, callbacks=[TrainThereToo(tmp_path)])
     # Nothing that a crash leaves behind is in the way.
     assert (tmp_path / ".lock").exists()
-    assert fit(make_module(), data, tmp_path, max_epochs=1, logger=False).num_epochs == 1
+    assert fit(make_module(), data, tmp_path, max_epochs=1, logger=False).training.num_epochs == 1
 
 
 class Categories(torch.nn.Module):
@@ -226,4 +226,4 @@ def test_a_signal_to_terminate_is_no_success(data, tmp_path, capsys):
         fit(make_module(), data, tmp_path, callbacks=[Terminating()], **options)
     assert stop.value.code == 143
     assert f"'{tmp_path}' was terminated; call fit with resume=True" in capsys.readouterr().err
-    assert fit(make_module(), data, tmp_path, resume=True, **options).num_epochs == 3
+    assert fit(make_module(), data, tmp_path, resume=True, **options).training.num_epochs == 3

@@ -355,7 +355,7 @@ def test_masks_are_the_same_after_resuming(tmp_path, dataset, split):
         # Without dropout, masks are all that is random.
         module = MultiLabelModule(lamp(given_labels=True, dropout=0.0), LABELS, BinaryObjective(max_given=0.75))
         options = {"max_epochs": epochs, "patience": None, "logger": False, **options}
-        return torch.load(fit(module, data, tmp_path / folder, **options).last_checkpoint, weights_only=True)
+        return torch.load(fit(module, data, tmp_path / folder, **options).training.last_checkpoint, weights_only=True)
 
     straight = train("straight", 3)["state_dict"]
     train("stopped", 2)

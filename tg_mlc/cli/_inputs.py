@@ -101,7 +101,7 @@ class Predictions:
         model (Model): The model.
         inputs (Inputs): The places of inputs and labels in the file.
         path (str): The file.
-        query (Query): What is asked of all rows.
+        query (Query): The question about all rows.
         given (str, optional): Columns of labels whose values are given, as of :meth:`Inputs.given`.
             (default: :obj:`None`)
         stops (bool, optional): If set to :obj:`True`, a row that cannot be read is an error. (default: :obj:`False`)
@@ -120,7 +120,7 @@ class Predictions:
         self.model, self.inputs, self.path, self.query = model, inputs, Path(path), query
         self.given, self.stops = given, stops
         self.num_done, self.num_refused = 0, 0  #: blocks of the file to skip, and rows that could not be read
-        model.answer([], query)  # What the model cannot decide for is refused before the file is read.
+        model.answer([], query)  # A metric or coverage that the model lacks is refused before the file is read.
 
     def __iter__(self) -> Iterator[tuple[Table, Prediction]]:
         with tqdm(total=self._num_lines(), desc="Predicting", unit="row", disable=None, leave=False) as bar:
@@ -228,7 +228,7 @@ def make_inputs(options: TrainOptions, columns: InputColumns, file: FileFlags) -
     if len(columns.given) > 1:
         *first, last = (f"--{option}" for option in vars(columns))
         raise ValueError(f"Expected one of {', '.join(first)} and {last} (got {[*columns.given]})")
-    default = next(option for option, kind in kinds.items() if kind.reads_columns)
+    default = next(name for name, each in kinds.items() if each.reads_columns)
     option, value = next(iter(columns.given.items()), (default, list[str]()))
     kind, names = kinds[option], split_names(options.labels or [])
     inputs = split_names(value) if kind.reads_columns else [str(value)]

@@ -68,3 +68,13 @@ def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
     if changed.slices is not None:  # PyG keeps none of a single sample
         changed.slices = {**changed.slices, key: torch.arange(len(dataset) + 1)}
     return changed
+
+
+def without_attribute(dataset: DatasetT, key: str) -> DatasetT:
+    """The same samples without an attribute."""
+    changed = copy(dataset) if dataset._indices is None else dataset.copy()
+    changed._data, changed._data_list = copy(changed._data), None
+    del changed._data[key]
+    if changed.slices is not None:
+        changed.slices = {name: ends for name, ends in changed.slices.items() if name != key}
+    return changed

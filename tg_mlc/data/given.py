@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.data.data import BaseData
 
 from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array
 from tg_mlc.data._label_values import read_labels
+from tg_mlc.data.bags import without_attribute
+from tg_mlc.data.dataset import MultiLabelDataset
+
+#: The largest fraction of a sample's labels that masks give where a model learns from given labels.
+MAX_GIVEN = 0.75
 
 
 def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) -> Tensor:
@@ -92,3 +99,27 @@ def draw_given(
     is_given = (torch.rand(y.shape, generator=generator, device=device) < fraction).to(y.device)
     is_given &= (y == 1) if present_only else ~y.isnan()
     return y.masked_fill(~is_given, torch.nan), y.masked_fill(is_given, torch.nan)
+
+
+def has_given(samples: Any) -> bool:
+    """Tells whether samples carry known labels as their attribute :obj:`given`: a data set, or a list of samples."""
+    is_list = isinstance(samples, (list, tuple)) and all(isinstance(each, BaseData) for each in samples)
+    if not (is_list or isinstance(samples, MultiLabelDataset)) or len(samples) == 0:
+        return False
+    return any("given" in each for each in samples) if is_list else "given" in samples[0]
+
+
+def split_given(samples: Any) -> tuple[Any, Tensor]:
+    """Returns samples without the known labels that they carry, and these :math:`(N, L)`.
+
+    Raises:
+        ValueError: If only some samples of a list carry known labels.
+    """
+    if isinstance(samples, MultiLabelDataset):
+        return without_attribute(samples, "given"), samples.rows("given")
+    if others := [row for row, each in enumerate(samples) if "given" not in each]:
+        raise ValueError(f"Expected 'given' of every sample, or of none (got none in row {others[0]})")
+    plain = [copy(each) for each in samples]
+    for each in plain:
+        del each.given
+    return plain, torch.cat([each.given.view(1, -1) for each in samples])

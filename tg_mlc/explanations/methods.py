@@ -114,7 +114,7 @@ def split(values: Tensor, ptr: Tensor) -> list[np.ndarray]:
 
 
 def attention(view: NetworkView) -> Scores:
-    """What a label attends to, on average over steps and heads."""
+    """The attention of a label to components, on average over steps and heads."""
     found = view.attention
     if found is None or not view.probe.reads_components:
         return None

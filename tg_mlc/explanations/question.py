@@ -45,7 +45,7 @@ class Question:
         metric (str, optional): The metric that decisions are best for. (default: :obj:`"f1_micro"`)
 
     Attributes:
-        kind (Components): What knows the components of the samples.
+        kind (Components): The object that knows the components of the samples.
         answer (Flow): Probabilities and decisions of the samples.
         given (Tensor, optional): Given labels :math:`(N, L)`, with those that follow from them.
         part (str, optional): The part of the logits that scores of component states explain;

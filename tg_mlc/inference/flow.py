@@ -1,4 +1,4 @@
-"""What is asked of a model, and what passes through its stages."""
+"""Query and Flow: a question to a model, and the values that pass through its stages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Coherent: TypeAlias = "bool | Data | None"
 
 @dataclass(frozen=True)
 class Query:
-    """What is asked of a model beside the inputs; it is checked once and handed down whole.
+    """A question to a model, beside the inputs; it is checked once and handed down whole.
 
     Args:
         given (Any, optional): Labels that are known, in any form that :func:`~tg_mlc.data.given_labels` takes.
@@ -58,7 +58,7 @@ class Query:
 
 @dataclass
 class Flow:
-    """What passes through the stages of a model, each of which reads and changes it."""
+    """The values that pass through the stages of a model, each of which reads and changes them."""
 
     query: Query
     label_names: list[str]

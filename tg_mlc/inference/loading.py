@@ -71,7 +71,7 @@ def _check_network(content: Mapping[str, Any], network: Any) -> None:
 
 
 def _own_network(content: Mapping[str, Any]) -> Any:
-    """What a folder says of the class of a network of one's own; :obj:`None` if it holds none."""
+    """The entry of a folder for the class of a network of one's own; :obj:`None` if there is none."""
     stages = content.get("stages")
     for entry in stages if isinstance(stages, list) else ():
         state = entry.get("state") if isinstance(entry, Mapping) else None

@@ -18,19 +18,20 @@ from torch_geometric.data import Data
 from typing_extensions import Self
 
 from tg_mlc._frames import in_order
-from tg_mlc._names import find
+from tg_mlc._names import check_same_names, find
 from tg_mlc._options import check_choice, check_count
 from tg_mlc._warnings import collected_warnings
 from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.data.dataset import joined
-from tg_mlc.data.given import draw_given
+from tg_mlc.data.given import MAX_GIVEN, draw_given, has_given, split_given
+from tg_mlc.graphs.hierarchy import propagate
 from tg_mlc.inference.batches import batches_of, makes_batches
 from tg_mlc.inference.decisions import Calibration, Coherence, Decision
 from tg_mlc.inference.decisions import GivenLabels as GivenLabelsStage
 from tg_mlc.inference.features import Classifiers, Features, stages_of
 from tg_mlc.inference.flow import Coherent, Flow, Query
 from tg_mlc.inference.folder import check_finite, read_folder, write_folder
-from tg_mlc.inference.network import label_graph_users, names_in, versions
+from tg_mlc.inference.network import describe_settings, label_graph_users, names_in, versions
 from tg_mlc.inference.networks import Networks
 from tg_mlc.inference.prediction import Prediction
 from tg_mlc.inference.stage import Stage
@@ -47,8 +48,6 @@ StageT = TypeVar("StageT", bound=Stage)
 
 #: Rows at a time, because classifiers need many times the memory of their inputs and scores.
 ROWS = 4096
-#: The largest fraction of a sample's labels that masks give where calibration is fitted under them.
-MAX_GIVEN = 0.75
 _INFINITE = (
     "Expected inputs that the model can compute with (got NaN or infinity for them); are some missing or too large?"
 )
@@ -68,7 +67,7 @@ class Reading(NamedTuple):
         """Returns what was read of several lists of inputs, one after another, without their warnings.
 
         Args:
-            readings (Sequence[Reading]): What was read of each list, by one model.
+            readings (Sequence[Reading]): Readings of the same model.
 
         Raises:
             ValueError: If the samples differ in their attributes.
@@ -116,7 +115,7 @@ class Model:
             (default: :obj:`None`)
 
     Attributes:
-        training (Any): What the training left beside the model, such as held-out scores; :obj:`None` in a loaded one.
+        training (Any): Results of the training beside the model, such as held-out scores; :obj:`None` in a loaded one.
     """
 
     training: Any = None
@@ -173,6 +172,8 @@ class Model:
             )
         names = label_names if label_names is not None else names_in(network)
         names = [str(name) for name in names]
+        for layer in label_graph_users(network):
+            check_same_names(layer.label_graph.get("label_names"), names, "the label graph")
         graphs = (layer.label_graph for layer in label_graph_users(network))
         hierarchy = next((graph for graph in graphs if "parent_index" in graph), None)
         reads_given = given is None and takes_given_labels(network)
@@ -181,7 +182,7 @@ class Model:
             names,
             objective,
             reads_given=reads_given,
-            settings=None if settings is None else [settings],
+            settings=[describe_settings(network) if settings is None else settings],
         )
         given_stages = [] if given is None else [GivenLabelsStage(given)]
         last = [Coherence(names, hierarchy), Decision(tuners)]
@@ -221,7 +222,7 @@ class Model:
 
     def of_samples(self) -> Self:
         """Returns the same model for samples that have passed :attr:`preparing` already."""
-        rest = [stage for stage in self.stages if stage not in self.preparing]
+        rest = [copy(stage) for stage in self.stages if stage not in self.preparing]
         return type(self)([Features(), *rest], self.label_names, self.facts)
 
     @property
@@ -270,7 +271,8 @@ class Model:
         with collected_warnings() as messages:
             try:
                 samples = self.features.read(raw)
-                return Reading(samples, None, len(samples), {}, messages)
+                size = samples.shape[0] if hasattr(samples, "shape") else len(samples)
+                return Reading(samples, None, size, {}, messages)
             except (ValueError, TypeError):
                 if on_error == "raise":
                     raise
@@ -291,7 +293,7 @@ class Model:
 
         Args:
             raw (Any): Raw inputs or samples as of :meth:`predict`, or what :meth:`read` returned.
-            query (Query, optional): What is asked. (default: :obj:`None`, without options)
+            query (Query, optional): The question. (default: :obj:`None`, without options)
             on_error (str, optional): As of :meth:`predict`. (default: :obj:`"blank"`)
         """
         query = query or Query()
@@ -305,7 +307,7 @@ class Model:
 
         Args:
             reading (Reading): The result of :meth:`read`.
-            query (Query): What is asked; its given labels are those of all inputs and all labels.
+            query (Query): The question; its given labels are those of all inputs and all labels.
         """
         flow = self.start(reading, replace(query, given=None))
         given = given_labels(self.label_names, query.given, reading.size)
@@ -359,18 +361,19 @@ class Model:
                     f"Expected 'given' with a row for each of {reading.size} samples and a column for each of "
                     f"{len(self.label_names)} labels (got shape {list(given.shape)})"
                 )
+            self._check_given(given, query)
             flow.given = given if reading.rows is None else given[reading.rows]
-        elif isinstance(samples, MultiLabelDataset) and size and "given" in samples._data:
-            flow.given = samples.rows("given")
-        if flow.given is not None:
-            self._check_given(flow)
+        if has_given(samples):
+            flow.samples, of_samples = split_given(samples)
+            if flow.given is None:
+                self._check_given(of_samples, query)
+                flow.given = of_samples
         for stage in self.stages:
             stage.begin(flow)
         return flow
 
-    def _check_given(self, flow: Flow) -> None:
-        given = flow.given
-        if given is None or flow.query.coverage is not None:  # No coverage holds for given labels.
+    def _check_given(self, given: Tensor, query: Query) -> None:
+        if query.coverage is not None:  # The stage that decides refuses them, because no coverage holds for them.
             return
         if given.numel() and not given.isnan().any():
             raise ValueError(f"Expected labels that are left to predict (got all {given.size(1)} labels given)")
@@ -511,7 +514,7 @@ class Model:
 
         Args:
             probabilities (numpy.ndarray): Probabilities :math:`(N, L)` without NaN.
-            query (Query, optional): What was asked of them. (default: :obj:`None`, without options)
+            query (Query, optional): The question that they answer. (default: :obj:`None`, without options)
         """
         flow = self.start(Reading(None, None, len(probabilities), {}, []), query or Query())
         flow.probabilities = torch.from_numpy(probabilities)
@@ -643,7 +646,8 @@ class Model:
         """Calibrates probabilities of each label by validation samples, those that chose thresholds or others: by
         temperature scaling, Platt's function or isotonic regression, where held-out folds of the samples prefer one.
         Samples with given labels have functions of their own, fitted under random masks of these targets.
-        Thresholds change with them, so that decisions stay; label sets decide by the new probabilities.
+        Thresholds change with them, so that decisions without given labels stay; label sets decide by the new
+        probabilities.
 
         Args:
             raw, y, batch_size: As in :meth:`evaluate`.
@@ -655,25 +659,32 @@ class Model:
         if self.is_calibrated:
             raise ValueError("Expected a model that is not calibrated (got one that is); load or fit it again")
         y, query = self._targets(raw, y), Query(coherent=False, batch_size=batch_size)
-        flow = self.run(raw, query)
-        rest = y if flow.given is None else np.where(flow.given.isnan(), y, np.nan)
-        free = LabelCalibration.fit(rest, flow.probabilities, seed)
-        masked = None
-        if self.takes_given and len(self.label_names) > 1 and not makes_batches(raw):
-            flow, generator = self.prepare(raw, query), torch.Generator().manual_seed(seed)
-            targets, only = torch.from_numpy(rest).float(), self._masks == "present"
-            given, left = draw_given(targets, MAX_GIVEN, generator, present_only=only)
-            masked = LabelCalibration.fit(left, torch.sigmoid(self.logits(flow, given)), seed)
+        if makes_batches(raw):  # Their batches may hold given labels.
+            flow = self.run(raw, query)
+            rest = y if flow.given is None else np.where(flow.given.isnan(), y, np.nan)
+            free, masked = LabelCalibration.fit(rest, flow.probabilities, seed), None
+        else:
+            flow = self.prepare(raw, query)
+            free = LabelCalibration.fit(y, torch.sigmoid(self.logits(flow)), seed)
+            masked = self._masked_calibration(flow, y, seed)
         calibration, decision = Calibration(free, masked), self.decision
         self.stages.insert(self._num_logit_stages, calibration)
         decision.conformal = None  # Its scores were those before.
         decision.tuners = {metric: self._calibrated(tuner, calibration) for metric, tuner in decision.tuners.items()}
         return self
 
-    @property
-    def _masks(self) -> Any:
-        stage = self.stage(GivenLabelsStage)
-        return "both" if stage is None else stage.engine.masks
+    def _masked_calibration(self, prepared: Flow, y: np.ndarray, seed: int) -> LabelCalibration | None:
+        """The calibration under random masks of targets, which a hierarchy spreads as it spreads given labels."""
+        if not self.takes_given or len(self.label_names) == 1:
+            return None
+        stage, targets = self.stage(GivenLabelsStage), torch.from_numpy(y).float()
+        present_only = stage is not None and stage.engine.masks == "present"
+        generator = torch.Generator().manual_seed(seed)
+        given, left = draw_given(targets, MAX_GIVEN, generator, present_only=present_only)
+        if (pairs := self._needed(Coherence).pairs()) is not None:
+            given = propagate(given, pairs, check=False)
+            left = targets.masked_fill(~given.isnan(), torch.nan)
+        return LabelCalibration.fit(left.numpy(), torch.sigmoid(self.logits(prepared, given)), seed)
 
     def _calibrated(self, decider: Decider, calibration: Calibration) -> Decider:
         """A decider that decides by calibrated probabilities as it did by those before."""

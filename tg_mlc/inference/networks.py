@@ -14,7 +14,6 @@ from torch_geometric.data import Batch, Data
 from typing_extensions import Self
 
 from tg_mlc._names import find
-from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inference.batches import batches_of, in_type_of, scores_of
 from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.network import describe_settings, model_state, restore_model
@@ -76,16 +75,12 @@ class Networks(Stage):
 
     def batches(self, flow: Flow) -> Iterator[Batch]:
         """Yields the samples of a flow in batches as the networks take them, with the labels that are given."""
-        reads_given = flow.given is not None and self.reads_given
-        if reads_given and not isinstance(flow.samples, MultiLabelDataset):
-            got = type(flow.samples).__name__
-            raise ValueError(f"Expected no 'given' for samples that come as batches (got {got})")
         network, stop = self.networks[0], 0
         device = next((weight.device for weight in network.parameters()), torch.device("cpu"))
         for loaded in flow.batches or batches_of(flow.samples, flow.query.batch_size):
             batch = copy(loaded)
             start, stop = stop, stop + batch.num_graphs
-            if reads_given and flow.given is not None:
+            if self.reads_given and flow.given is not None:
                 batch.given = flow.given[start:stop]
             yield in_type_of(network, batch.to(device))
 
@@ -145,6 +140,10 @@ class Networks(Stage):
     def own(self) -> nn.Module | None:
         """The network that no builder of the package makes again; :obj:`None` if there is none."""
         return next((each for each in self.networks if blueprint_of(each) is None), None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle holds no sample."""
+        return {name: value for name, value in vars(self).items() if name != "examples"}
 
     @torch.inference_mode()
     def check_remade(self, remade: Self) -> None:

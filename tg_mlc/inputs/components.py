@@ -26,7 +26,7 @@ class Links(NamedTuple):
 
 
 class Components(ABC):
-    """What samples are made of: the names of their components, and the same samples without some.
+    """The components of samples: their names, and the same samples without some.
 
     An :class:`~tg_mlc.inputs.InputKind` knows it of its samples. Samples that no kind reads have a
     class of their own, such as :class:`Nodes`.

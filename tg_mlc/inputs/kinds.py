@@ -39,7 +39,7 @@ def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
 
 
 def components_of(dataset: MultiLabelDataset) -> Components:
-    """What samples without a fitted kind are made of: those of a kind, or graphs of one's own."""
+    """The components of samples without a fitted kind: those of a kind, or nodes of graphs of one's own."""
     if dataset.kind is None and "smiles" not in dataset[0]:
         return Nodes()
     rows = torch.arange(len(dataset))

@@ -37,7 +37,7 @@ class Preprocessor(ABC):
 
     @property
     def unknown(self) -> Tensor | float | None:
-        """What a number of a vector that is not known becomes before this step: NaN if the step takes missing
+        """The value that stands for an unknown number of a vector before this step: NaN if the step takes missing
         entries, or means of training samples :math:`(F)`; :obj:`None` if the step does not say.
         """
         return None

@@ -348,7 +348,7 @@ def match_names(
     Args:
         wanted (Sequence[str]): The names of the old columns.
         names (Sequence[str]): Those of the new table.
-        source (str, optional): What the table is, for messages. (default: :obj:`""`)
+        source (str, optional): The form of the table, for messages. (default: :obj:`""`)
         others (Collection[str], optional): All names of the old table. A wanted column must then not be there under a
             second spelling that the old table did not have. (default: :obj:`None`, the exact spelling wins)
 

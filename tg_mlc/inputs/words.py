@@ -150,7 +150,7 @@ class Words(TableKind):
         return joined(parts).copy(order.tolist())
 
     def _form(self, one: Any) -> str:
-        """What an input is by itself, whatever others are."""
+        """The form of one input, independent of the others."""
         if isinstance(one, Mapping):
             is_text = len(one) == 1 and isinstance(next(iter(one.values())), (str, list, tuple))
             return "cell" if is_text or self.kind != "bag" else "row"

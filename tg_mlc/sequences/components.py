@@ -26,7 +26,7 @@ class Events(Components):
 
     Args:
         label_names (Sequence[str]): The labels of the events.
-        network (torch.nn.Module): What reads the windows.
+        network (torch.nn.Module): The module that reads the windows.
     """
 
     option = "history"

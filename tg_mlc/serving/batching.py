@@ -160,7 +160,7 @@ class Batcher:
 
 
 def _refusal(error: Exception) -> RefusedError:
-    """What is told of an error; those that no input should lead to are logged, too."""
+    """The message of an error; errors that no input should cause are logged, too."""
     if not isinstance(error, (ValueError, TypeError)):
         _log.warning("A request failed", exc_info=error)
     return RefusedError(str(error) or type(error).__name__)

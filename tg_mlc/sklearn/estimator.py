@@ -145,7 +145,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self._form.form == "classes":
             for name in ("given", "coherent", "coverage"):
-                if options.get(name) not in (None, False):
+                value = options.get(name)
+                if value is not None and value is not False:
                     expected = f"Expected no '{name}' where each sample has one class"
                     raise ValueError(f"{expected} (got some)")
         return self.model_.run(self._read_inputs(X), Query(metric=self.metric_, **options))

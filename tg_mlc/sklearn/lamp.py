@@ -29,6 +29,7 @@ from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.network import label_graph_users
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.inputs.hierarchies import with_hierarchy
+from tg_mlc.inputs.schema import Schema
 from tg_mlc.metrics import DECISION_METRICS, ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.metrics.calibration import Calibration as LabelCalibration
@@ -217,7 +218,9 @@ class LaMPClassifier(SavedEstimator):
         if start is None:
             return self._make_samples(X, y, split.train.numpy()), split
         # Words and columns stay those of the last fit.
-        return with_attribute(start.features.read(X), "y", torch.from_numpy(y)), split
+        samples = with_attribute(start.features.read(X), "y", torch.from_numpy(y))
+        samples.schema = None if self._columns is None else Schema.from_dict(self._columns)
+        return samples, split
 
     def _train(
         self,

@@ -119,7 +119,7 @@ def auto(
 
 
 class AutoTraining(NamedTuple):
-    """What :func:`auto` leaves beside its model."""
+    """The results of :func:`auto` beside its model."""
 
     #: Combined logits :math:`(N, L)` of training samples by fits without them, from which
     #: :class:`~tg_mlc.nn.ResidualMessages` of one's own can start.
@@ -201,7 +201,7 @@ class _Fit:
         return Combination(stacking.weight, stacking.bias, titles), values
 
     def given(self, masks: GivenMasks) -> GivenLabels | None:
-        """What given labels change; none for one label."""
+        """The stage for given labels; none for one label."""
         if self.y.shape[1] == 1 or len(self.y) == 1:
             return None
         seconds = GIVEN_SHARE * self.seconds

@@ -22,7 +22,7 @@ from typing_extensions import Self
 from tg_mlc._names import register
 from tg_mlc._options import check_choice
 from tg_mlc.baselines.baseline import read_array
-from tg_mlc.data.given import draw_given
+from tg_mlc.data.given import MAX_GIVEN, draw_given
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.graphs import LabelGraph, fully_connected
 from tg_mlc.nn import ResidualMessages
@@ -35,8 +35,6 @@ GivenMasks = Literal["both", "present"]
 MAX_DENSE, TOP_K = 1000, 32
 #: With more labels, they do not attend to each other.
 MAX_ATTENDING = 300
-#: The share of labels that masks give is uniform up to this one.
-MAX_SHARE = 0.75
 #: Training samples that :class:`LabelNeighbours` keeps, at most.
 MAX_NEIGHBOURS = 4096
 
@@ -429,7 +427,7 @@ class _Fitting:
     def _draw(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Draws given labels of some samples, and returns them and the targets that remain."""
         present_only = self.masks == "present"
-        return draw_given(self.y[rows], MAX_SHARE, self.generator, present_only=present_only)
+        return draw_given(self.y[rows], MAX_GIVEN, self.generator, present_only=present_only)
 
     def closed_form(self, name: str, set_options: Callable[..., Any], **grid: tuple[float, ...]) -> None:
         """Chooses the options of a part that needs no training."""

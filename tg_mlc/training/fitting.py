@@ -92,7 +92,7 @@ _OF_MODULE = tuple(inspect.signature(MultiLabelModule).parameters)[1:]
 
 @dataclass(frozen=True)
 class Training:
-    """What :func:`fit` leaves beside its model, as the attribute :obj:`training`."""
+    """The results of :func:`fit` beside its model, which are its attribute :obj:`training`."""
 
     model: Model
     module: MultiLabelModule  #: with the best weights, and :obj:`tuners` fitted on their validation scores

@@ -52,7 +52,7 @@ def test_rivals_learn_by_any_recipe(member, name, data, node_messages, tmp_path)
     num_epochs = 14 if member == "emb-mlp" else 8
     settings = {"node_messages": node_messages, "model_options": options, "max_epochs": num_epochs, "logger": False}
     result, loaders = recipe.train(dataset, SPLIT, graph, tmp_path, **settings)
-    scores = result.predict(loaders.test_dataloader())
+    scores = result.scores(loaders.test_dataloader())
     assert macro_roc_auc(dataset.y[SPLIT.test], scores) > 0.7
 
 
