@@ -54,7 +54,7 @@ ROOMS = {
     "tg_mlc.training": "BinaryObjective",
     "tg_mlc.explanations": "explain",
     "tg_mlc.explanations.report": "report",
-    "tg_mlc.stacking": "GivenLabelStacking StackingFeatures auto",
+    "tg_mlc.stacking": "GivenLabelStacking StackingFeatures",
     "tg_mlc.sequences": "EventPreprocessor lanet",
     "tg_mlc.papers.base_scores": "inputs morgan_bits",
     "tg_mlc.papers.next_set": "C2AEObjective",

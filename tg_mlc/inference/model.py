@@ -222,7 +222,9 @@ class Model:
 
     def of_samples(self) -> Self:
         """Returns the same model for samples that have passed :attr:`preparing` already."""
-        rest = [copy(stage) for stage in self.stages if stage not in self.preparing]
+        rest = [stage for stage in self.stages if stage not in self.preparing]
+        # Thresholds of one of both models must not become those of the other.
+        rest = [copy(stage) if isinstance(stage, Decision) else stage for stage in rest]
         return type(self)([Features(), *rest], self.label_names, self.facts)
 
     @property
