@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.model_selection import GridSearchCV
 
 from tg_mlc.baselines import KernelRidgeBaseline
@@ -70,3 +71,11 @@ def test_random_states_decide(random_state: Any) -> None:
 def test_label_trees() -> None:
     pytest.importorskip("napkinxc")
     assert LabelTreesClassifier().fit(X, Y).score(X, Y) > 0.7
+
+
+def test_sparse_matrices_are_predicted_as_dense_ones():
+    x = sp.random(40, 6, 0.5, format="csr", random_state=0)
+    y = np.random.default_rng(0).integers(2, size=(40, 3))
+    classifier = LinearClassifier().fit(x, y)
+    np.testing.assert_allclose(classifier.predict_proba(x), classifier.predict_proba(x.toarray()), atol=1e-6)
+    assert classifier.predict(x).shape == (40, 3)
