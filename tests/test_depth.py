@@ -13,8 +13,8 @@ from tests.quick import train_little
 from tg_mlc.inputs.molecules import EXAMPLES, Molecules
 
 ROOT = str(Path(tg_mlc.__file__).parent)
-#: Functions (comprehensions among them, which Python 3.11 counts), files and frames: attention and its operator, for any
-#: pattern of edges, take about half of them.
+#: Functions (comprehensions among them, which Python 3.11 counts), files and frames. Attention and its operator, for
+#: any pattern of edges, take about half of them.
 MOST = (205, 51, 17)
 
 

@@ -100,8 +100,6 @@ class Flow:
     def joined(cls, parts: Sequence[Flow]) -> Flow:
         """The flow of all samples, after the last stage."""
         first = parts[0]
-        if len(parts) == 1:
-            return first
 
         def together(name: str) -> Tensor | None:
             values = [getattr(part, name) for part in parts]

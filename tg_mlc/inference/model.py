@@ -347,7 +347,7 @@ class Model:
             decisions,
             flow.thresholds,
             dict(sorted(reasons.items())),
-            (*reading.warnings, *(each for each in messages if each not in reading.warnings)),
+            tuple(dict.fromkeys([*reading.warnings, *messages])),
             given,
             self.is_calibrated,
         )
@@ -404,7 +404,7 @@ class Model:
         for part in parts:
             for stage in self.stages:
                 stage.apply(part)
-        return Flow.joined(parts)
+        return flow if len(parts) == 1 else Flow.joined(parts)
 
     def prepare(self, raw: Any, query: Query | None = None) -> Flow:
         """Passes inputs through the stages that given labels change nothing of, so that :meth:`logits` can be asked

@@ -56,6 +56,8 @@ class Networks(Stage):
     ) -> None:
         self.networks = [network.eval() for network in networks]
         self.label_names = list(label_names)
+        #: The network that no builder of the package makes again, if there is one.
+        self.own = next((each for each in self.networks if blueprint_of(each) is None), None)
         self.objective = objective
         self.reads_given = reads_given
         self.settings = settings
@@ -135,11 +137,6 @@ class Networks(Stage):
         objective = None if entry is None else find("objective", entry.pop("class"))(**entry)
         settings = [each["settings"] for each in state["networks"]]
         return cls(networks, label_names, objective, reads_given=state["reads_given"], settings=settings)
-
-    @property
-    def own(self) -> nn.Module | None:
-        """The network that no builder of the package makes again; :obj:`None` if there is none."""
-        return next((each for each in self.networks if blueprint_of(each) is None), None)
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds no sample."""
