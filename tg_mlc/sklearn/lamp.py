@@ -219,7 +219,8 @@ class LaMPClassifier(SavedEstimator):
             return self._make_samples(X, y, split.train.numpy()), split
         # Words and columns stay those of the last fit.
         samples = with_attribute(start.features.read(X), "y", torch.from_numpy(y))
-        samples.schema = None if self._columns is None else Schema.from_dict(self._columns)
+        columns = getattr(self, "_columns", None)
+        samples.schema = None if columns is None else Schema.from_dict(columns)
         return samples, split
 
     def _train(
