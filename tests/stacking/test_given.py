@@ -6,10 +6,10 @@ from torch.export import Dim
 
 from tests.nn.test_residual import planted
 from tests.requirements import needs_export
-from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+from tg_mlc.graphs import LabelGraph, edgeless
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.stacking import given as module
-from tg_mlc.stacking.given import GivenLabelStacking, LabelAutoencoder, LabelNeighbours
+from tg_mlc.stacking.given import GivenLabelStacking
 
 
 def arrays(seed=0, num_samples=300):
@@ -167,19 +167,6 @@ def test_neighbours_tell_what_sums_of_messages_cannot():
     np.testing.assert_array_equal(again.decision_function(b, given), stacking.decision_function(b, given))
 
 
-def test_neighbours_are_weighted_by_given_labels_and_base_logits():
-    y = torch.tensor([[1.0, 1, 0], [1, 0, 1], [0, torch.nan, 1]])
-    b = torch.tensor([[2.0, 0, -1], [0, 1, 0], [-1, 0, 2]])
-    part = LabelNeighbours(fully_connected(3)).start_from_samples(b, y).sharpen(4.0, 2.0)
-    own, given = torch.tensor([[1.0, 1, 0]]), torch.tensor([[1.0, torch.nan, torch.nan]])
-    mean, labels = y.nanmean(dim=0), torch.where(y.isnan(), b.sigmoid(), y)
-    likeness = torch.cosine_similarity(own - b.mean(dim=0), b - b.mean(dim=0))
-    weight = (4 * torch.tensor([1.0, 1, -1]) + 2 * likeness).softmax(dim=0)  # alike in the given label, or opposed
-    expected = (0.98 * weight @ labels + 0.02 * mean).logit()
-    torch.testing.assert_close(part(own, given)[0, 1:], expected[1:])
-    assert part(own, given)[0, 0] == own[0, 0]
-
-
 @pytest.mark.parametrize("name", list(module.PARTS))
 def test_the_value_of_a_given_label_leaves_its_own_logit_alone(name, monkeypatch):
     monkeypatch.setattr(module, "MAX_ATTENDING", 5 if name == "autoencoder" else 300)
@@ -215,20 +202,6 @@ def test_many_given_labels_that_repeat_each_other_say_what_one_does():
     assert shares[0] > 2 * shares[1]
 
 
-def test_one_of_an_earlier_version_has_no_means(stacking):
-    b, y = arrays(1)
-    state = stacking.state_dict()
-    number = 1 + len(state["parts"])
-    combination = {**state["combination"], "weight": np.asarray(state["combination"]["weight"])[:, :number]}
-    earlier = GivenLabelStacking.from_state(
-        {name: value for name, value in state.items() if name != "usual"} | {"combination": combination}
-    )
-    parts = [part(*(torch.from_numpy(x).float() for x in (b, first_given(y)))) for part in stacking.parts.values()]
-    logits = torch.stack([torch.from_numpy(b), *parts], dim=-1).detach().double().numpy()
-    expected = earlier.combination.decision_function(logits)
-    np.testing.assert_allclose(earlier.decision_function(b, first_given(y)), expected, atol=1e-4)
-
-
 @pytest.mark.parametrize("usual", [True, False])
 def test_a_module_computes_the_logits(stacking, usual):
     state = stacking.state_dict()
@@ -252,26 +225,6 @@ def test_a_module_is_exported_for_any_number_of_samples(stacking):
     module, sizes = stacking.module(), ({0: Dim.DYNAMIC}, {0: Dim.DYNAMIC})
     program = torch.export.export(module, (b, y), dynamic_shapes=sizes).module()
     torch.testing.assert_close(program(b[:3], y[:3]), module(b[:3], y[:3]))
-
-
-def test_the_autoencoder_is_a_ridge_regression_on_the_other_labels():
-    y = torch.from_numpy(arrays()[1]).float()
-    y[::7, 2] = torch.nan
-    part = LabelAutoencoder(fully_connected(6)).start_from_labels(y).damp(0.2)
-    x = np.nan_to_num((y - y.nanmean(dim=0)).double().numpy())
-    expected = np.linalg.solve(x[:, 1:].T @ x[:, 1:] / len(x) + 0.2 * np.eye(5), x[:, 1:].T @ x[:, 0] / len(x))
-    np.testing.assert_allclose(part.weight[1:, 0], 10 * expected, atol=1e-5)
-    given = torch.full((1, 6), torch.nan)
-    given[0, 0] = 0.0
-    np.testing.assert_allclose(part(torch.ones(1, 6), given), 1 - y[:, 0].mean() * part.weight[:1], atol=1e-6)
-
-
-@needs_export
-def test_an_autoencoder_is_exported_for_any_number_of_samples():
-    part = LabelAutoencoder(fully_connected(6)).start_from_labels(torch.from_numpy(arrays()[1]).float()).damp(0.2)
-    b, given = torch.randn(5, 6), torch.where(torch.rand(5, 6) < 0.5, torch.rand(5, 6).round(), torch.nan)
-    program = torch.export.export(part, (b, given), dynamic_shapes=({0: Dim.DYNAMIC}, {0: Dim.DYNAMIC}))
-    torch.testing.assert_close(program.module()(b[:3], given[:3]), part(b[:3], given[:3]))
 
 
 def test_a_label_too_rare_for_masks_keeps_its_base_logits(monkeypatch):

@@ -195,7 +195,7 @@ class KernelRidgeBaseline(TunableBaseline):
         """Takes settings, training features and coefficients from :meth:`state_dict`."""
         read_array(state, "gamma")
         self.gamma, self.alpha = state["gamma"], state["alpha"]
-        self.correlated = bool(state.get("correlated", False))  # which earlier versions did not write
+        self.correlated = bool(state["correlated"])
         parts = tuple(read_array(state, name, None) for name in ("values", "indices", "indptr"))
         rows = sp.csr_array(parts, shape=tuple(state["shape"]))
         rows.check_format()  # products read memory wherever indices point to

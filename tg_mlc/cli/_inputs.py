@@ -25,7 +25,7 @@ from tg_mlc.inputs.kinds import kind_of_option, kinds_by_columns
 from tg_mlc.inputs.schema import Hints, Schema, match_names
 from tg_mlc.inputs.tables import Table, read_blocks
 
-_TAB = (r"\t", "\t")  # which is hard to type
+_TAB = (r"\t", "\t")  # Users write \t for a tab.
 
 
 class Inputs(NamedTuple):

@@ -147,7 +147,7 @@ class Question:
         for start in range(0, len(samples), BATCH_SIZE):
             rows = slice(start, start + BATCH_SIZE)
             known = None if given is None else given[rows]
-            logits.append(_Asked(self, samples[rows]).logits(known).numpy())
+            logits.append(_PreparedSamples(self, samples[rows]).logits(known).numpy())
         return np.concatenate(logits)
 
     def clamped(self, samples: Sequence[Data], given: Tensor | None, labels: Sequence[int]) -> np.ndarray:
@@ -158,7 +158,7 @@ class Question:
         shape = (len(samples), num_labels, 2, len(labels))
         rises = torch.full(shape, torch.nan, dtype=torch.double)
         if num_labels > 1:
-            asked, start = _Asked(self, samples), given
+            asked, start = _PreparedSamples(self, samples), given
             if start is None:
                 start = torch.full((len(samples), num_labels), torch.nan)
             before = asked.logits(start)
@@ -272,7 +272,7 @@ class Question:
         return facts
 
 
-class _Asked:
+class _PreparedSamples:
     """A few samples that are prepared once, and asked with several given labels."""
 
     def __init__(self, question: Question, samples: Sequence[Data]) -> None:

@@ -95,7 +95,7 @@ def export(
     network = Program(model, list(tensors)).eval()
     network.takes_given = network.takes_given and given
     known = tensors["given"] if network.takes_given else None
-    if known is not None:  # of every other sample, one label, which applies to every other of these
+    if known is not None:  # One label of every second sample, alternately present and absent.
         rows = torch.arange(1, len(known), 2)
         known[rows, rows // 2 % known.size(1)] = (rows // 2 % 2).float()
     program = trace(network, tensors)

@@ -77,9 +77,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def load_file(path: str | os.PathLike[str], map_location: Any = "cpu", weights_only: bool = True) -> dict[str, Any]:
-    """Reads a whole checkpoint under today's names, whichever version wrote it; a :class:`ValueError` if it is damaged,
-    or holds more than tensors and plain data.
-    """
+    """Reads a whole checkpoint; a :class:`ValueError` if it is damaged, or holds more than tensors and plain data."""
     check_whole(path)
     try:
         content: dict[str, Any] = torch.load(path, map_location, weights_only=weights_only)

@@ -94,9 +94,9 @@ class Calibration(Stage):
     """Turns probabilities into calibrated ones.
 
     Args:
-        free (tg_mlc.metrics.calibration.Calibration): That of samples of which no label is given.
-        masked (tg_mlc.metrics.calibration.Calibration, optional): That of samples with given labels, which was fitted
-            under masks like those to come. (default: :obj:`None`, the same)
+        free (tg_mlc.metrics.calibration.Calibration): Calibration for samples without given labels.
+        masked (tg_mlc.metrics.calibration.Calibration, optional): Calibration for samples with given labels,
+            fitted under masks like those to come. (default: :obj:`None`, the same)
     """
 
     def __init__(self, free: LabelCalibration, masked: LabelCalibration | None = None) -> None:
@@ -106,7 +106,7 @@ class Calibration(Stage):
         flow.probabilities = self.probabilities(flow.probabilities, flow.given)
 
     def probabilities(self, scores: Tensor, given: Tensor | None = None) -> Tensor:
-        """Returns calibrated probabilities :math:`(N, L)` for others; 0 and 1 stay what they are."""
+        """Returns calibrated probabilities :math:`(N, L)`; 0 and 1 are unchanged."""
         free = self.free.probabilities(scores)
         if given is None or self.masked is None:
             return free
@@ -189,14 +189,14 @@ class Coherence(Stage):
         self.label_names, self.hierarchy = list(label_names), hierarchy
 
     @property
-    def is_usual(self) -> bool:
+    def is_default_hierarchy(self) -> bool:
         """Whether predictions are coherent unless a query says otherwise."""
         return self.hierarchy is not None and self.hierarchy.get("kind") == HIERARCHY
 
     def pairs(self, coherent: Coherent = None) -> Tensor | None:
         """Returns the pairs of a label and one below it that predictions respect, if they do."""
         if coherent is None:
-            coherent = self.is_usual
+            coherent = self.is_default_hierarchy
         if coherent is False:
             return None
         graph = self.hierarchy if coherent is True else coherent
@@ -221,7 +221,7 @@ class Coherence(Stage):
     def begin(self, flow: Flow) -> None:
         flow.pairs, usual = self.pairs(flow.query.coherent), self.pairs()
         both = flow.pairs is not None and usual is not None and torch.equal(flow.pairs, usual)
-        flow.is_usual = both or flow.pairs is usual is None
+        flow.is_default_hierarchy = both or flow.pairs is usual is None
         if flow.pairs is not None and flow.given is not None:
             flow.given = propagate(flow.given, flow.pairs, self.label_names, "given")
 
@@ -242,7 +242,7 @@ class Coherence(Stage):
     def __str__(self) -> str:
         if self.hierarchy is None:
             return "no hierarchy"
-        return f"{self.hierarchy}, {'always' if self.is_usual else 'on request'}"
+        return f"{self.hierarchy}, {'always' if self.is_default_hierarchy else 'on request'}"
 
 
 class _CoherenceModule(TensorStage):
@@ -320,7 +320,7 @@ class Decision(Stage):
             )
         if flow.given is not None and not flow.given.isnan().all():
             raise ValueError("Expected no 'given' labels with a coverage, which would not hold for them (got some)")
-        if not flow.is_usual:
+        if not flow.is_default_hierarchy:
             got = f"{flow.query.coherent!r:.60}"
             raise ValueError(f"Expected 'coherent' as in calibration for a coverage, None (got {got})")
         tuner = self.conformal.tuner(coverage, flow.label_names)

@@ -407,8 +407,7 @@ class Model:
         return flow if len(parts) == 1 else Flow.joined(parts)
 
     def prepare(self, raw: Any, query: Query | None = None) -> Flow:
-        """Passes inputs through the stages that given labels change nothing of, so that :meth:`logits` can be asked
-        many times.
+        """Runs the stages that do not depend on given labels, so that :meth:`logits` can be asked many times.
 
         Args:
             raw, query (Any): As of :meth:`answer`.

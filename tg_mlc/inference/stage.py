@@ -61,7 +61,7 @@ class Stage(ABC):
 
     @abstractmethod
     def apply(self, flow: Flow) -> None:
-        """Takes what the stages before have computed, and adds to it."""
+        """Runs the stage on the flow, in place."""
 
     def module(self) -> TensorStage:
         """Returns the same computation with tensors alone; a :class:`ValueError` if there is none."""

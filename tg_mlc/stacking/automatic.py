@@ -40,7 +40,7 @@ CLASSIFIER_SHARE = 0.4
 GIVEN_SHARE = 0.2
 #: Where labels form a hierarchy, or are more than 512: networks learn more there than messages do.
 MANY_SHARE = 0.9
-# One classifier has to be better than all together on this many parts of the samples, of which chance gives 1 in 32.
+# A classifier replaces the combination only if it is better on all of this many parts (by chance: 1 in 32).
 _PARTS = 5
 
 

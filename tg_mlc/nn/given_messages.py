@@ -1,0 +1,141 @@
+"""Layers by which the values of given labels change base logits, beside :class:`~tg_mlc.nn.ResidualMessages`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+from torch_geometric.data import Data
+from typing_extensions import Self
+
+# The scale of the scores of an autoencoder: more than is needed, because the combination can only shrink them.
+_SCALE = 10.0
+# Added to the variance of a label in training samples, because rare labels would outweigh all others.
+_LEAST_VARIANCE = 0.01
+# The share of label frequencies in averages over neighbours, because few neighbours say 0 or 1.
+_PRIOR_SHARE = 0.02
+
+
+class LinearMessages(nn.Module):
+    r"""Logistic regressions of every label on its own base logit and on which other labels are given as present and as
+    absent, fitted together.
+
+    .. math::
+        z_i = a_i b_i + c_i + \sum_{j \in \mathcal{N}(i)} \big( s_{ij} [y_j = 1] + t_{ij} [y_j = 0] \big)
+    """
+
+    learning_rate = 1e-2
+    edge: Tensor
+
+    def __init__(self, label_graph: Data) -> None:
+        super().__init__()
+        num_labels = int(label_graph.num_nodes or 0)
+        edge = torch.zeros(num_labels, num_labels)
+        edge[label_graph.edge_index[0], label_graph.edge_index[1]] = 1.0
+        self.register_buffer("edge", edge.fill_diagonal_(0.0), persistent=False)
+        self.scale, self.bias = nn.Parameter(torch.ones(num_labels)), nn.Parameter(torch.zeros(num_labels))
+        self.present, self.absent = (nn.Parameter(torch.zeros_like(edge)) for _ in range(2))
+
+    def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
+        """Returns logits :math:`(B, L)`."""
+        sums = [(given == value).float() @ (part * self.edge) for value, part in ((1, self.present), (0, self.absent))]
+        return self.scale * base_logits + self.bias + sums[0] + sums[1]
+
+    def penalty(self) -> Tensor:
+        """The squared distance from the base logits."""
+        apart = (self.present, self.absent, self.scale - 1)
+        return 0.01 * torch.stack([each.square().sum() for each in apart]).sum()
+
+
+class LabelAutoencoder(nn.Module):
+    r"""A variant of the linear autoencoder from the `"Embarrassingly Shallow Autoencoders for Sparse Data"
+    <https://arxiv.org/abs/1905.03375>`_ paper, over base logits: labels are centred, so that those outside the given
+    labels :math:`\mathcal{G}` count as their frequencies.
+
+    .. math::
+        \mathbf{P} = \Big( \frac{1}{N} (\mathbf{Y} - \bar{\mathbf{y}})^{\top} (\mathbf{Y} - \bar{\mathbf{y}})
+        + \lambda \mathbf{I} \Big)^{-1}, \qquad
+        z_i = b_i - 10 \sum_{j \in \mathcal{G} \setminus i} (y_j - \bar{y}_j) \frac{P_{ji}}{P_{ii}}
+
+    Its weights are those of whole label sets, while residual messages of many given labels add up to too much where
+    present ones alone are given.
+    """
+
+    covariance: Tensor
+    frequency: Tensor
+    weight: Tensor
+
+    def __init__(self, label_graph: Data) -> None:
+        super().__init__()
+        num_labels = int(label_graph.num_nodes or 0)
+        self.register_buffer("frequency", torch.zeros(num_labels))
+        self.register_buffer("weight", torch.zeros(num_labels, num_labels))
+
+    def start_from_labels(self, y: Tensor) -> Self:
+        """Counts the labels of training samples :math:`(N, L)`: 0, 1, or NaN for unknown."""
+        self.frequency = y.nanmean(dim=0).nan_to_num(0.0)
+        centred = (y - self.frequency).nan_to_num(0.0)
+        self.covariance = centred.t() @ centred / len(y)
+        return self
+
+    def damp(self, penalty: float) -> Self:
+        r"""Sets :math:`\lambda`."""
+        inverse = torch.linalg.inv(self.covariance + penalty * torch.eye(len(self.covariance)))
+        self.weight = (-_SCALE * inverse / inverse.diagonal()).fill_diagonal_(0.0)
+        return self
+
+    def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
+        """Returns logits :math:`(B, L)`."""
+        return base_logits + (given - self.frequency).nan_to_num(0.0) @ self.weight
+
+
+class LabelNeighbours(nn.Module):
+    r"""Averages the labels :math:`\mathbf{y}_n` of training samples that agree with the given labels
+    :math:`\mathcal{G}`, and whose base logits :math:`\mathbf{b}_n` are alike: messages between samples.
+
+    .. math::
+        w_n = \operatorname{softmax}_n \big( \alpha \cos(\tilde{\mathbf{y}}_{\mathcal{G}},
+        \tilde{\mathbf{y}}_{n, \mathcal{G}}) + \beta \cos(\mathbf{b} - \bar{\mathbf{b}},
+        \mathbf{b}_n - \bar{\mathbf{b}}) \big), \qquad
+        z_i = \operatorname{logit} \big( 0.98 \, \textstyle\sum_n w_n y_{ni} + 0.02 \, \bar{y}_i \big)
+
+    with standardised labels :math:`\tilde{\mathbf{y}}`. Where few labels depend on each other in more than pairs, whole
+    label sets say what sums of messages cannot. A label that is given keeps its base logit.
+    """
+
+    frequency: Tensor
+    y: Tensor
+    base_logits: Tensor
+
+    def __init__(self, label_graph: Data) -> None:
+        super().__init__()
+        self.register_buffer("frequency", torch.zeros(int(label_graph.num_nodes or 0)))
+        for name in ("y", "base_logits"):
+            self.register_buffer(name, torch.zeros(0, int(label_graph.num_nodes or 0)))
+        self.register_buffer("sharpness", torch.zeros(2))
+
+    def start_from_samples(self, base_logits: Tensor, y: Tensor) -> Self:
+        """Keeps training samples: held-out logits :math:`(N, L)`, and targets 0, 1, or NaN for unknown, which count as
+        the logits expect them.
+        """
+        self.frequency = y.nanmean(dim=0).nan_to_num(0.5)
+        self.base_logits, self.y = base_logits, torch.where(y.isnan(), base_logits.sigmoid(), y)
+        return self
+
+    def sharpen(self, agreement: float, likeness: float) -> Self:
+        r"""Sets :math:`\alpha` and :math:`\beta`."""
+        self.sharpness = torch.tensor([agreement, likeness])
+        return self
+
+    def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
+        """Returns logits :math:`(B, L)`."""
+        spread = (self.frequency * (1 - self.frequency) + _LEAST_VARIANCE).sqrt()
+        own, others = ((given - self.frequency).nan_to_num(0.0) / spread, (self.y - self.frequency) / spread)
+        # Each cosine is one of the given labels alone.
+        lengths = own.norm(dim=1, keepdim=True) * ((~given.isnan()).float() @ others.square().t()).sqrt()
+        centre = self.base_logits.mean(dim=0)
+        mine, theirs = (normalize(b - centre, dim=1) for b in (base_logits, self.base_logits))
+        agreement, likeness = own @ others.t() / lengths.clamp(min=1e-6), mine @ theirs.t()
+        weight = (self.sharpness[0] * agreement + self.sharpness[1] * likeness).softmax(dim=-1)
+        logits = torch.lerp(weight @ self.y, self.frequency, _PRIOR_SHARE).logit(eps=1e-4)
+        return torch.where(given.isnan(), logits, base_logits)  # neighbours are chosen by the values of given labels
