@@ -91,13 +91,6 @@ def test_left_out_samples_are_those_of_the_parts():
     np.testing.assert_array_equal(ridge.held_out_scores(x, y, cv=[part, part]), once)
 
 
-def test_states_of_earlier_versions_have_no_correlated_labels():
-    state = KernelRidgeBaseline(0.2, 0.3, correlated=True).fit(X, Y).state_dict()
-    assert KernelRidgeBaseline().load_state_dict(state).correlated
-    del state["correlated"]
-    assert not KernelRidgeBaseline().load_state_dict(state).correlated
-
-
 def test_samples_that_are_too_alike_are_named():
     with pytest.raises(ValueError, match="larger 'alpha'"):
         KernelRidgeBaseline(alpha=1e-18).fit(np.vstack([X, X]), np.vstack([Y, Y]))
