@@ -51,6 +51,14 @@ def test_columns_of_targets_are_matched_by_name(folder):
         predictor.evaluate(NEW, y.rename(columns={LABELS[0]: "other"}))
 
 
+@pytest.mark.parametrize("raw", [NEW, pd.DataFrame({"text": NEW}), [{"text": NEW[0]}]], ids=["list", "frame", "rows"])
+def test_targets_of_raw_inputs_are_asked_for(folder, raw):
+    model = tg_mlc.load(folder)
+    for method in (model.evaluate, model.tune, model.calibrate, model.conformalize):
+        with pytest.raises(ValueError, match="Expected 'y', because only samples hold their labels"):
+            method(raw)
+
+
 @pytest.mark.parametrize("on_error", ["blank", "raise"])
 @pytest.mark.parametrize(
     "empty", [[], (), pd.DataFrame({"text": []}), pd.Series([], dtype=str), np.empty(0, dtype=str)]

@@ -14,7 +14,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
+from torch.utils.data import Subset
+from torch_geometric.data import Data, Dataset
+from torch_geometric.data.data import BaseData
 from typing_extensions import Self
 
 from tg_mlc._frames import in_order
@@ -628,6 +630,10 @@ class Model:
                     f"Expected samples with the labels of the model (got others, or too few: {others[:5]})"
                 )
             return read_matrix(raw.y[:, [names.index(name) for name in self.label_names]], "y")
+        is_list = isinstance(raw, (list, tuple)) and all(isinstance(each, BaseData) for each in raw)
+        if not (is_list or makes_batches(raw) or isinstance(raw, (Dataset, Subset))):
+            got = f"none beside a {type(raw).__name__}"
+            raise ValueError(f"Expected 'y', because only samples hold their labels (got {got}); pass them: y=...")
         found = [(batch.get("y"), batch.num_graphs) for batch in batches_of(raw)]
         if any(of_batch is None for of_batch, _ in found):
             raise ValueError("Expected samples with their labels as 'y' (got some without); add these, or pass 'y'")
