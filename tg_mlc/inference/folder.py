@@ -81,7 +81,8 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
             break
         except (FileNotFoundError, IsADirectoryError):
             # Unless another process has replaced the description, and deleted these weights:
-            if attempt == _READS - 1 or _described(description)["sha256"] == entries["sha256"]:
+            is_same = _described(description)["sha256"] == entries["sha256"]
+            if attempt == _READS - 1 or (is_same and not weights.exists()):  # It may be there once more.
                 missing = f"Expected the file '{weights}' of a saved model (found none); copy the whole folder"
                 raise FileNotFoundError(missing) from None
     if sha256(packed) != entries["weights"]["sha256"]:
