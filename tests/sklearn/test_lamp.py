@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 import tg_mlc
 from tests.requirements import FULL_GRAPH
 from tg_mlc.graphs import LabelGraph, tree
-from tg_mlc.inference import Model, Query
+from tg_mlc.inference import Query
 from tg_mlc.inference.decisions import Calibration as CalibrationStage
 from tg_mlc.inference.decisions import GivenLabels
 from tg_mlc.metrics import LabelSets, ThresholdTuner
@@ -525,7 +525,7 @@ def test_what_cannot_be_saved_or_loaded(tmp_path):
 
 
 def test_a_folder_without_an_estimator(tmp_path, automatic):
-    loaded = Model.load(automatic.model_.save(tmp_path))
+    loaded = tg_mlc.load(automatic.model_.save(tmp_path))
     assert loaded.probabilities(VALUES) == pytest.approx(automatic.predict_proba(VALUES), abs=1e-6)
     with pytest.raises(ValueError, match="got a model without an estimator"):
         AutoClassifier.load(tmp_path)

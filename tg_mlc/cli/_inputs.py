@@ -141,7 +141,7 @@ class Predictions:
         given = self.inputs.given(table, self.model.label_names, self.given)
         query, reading = replace(self.query, given=given), self.model.read(raw)
         is_open = np.isnan(given if reading.rows is None else given[reading.rows]).any()
-        return self.model.answer(reading, query) if is_open else self.model.known(reading, query)
+        return self.model.answer(reading, query) if is_open else self.model.answer_given(reading, query)
 
     def _num_lines(self) -> int | None:
         """The number of lines of the file, if it can be counted."""

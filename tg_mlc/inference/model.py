@@ -32,7 +32,7 @@ from tg_mlc.inference.decisions import Calibration, Coherence, Decision
 from tg_mlc.inference.decisions import GivenLabels as GivenLabelsStage
 from tg_mlc.inference.features import Classifiers, Features, stages_of
 from tg_mlc.inference.flow import Coherent, Flow, Query
-from tg_mlc.inference.folder import check_finite, read_folder, write_folder
+from tg_mlc.inference.folder import check_finite, write_folder
 from tg_mlc.inference.network import describe_settings, label_graph_users, names_in, versions
 from tg_mlc.inference.networks import Networks
 from tg_mlc.inference.prediction import Prediction
@@ -306,7 +306,7 @@ class Model:
             flow = self.run(reading, query)
         return self._prediction(reading, flow, messages, on_error)
 
-    def known(self, reading: Reading, query: Query) -> Prediction:
+    def answer_given(self, reading: Reading, query: Query) -> Prediction:
         """Returns the given labels of inputs of which all labels are given, with decisions as of :meth:`answer`.
 
         Args:
@@ -801,11 +801,6 @@ class Model:
         if arguments is not None:
             self.network_stage.arguments = arguments
         return write_folder(path, {**self.content(), **(beside or {})})
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Loads a model of the package's own networks from the folder that :meth:`save` wrote."""
-        return cls.from_content(read_folder(path))
 
     def __str__(self) -> str:
         lines = [f"Model of {len(self.label_names)} labels"]
