@@ -185,7 +185,8 @@ def _of_chunk(question: Question, start: int, labels: list[int], wanted: Sequenc
         view = _mean([each[place] for each in views], len(labels))
         names = [*question.names(start + place), *view.beside]
         scores, is_own = view.scores, np.arange(len(names)) < len(names) - len(view.beside)
-        if question.part is not None:  # in the units of the whole
+        if question.part is not None:
+            # A weight brings scores of a part to the units of the whole.
             scores = {f"{name} of {question.part}": values * weight for name, values in scores.items()}
         for name, values in of_whole.items():
             scores[name] = np.full((len(names), len(labels)), np.nan)

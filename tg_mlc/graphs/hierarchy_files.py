@@ -124,7 +124,7 @@ def _read_obo(lines: Iterable[tuple[int, str]], name: str, by_name: bool) -> Par
 
 def _read_skos(text: str, name: str, by_name: bool) -> Parentage:
     """Reads the concepts of a thesaurus in RDF/XML and what is broader than them."""
-    if "<!ENTITY" in text:  # which may stand for gigabytes
+    if "<!ENTITY" in text:  # A few entities may stand for gigabytes of text.
         raise ValueError(f"Expected {name} to be without entities (got some); write the addresses out")
     try:
         root = ElementTree.fromstring(text.encode())
@@ -162,7 +162,7 @@ def _read_skos(text: str, name: str, by_name: bool) -> Parentage:
 def _find_roles(table: Table) -> list[str]:
     """The role of each column, if the first line names them; a name beside :obj:`parent` alone is that of the child."""
     found = [role_of(cell) for cell in table.header]
-    if len(found) == 2 and "" in found:  # as in "term, is_a"
+    if len(found) == 2 and "" in found:  # The header may read "term, is_a".
         ends = {"up": "parent", "down": "child"}
         found = [ends.get(relation_of(cell) or "", role) for role, cell in zip(found, table.header, strict=True)]
     roles = [role or "" for role in found]

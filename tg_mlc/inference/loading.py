@@ -43,7 +43,7 @@ def load(
         raise ValueError(f"Expected 'device' to be one that PyTorch has here (got {str(device)!r}: {reason})") from None
     try:
         return Model.from_content(content, network).to(device)
-    except Exception as error:  # of any class, as any value may be one that another version wrote
+    except Exception as error:  # Any value may be one that another version wrote.
         raise ValueError(
             f"Expected '{path}' to hold a model that this version of tg_mlc can build (got {type(error).__name__}: "
             f"{error}); '{Path(path) / CONTENT}' says which versions saved it"

@@ -190,10 +190,10 @@ class _NetworkModules(TensorStage):
     def __init__(self, stage: Networks) -> None:
         super().__init__()
         self.networks = nn.ModuleList(stage.networks)
-        self.stage = [stage]  # in a list, because an objective is no module
+        self.stage = stage
 
     def forward(self, values: Values) -> Values:
-        [stage] = self.stage
+        stage = self.stage
         given = values.get("given")
         inputs = {name: value for name, value in values.items() if not name.startswith("features_")}
         inputs = {name: value for name, value in inputs.items() if name not in NO_INPUTS}

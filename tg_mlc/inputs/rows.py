@@ -109,7 +109,7 @@ def _read_row(row: Any, width: int) -> list[float]:
     for column, cell in enumerate(cells):
         try:
             numbers.append(np.nan if is_missing(cell) else float(cell))
-        except OverflowError:  # of a whole number with hundreds of digits
+        except OverflowError:  # A whole number may have hundreds of digits.
             numbers.append(np.inf)
         except (ValueError, TypeError):
             raise ValueError(f"Expected inputs to be numbers (got {str(cell)[:40]!r} in column {column})") from None

@@ -243,7 +243,7 @@ class Schema:
         """
         rows = len(next(iter(cells.values()))) if len(cells) else 0
         parts = [np.empty((rows, 0))]
-        numbers = list[Sequence[float]]()  # of columns side by side, which are read at once
+        numbers = list[Sequence[float]]()  # Columns side by side are read at once.
         for column, name in self._found(cells):
             if _are_numbers(column, cells[name]):
                 numbers.append(cells[name])
@@ -726,7 +726,7 @@ def _plain(cell: Any, dtype: str) -> Any:
     if dtype == "f8":
         try:
             return np.nan if is_missing(cell) else float(cell)
-        except OverflowError:  # of a whole number with hundreds of digits
+        except OverflowError:  # A whole number may have hundreds of digits.
             return np.inf
     if isinstance(cell, datetime) and cell.tzinfo is not None:
         return cell.astimezone(timezone.utc).replace(tzinfo=None)

@@ -184,7 +184,7 @@ class Words(TableKind):
 
     def _unreadable(self, inputs: list[Any], first: int) -> dict[int, str]:
         try:
-            with collected_warnings():  # which are told of inputs that can be read
+            with collected_warnings():  # Warnings are told of inputs that can be read alone.
                 self._of_list(inputs)
             return {}
         except (ValueError, TypeError) as error:

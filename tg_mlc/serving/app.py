@@ -178,8 +178,8 @@ def run(
     if token_file is not None and not tokens:
         raise ValueError(f"Expected a token in each line of '{token_file}' (got none)")
     models = {name: load(folder) for name, folder in zip(names, folders, strict=True)}
-    for model in models.values():  # so that the first request does not wait for what is compiled and imported
-        with suppress(ValueError):  # of kinds that make up no inputs
+    for model in models.values():  # The first request should not wait for what is compiled and imported.
+        with suppress(ValueError):  # Some kinds make up no inputs.
             if model.kind is not None:
                 model.answer(model.kind.examples(2))
     # Connections outlive those of load balancers, which else meet closed ones.

@@ -110,7 +110,7 @@ async def read(request: fastapi.Request, limits: Limits, model: Model) -> Reques
             body = Body.model_validate({"inputs": inputs, **options})
         else:
             body = Body.model_validate(pydantic_core.from_json(bytes(content), allow_inf_nan=False))
-    except (ValueError, csv.Error) as error:  # of pydantic, and of other encodings than UTF-8
+    except (ValueError, csv.Error) as error:  # Pydantic and other encodings than UTF-8 raise ValueError.
         wrong: list[Any] = getattr(error, "errors", list)()
         reasons = [f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in wrong[:3]]
         got = "; ".join(reasons) or str(error)
