@@ -26,10 +26,14 @@ def run(main: Callable[..., int | None]) -> int:
         The exit status: that of the function, or 130 if it was interrupted.
     """
     switches = [
-        name for name, option in inspect.signature(main, eval_str=True).parameters.items() if option.annotation is bool
+        name
+        for name, option in inspect.signature(main, eval_str=True).parameters.items()
+        if option.annotation is bool
     ]
     try:
-        status: int | None = auto_cli(main, as_positional=False, args=with_switches(sys.argv[1:], switches))
+        status: int | None = auto_cli(
+            main, as_positional=False, args=with_switches(sys.argv[1:], switches)
+        )
     except KeyboardInterrupt:
         print("Interrupted", file=sys.stderr)
         return 130
@@ -82,5 +86,7 @@ def chosen(option: str, text: str, known: Sequence[str]) -> list[str]:
     """The entries of an option like ``R1,R2``."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or not set(names) <= set(known):
-        raise SystemExit(f"Expected '{option}' to be some of {', '.join(known)}, joined by commas (got '{text}')")
+        raise SystemExit(
+            f"Expected '{option}' to be some of {', '.join(known)}, joined by commas (got '{text}')"
+        )
     return names

@@ -75,7 +75,10 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
 
 
 def _version(name: str) -> str | None:
@@ -130,10 +133,14 @@ def check_replacement(replace: bool, **reduced: object) -> None:
     given = [name for name, value in reduced.items() if value]
     if replace and given:
         options = ", ".join(f"--{name}" for name in given)
-        raise SystemExit(f"Expected a whole run with --replace (got {options}); leave out one of them")
+        raise SystemExit(
+            f"Expected a whole run with --replace (got {options}); leave out one of them"
+        )
 
 
-def check_kept(name: str, identity: Callable[[Run], Hashable], made: Collection[Hashable], *, replace: bool) -> None:
+def check_kept(
+    name: str, identity: Callable[[Run], Hashable], made: Collection[Hashable], *, replace: bool
+) -> None:
     """Refuses to replace tracked results with a run that makes less of them.
 
     Args:
@@ -193,14 +200,24 @@ def collect(
     if path is not None:
         there = read_file(path)
         merged = {key: _joined(there.get(key), part) for key, part in content.items()}
-        parts = {key: _joined(part, there.get(key)) for key, part in content.items() if key != "seeds"}
+        parts = {
+            key: _joined(part, there.get(key)) for key, part in content.items() if key != "seeds"
+        }
         other = [key for key, part in parts.items() if part != merged[key]]
-        other += [] if _released(there.get("environment", {})) == _released(describe_environment()) else ["versions"]
+        other += (
+            []
+            if _released(there.get("environment", {})) == _released(describe_environment())
+            else ["versions"]
+        )
         if other:
             print(f"All runs are made again: '{path}' has other {', '.join(other)}", flush=True)
         else:
             content, seeds = merged, content.get("seeds")
-            runs = [run for run in there["runs"] if keeps(run) and (seeds is None or run["seed"] in seeds)]
+            runs = [
+                run
+                for run in there["runs"]
+                if keeps(run) and (seeds is None or run["seed"] in seeds)
+            ]
             before = {*there.get(OTHERS, ()), there["environment"]["processor"]} - {_processor()}
             content |= {OTHERS: sorted(before)} if runs and before else {}
     present = set(map(identity, runs))
@@ -217,7 +234,10 @@ def collect(
 
 def _released(environment: Result) -> Result:
     """The versions, where what led to a release counts as the release."""
-    return {name: found and found.partition(".dev")[0] for name, found in environment.get("versions", {}).items()}
+    return {
+        name: found and found.partition(".dev")[0]
+        for name, found in environment.get("versions", {}).items()
+    }
 
 
 def _joined(first: Any, second: Any) -> Any:

@@ -36,11 +36,23 @@ class Part:
     quick: str = "--quick"
     takes_seconds: bool = False  #: whether it can be told when to begin nothing more
 
-    def command(self, device: str, root: Path, minutes: float, *, quick: bool, replace: bool) -> list[str]:
+    def command(
+        self, device: str, root: Path, minutes: float, *, quick: bool, replace: bool
+    ) -> list[str]:
         """The command line."""
         if self.module == "pytest":
-            return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *([self.quick] if quick else TESTS)]
-        options = [option.format(root=root) for option in (self.quick if quick else self.options).split()]
+            return [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-p",
+                "no:cacheprovider",
+                *([self.quick] if quick else TESTS),
+            ]
+        options = [
+            option.format(root=root) for option in (self.quick if quick else self.options).split()
+        ]
         options += ["--replace"] if replace else []
         options += ["--seconds", str(45 * minutes)] if self.takes_seconds else []
         return [sys.executable, "-m", self.module, "--device", device, *options]
@@ -112,7 +124,9 @@ def _run(command: list[str], seconds: float) -> dict[str, object]:
     start = time.monotonic()
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     try:
-        status = subprocess.run(command, cwd=ROOT, env=environment, timeout=seconds, check=False).returncode
+        status = subprocess.run(
+            command, cwd=ROOT, env=environment, timeout=seconds, check=False
+        ).returncode
         state = "done" if status == 0 else f"failed with status {status}"
     except subprocess.TimeoutExpired:
         state = f"cut short after {seconds:.0f} s"

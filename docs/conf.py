@@ -80,14 +80,22 @@ def write_llms_txt(app: Any, error: Exception | None) -> None:
         for name in toctree["includefiles"]:
             for page in [name, *env.toctree_includes.get(name, ())]:
                 text = summary(env.get_doctree(page))
-                lines.append(f"- [{env.titles[page].astext()}]({page}.html)" + (f": {text}" if text else ""))
+                lines.append(
+                    f"- [{env.titles[page].astext()}]({page}.html)" + (f": {text}" if text else "")
+                )
     Path(app.outdir, "llms.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def summary(page: nodes.document) -> str:
     """The first sentence of a page."""
-    paragraph = next((each for each in page.findall(nodes.paragraph) if each.parent.tagname == "section"), None)
-    return re.split(r"(?<=[.:?])\s", paragraph.astext().replace("\n", " "))[0].rstrip(".:") if paragraph else ""
+    paragraph = next(
+        (each for each in page.findall(nodes.paragraph) if each.parent.tagname == "section"), None
+    )
+    return (
+        re.split(r"(?<=[.:?])\s", paragraph.astext().replace("\n", " "))[0].rstrip(".:")
+        if paragraph
+        else ""
+    )
 
 
 def resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
@@ -100,13 +108,17 @@ def resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
     places = (
         []
         if name == target
-        else env.domains["py"].resolve_any_xref(env, node["refdoc"], app.builder, name, node, content)
+        else env.domains["py"].resolve_any_xref(
+            env, node["refdoc"], app.builder, name, node, content
+        )
     )
     return places[0][1] if places else content
 
 
 def setup(app: Any) -> None:
     """Leaves out the methods that scikit-learn adds to every estimator, whose docstrings link to its own pages."""
-    app.connect("autodoc-skip-member", lambda app, what, name, *rest: name.endswith("_request") or None)
+    app.connect(
+        "autodoc-skip-member", lambda app, what, name, *rest: name.endswith("_request") or None
+    )
     app.connect("missing-reference", resolve)
     app.connect("build-finished", write_llms_txt)

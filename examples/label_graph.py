@@ -25,11 +25,18 @@ def main(num_samples: int = 1000, epochs: int = 8) -> None:
     print(compare(counted, known))
 
     data = MultiLabelDataModule(dataset, split)
-    graphs = {"edgeless": edgeless(names), "complete": fully_connected(names), "counted": counted, "known": known}
+    graphs = {
+        "edgeless": edgeless(names),
+        "complete": fully_connected(names),
+        "counted": counted,
+        "known": known,
+    }
     for name, graph in graphs.items():
         torch.manual_seed(0)
         model = LaMP(NodeEncoder(8, 32), graph, num_feature_layers=0, num_steps=2)
-        trained = fit(MultiLabelModule(model, names, lr=0.003), data, f"runs/{name}", max_epochs=epochs)
+        trained = fit(
+            MultiLabelModule(model, names, lr=0.003), data, f"runs/{name}", max_epochs=epochs
+        )
         evaluation = trained.training.evaluate()
         print(f"{name:9} macro average precision {evaluation['average_precision_macro']:.3f}")
 

@@ -15,12 +15,25 @@ import torch
 from tg_mlc.data import from_events
 from tg_mlc.graphs import fully_connected
 from tg_mlc.metrics import evaluate
-from tg_mlc.sequences import LANET, EventPreprocessor, GlobalFrequency, PersonalFrequency, personal_memory, time_split
+from tg_mlc.sequences import (
+    LANET,
+    EventPreprocessor,
+    GlobalFrequency,
+    PersonalFrequency,
+    personal_memory,
+    time_split,
+)
 from tg_mlc.sequences.lanet import MEMORY
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
 
 
-def main(path: str | None = None, who: str = "who", day: str = "day", item: str = "item", epochs: int = 10) -> None:
+def main(
+    path: str | None = None,
+    who: str = "who",
+    day: str = "day",
+    item: str = "item",
+    epochs: int = 10,
+) -> None:
     """Compares counting with LANET and its memory, on the last baskets of each customer."""
     table = pd.read_csv(path) if path else baskets()
     events = from_events(table, entity=who, time=day, label=item).with_at_least(7)
@@ -35,17 +48,27 @@ def main(path: str | None = None, who: str = "who", day: str = "day", item: str 
     torch.manual_seed(0)
     memory = personal_memory(dataset, split.train, **MEMORY["memory"])
     graph = fully_connected(dataset.label_names)
-    network = LANET(graph, dataset.num_entities, memory=memory, window=dataset.window, **MEMORY["model"])
-    module = MultiLabelModule(network, dataset.label_names, preprocessor=preprocessor, **MEMORY["module"])
+    network = LANET(
+        graph, dataset.num_entities, memory=memory, window=dataset.window, **MEMORY["model"]
+    )
+    module = MultiLabelModule(
+        network, dataset.label_names, preprocessor=preprocessor, **MEMORY["module"]
+    )
     data = MultiLabelDataModule(dataset, split, **MEMORY["data"])
-    model = fit(module, data, "runs/baskets", logger=False, **{**MEMORY["fit"], "max_epochs": epochs})
+    model = fit(
+        module, data, "runs/baskets", logger=False, **{**MEMORY["fit"], "max_epochs": epochs}
+    )
     scores = model.training.scores(data.test_dataloader()).numpy()
     print(f"{'LANET':18} {evaluate(y, scores)['average_precision_macro']:.3f}")
 
 
 def baskets() -> pd.DataFrame:
     """Sixty customers with three favourites each, who buy coffee every third week."""
-    draw, items, rows = random.Random(0), ["apples", "cheese", "eggs", "fish", "jam", "rice", "tea"], []
+    draw, items, rows = (
+        random.Random(0),
+        ["apples", "cheese", "eggs", "fish", "jam", "rice", "tea"],
+        [],
+    )
     for customer in range(60):
         liked = dict.fromkeys(draw.sample(items, 3), 0.4) | {"bread": 0.5, "milk": 0.5}
         for week in range(40):

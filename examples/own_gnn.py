@@ -12,7 +12,12 @@ import tg_mlc
 from tg_mlc import LabelHead, LabelMessagePassing
 from tg_mlc.graphs import fully_connected
 
-GROUPS = {"acid": "C(=O)[OH]", "amine": "[NX3;H2]", "halogen": "[F,Cl,Br,I]", "nitro": "[N+](=O)[O-]"}
+GROUPS = {
+    "acid": "C(=O)[OH]",
+    "amine": "[NX3;H2]",
+    "halogen": "[F,Cl,Br,I]",
+    "nitro": "[N+](=O)[O-]",
+}
 
 
 class Net(torch.nn.Module):
@@ -39,14 +44,20 @@ def main(num_molecules: int = 500, epochs: int = 10) -> None:
     patterns = [Chem.MolFromSmarts(smarts) for smarts in GROUPS.values()]
     samples = []
     with open(f"{RDConfig.RDDataDir}/NCI/first_5K.smi") as file:  # noqa: PTH123
-        for smiles in (line.split()[0] for _, line in zip(range(num_molecules), file, strict=False)):
+        for smiles in (
+            line.split()[0] for _, line in zip(range(num_molecules), file, strict=False)
+        ):
             if (molecule := Chem.MolFromSmiles(smiles)) is not None:
                 samples.append(from_smiles(smiles))
-                samples[-1].y = torch.tensor([float(molecule.HasSubstructMatch(each)) for each in patterns])
+                samples[-1].y = torch.tensor(
+                    [float(molecule.HasSubstructMatch(each)) for each in patterns]
+                )
 
     names = list(GROUPS)
     net = Net(num_labels=len(names))
-    model = tg_mlc.fit(net, samples, "runs/gnn", val=0.1, test=0.2, label_names=names, max_epochs=epochs)
+    model = tg_mlc.fit(
+        net, samples, "runs/gnn", val=0.1, test=0.2, label_names=names, max_epochs=epochs
+    )
     print(model.training.evaluate())
     model.save("gnn")
     print(tg_mlc.load("gnn", Net).predict([from_smiles("NCC(=O)O")])["probability"])

@@ -31,7 +31,9 @@ class Scores:
         return rows.assign(**columns, error=errors)
 
 
-def main(model: str = "model", path: str = "drugs.csv", out: str = "scores", columns: str = "smiles") -> None:
+def main(
+    model: str = "model", path: str = "drugs.csv", out: str = "scores", columns: str = "smiles"
+) -> None:
     """Writes the scores of all rows, whose inputs are in columns with commas between, as Parquet files."""
     import ray
 

@@ -73,8 +73,14 @@ def main(
     """
     kinds = graphs.split(",")
     if not {*kinds} <= {"edgeless", "complete", "prior"}:
-        raise SystemExit(f"Expected --graphs to be some of edgeless,complete,prior, joined by commas (got {graphs})")
-    options: dict[str, Any] = {"seed": seed, "accelerator": accelerator, "node_messages": node_messages}
+        raise SystemExit(
+            f"Expected --graphs to be some of edgeless,complete,prior, joined by commas (got {graphs})"
+        )
+    options: dict[str, Any] = {
+        "seed": seed,
+        "accelerator": accelerator,
+        "node_messages": node_messages,
+    }
     options |= {} if max_epochs is None else {"max_epochs": max_epochs}
     try:
         molecules = RECIPES[dataset].load_dataset(root)
@@ -83,20 +89,43 @@ def main(
         dataset, molecules = "nci", RECIPES["nci"].load_dataset(root)
     compare(dataset, molecules, kinds, split, (root, output), resume, options)
     if dataset == "sider" and contrast:
-        print("\nWhere labels are there to be found in the graph of a molecule, messages do the work:")
-        options = {"max_epochs": 12, **options, "node_messages": True}  # fewer epochs than the recipe's show enough
-        compare("nci", RECIPES["nci"].load_dataset(root), kinds[-1:], split, (root, output), resume, options)
+        print(
+            "\nWhere labels are there to be found in the graph of a molecule, messages do the work:"
+        )
+        options = {
+            "max_epochs": 12,
+            **options,
+            "node_messages": True,
+        }  # fewer epochs than the recipe's show enough
+        compare(
+            "nci",
+            RECIPES["nci"].load_dataset(root),
+            kinds[-1:],
+            split,
+            (root, output),
+            resume,
+            options,
+        )
 
 
 def compare(
-    name: str, molecules: MultiLabelDataset, kinds: list[str], method: str, folders: Any, resume: bool, options: Any
+    name: str,
+    molecules: MultiLabelDataset,
+    kinds: list[str],
+    method: str,
+    folders: Any,
+    resume: bool,
+    options: Any,
 ) -> None:
     """Trains along every label graph and prints one table."""
     recipe, (root, output) = RECIPES[name], (folder / name for folder in folders)
     split = recipe.split(molecules, method, options["seed"])
     if name == "sider":
         print(LICENSE_NOTE)
-    print(f"{name}: {split.sizes} molecules, {molecules.num_labels} labels, split {split.hash[:12]}", flush=True)
+    print(
+        f"{name}: {split.sizes} molecules, {molecules.num_labels} labels, split {split.hash[:12]}",
+        flush=True,
+    )
     if split.report:
         print(split.report)
     scores = baselines(molecules, split, options["seed"])
@@ -109,7 +138,9 @@ def compare(
         graph = recipe.label_graph(kind, molecules, split)
         graph.plot(path=folder / "label_graph.png")
         go_on = resume and (folder / "last.ckpt").exists()
-        result, _ = recipe.train(molecules, split, graph, folder, config={"dataset": name}, resume=go_on, **options)
+        result, _ = recipe.train(
+            molecules, split, graph, folder, config={"dataset": name}, resume=go_on, **options
+        )
         scores[f"LaMP {kind}"] = result.scores(val), result.scores(test)
         predictions = pd.DataFrame(scores[f"LaMP {kind}"][1], test.smiles, molecules.label_names)
         predictions.to_csv(folder / "predictions.csv", index_label="smiles", float_format="%.4f")
@@ -118,7 +149,10 @@ def compare(
 
     rows = {row: recipe.evaluate(molecules, split, *found) for row, found in scores.items()}
     print_table(rows)
-    results = {"split": split.hash, "rows": {row: evaluation.to_dict() for row, evaluation in rows.items()}}
+    results = {
+        "split": split.hash,
+        "rows": {row: evaluation.to_dict() for row, evaluation in rows.items()},
+    }
     (output / "results.json").write_text(json.dumps(results, indent=2) + "\n")
     explain(result.model, test[:5]).to_html(output / "report.html", f"Why these labels of {name}")
     print(f"Predictions, checkpoints, logs and pictures are in {output}")
@@ -131,29 +165,49 @@ def baselines(molecules: MultiLabelDataset, split: Split, seed: int) -> dict[str
     bits = with_vectors(molecules, {"morgan": None}).rows("morgan").numpy() > 0
     unit, y = normalize(csr_matrix(bits, dtype="float32")), molecules.y.numpy()
     forest = ForestBaseline(500, criterion="gini", random_state=seed, n_jobs=-1)
-    fitted: dict[str, Any] = {"label frequency": (LabelFrequency().fit(bits[train], y[train]), bits)}
+    fitted: dict[str, Any] = {
+        "label frequency": (LabelFrequency().fit(bits[train], y[train]), bits)
+    }
     fitted["random forest"] = forest.fit(bits[train], y[train]), bits
     for row, loss in (("linear SVM", "hinge"), ("logistic regression", "logistic")):
-        fitted[row] = LinearBaseline.tuned(unit[train], y[train], unit[val], y[val], loss=loss), unit
-    return {row: [model.predict_proba(x[part]) for part in (val, test)] for row, (model, x) in fitted.items()}
+        fitted[row] = (
+            LinearBaseline.tuned(unit[train], y[train], unit[val], y[val], loss=loss),
+            unit,
+        )
+    return {
+        row: [model.predict_proba(x[part]) for part in (val, test)]
+        for row, (model, x) in fitted.items()
+    }
 
 
 def print_table(rows: dict[str, Evaluation]) -> None:
     """Prints all rows, the paper's figures below ours, and where the score of the last row comes from."""
     on_sider = SILENT in rows
-    ours = pd.DataFrame({row: [found[metric] for metric in METRICS] for row, found in rows.items()}, TITLES).T
+    ours = pd.DataFrame(
+        {row: [found[metric] for metric in METRICS] for row, found in rows.items()}, TITLES
+    ).T
     paper = pd.DataFrame(PAPER, TITLES[:-1]).T if on_sider else None
-    print("", pd.concat([ours, paper]).to_string(float_format="{:.3f}".format, na_rep="-", col_space=12), sep="\n")
+    print(
+        "",
+        pd.concat([ours, paper]).to_string(float_format="{:.3f}".format, na_rep="-", col_space=12),
+        sep="\n",
+    )
     if on_sider:
-        print("Accuracies and F1 of the paper are about those of a constant (label frequency): they show nothing here.")
+        print(
+            "Accuracies and F1 of the paper are about those of a constant (label frequency): they show nothing here."
+        )
         print("Compare ROC-AUC (the mean over labels), which is 0.5 for any constant.")
     last, column = ours.index[-1], ours["ROC-AUC" if on_sider else "subset acc."]
     for note in rows[last].notes:
         print(f"{last}: {note}")
-    print(f"One split with {rows[last].num_samples} test molecules; docs/results/sider.md has the spread of several.")
+    print(
+        f"One split with {rows[last].num_samples} test molecules; docs/results/sider.md has the spread of several."
+    )
     others = [row for row in (SILENT, "random forest", "linear SVM") if row in rows]
     gains = ", ".join(f"{column[last] - column[row]:+.3f} against {row}" for row in others)
-    print(f"The result that counts on this split: {column.name} of {last} is {column[last]:.3f}, which is {gains}.")
+    print(
+        f"The result that counts on this split: {column.name} of {last} is {column[last]:.3f}, which is {gains}."
+    )
 
 
 if __name__ == "__main__":

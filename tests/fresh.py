@@ -37,7 +37,9 @@ def run_alone(code: str, words: Iterable[str] = (), folder: Path | None = None) 
     and returns what it prints.
     """
     command = [sys.executable, "-c", code, *words]
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=folder, timeout=300).stdout
+    return subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, cwd=folder, timeout=300
+    ).stdout
 
 
 def _execute(code: str, words: list[str], folder: Path | None, printed: list[Path]) -> None:

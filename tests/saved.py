@@ -29,11 +29,17 @@ def train_texts(folder: Path) -> Training:
     preprocessor = table_preprocessor(texts.kind, ["svm"])
     known = preprocessor.fit_transform(texts, parts)
     graph = co_occurrence(texts, weight="count", split=parts)
-    model = table_lamp(known[parts.train], graph, channels=8, num_steps=1, heads=2, given_labels=True)
+    model = table_lamp(
+        known[parts.train], graph, channels=8, num_steps=1, heads=2, given_labels=True
+    )
     objective = BinaryObjective(max_given=0.5)
-    module = MultiLabelModule(model, LABELS, objective, config={"note": "ü"}, preprocessor=preprocessor)
+    module = MultiLabelModule(
+        model, LABELS, objective, config={"note": "ü"}, preprocessor=preprocessor
+    )
     batches = MultiLabelDataModule(known, parts)
-    training: Training = fit(module, batches, folder, max_epochs=2, monitor="val/loss", logger=False).training
+    training: Training = fit(
+        module, batches, folder, max_epochs=2, monitor="val/loss", logger=False
+    ).training
     return training
 
 
@@ -56,7 +62,9 @@ def make_given(folder: Path) -> Path:
     preprocessor = Chain(kind_of(samples)(), Scale("standard"))
     known = preprocessor.fit_transform(samples, split)
     model = table_lamp(known, fully_connected(samples.label_names), channels=8, given_labels=True)
-    module = MultiLabelModule(model, samples.label_names, BinaryObjective(max_given=0.5), preprocessor=preprocessor)
+    module = MultiLabelModule(
+        model, samples.label_names, BinaryObjective(max_given=0.5), preprocessor=preprocessor
+    )
     batches = MultiLabelDataModule(known, split)
     fitted = fit(module, batches, folder / "run", max_epochs=2, monitor="val/loss", logger=False)
     return fitted.save(folder / "model")
@@ -90,7 +98,9 @@ def make_network(folder: Path) -> Path:
     model = molecule_lamp(known, fully_connected(samples.label_names), channels=8, heads=2)
     module = MultiLabelModule(model, samples.label_names, preprocessor=kind)
     batches = MultiLabelDataModule(known, split)
-    return fit(module, batches, folder / "run", max_epochs=1, monitor="val/loss", logger=False).save(folder / "model")
+    return fit(
+        module, batches, folder / "run", max_epochs=1, monitor="val/loss", logger=False
+    ).save(folder / "model")
 
 
 def make_hierarchy(folder: Path) -> Path:

@@ -27,7 +27,9 @@ def entered(call):
         if not frame.f_code.co_filename.startswith(ROOT):
             return
         if event == "call":
-            functions.add((frame.f_code.co_filename, frame.f_code.co_name, frame.f_code.co_firstlineno))
+            functions.add(
+                (frame.f_code.co_filename, frame.f_code.co_name, frame.f_code.co_firstlineno)
+            )
             stack.append(frame)
             deepest = max(deepest, len(stack))
         elif event == "return":
@@ -45,7 +47,9 @@ def test_a_prediction_of_the_default_of_molecules(monkeypatch):
     pytest.importorskip("rdkit")
     train_little(monkeypatch, max_epochs=1)
     y = [[row % 2, row % 3 == 0] for row in range(40)]
-    model = tg_mlc.auto(Molecules.samples([*EXAMPLES, *EXAMPLES], np.array(y, np.float32), ["a", "b"]), seconds=60)
+    model = tg_mlc.auto(
+        Molecules.samples([*EXAMPLES, *EXAMPLES], np.array(y, np.float32), ["a", "b"]), seconds=60
+    )
     assert model.networks
     model.predict(["CCO"])
     found = entered(lambda: model.predict(["CCO"]))

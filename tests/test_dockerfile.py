@@ -7,11 +7,25 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-KNOWN = {"ARG", "FROM", "RUN", "COPY", "ENV", "USER", "WORKDIR", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
+KNOWN = {
+    "ARG",
+    "FROM",
+    "RUN",
+    "COPY",
+    "ENV",
+    "USER",
+    "WORKDIR",
+    "EXPOSE",
+    "HEALTHCHECK",
+    "ENTRYPOINT",
+    "CMD",
+}
 
 
 def instructions():
-    text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
+    text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE).replace(
+        "\\\n", " "
+    )
     return [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line.strip()]
 
 
@@ -28,7 +42,11 @@ def test_instructions_are_known_and_their_lists_are_json():
 
 def test_what_it_copies_and_installs_exists():
     extras = re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    copied = [rest.split()[:-1] for name, rest in instructions() if name == "COPY" and "--from" not in rest]
+    copied = [
+        rest.split()[:-1]
+        for name, rest in instructions()
+        if name == "COPY" and "--from" not in rest
+    ]
     assert all((ROOT / path).exists() for paths in copied for path in paths)
     [installed] = [rest for name, rest in instructions() if "pip install" in rest and "[" in rest]
     assert {*re.search(r"\[(.*?)\]", installed)[1].split(",")} <= {*extras}

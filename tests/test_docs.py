@@ -17,7 +17,9 @@ from tests.papers.convert.released import Config, random_state
 from tests.quick import train_little
 from tests.snippets import ROOT, cells, python_blocks
 
-TUTORIALS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "tutorials").glob("*.md"))
+TUTORIALS = sorted(
+    str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "tutorials").glob("*.md")
+)
 PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md"))
 
 
@@ -30,7 +32,12 @@ def _readers_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "block", [pytest.param(block, id=f"{page}-{i}") for page in PAGES for i, block in enumerate(python_blocks(page))]
+    "block",
+    [
+        pytest.param(block, id=f"{page}-{i}")
+        for page in PAGES
+        for i, block in enumerate(python_blocks(page))
+    ],
 )
 @pytest.mark.usefixtures("_readers_own")
 def test_every_block_runs(block: str) -> None:
@@ -47,7 +54,9 @@ def test_three_lines_make_a_label_message_passing_network() -> None:
     assert [line[0] for line in changes].count("+") == 3
 
     torch.manual_seed(0)
-    batch = Batch.from_data_list([from_smiles(smiles) for smiles in ("CCO", "c1ccccc1O", "CC(=O)N")])
+    batch = Batch.from_data_list(
+        [from_smiles(smiles) for smiles in ("CCO", "c1ccccc1O", "CC(=O)N")]
+    )
     y = torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
     for block in (before, after):
         namespace: dict[str, Any] = {}
@@ -81,8 +90,15 @@ def test_every_tutorial_runs_and_ends_in_a_picture(page: str) -> None:
 def test_the_reference_documents_every_public_module_once() -> None:
     pages = (page.read_text() for page in (ROOT / "docs" / "reference").glob("*.rst"))
     documented = [module for page in pages for module in re.findall(r"automodule:: (\S+)", page)]
-    rooms = [folder.parent for folder in (ROOT / "tg_mlc").rglob("__init__.py") if "__all__" in folder.read_text()]
-    public = {".".join(room.relative_to(ROOT).parts) for room in rooms} - {"tg_mlc", "tg_mlc.ops.attention"}
+    rooms = [
+        folder.parent
+        for folder in (ROOT / "tg_mlc").rglob("__init__.py")
+        if "__all__" in folder.read_text()
+    ]
+    public = {".".join(room.relative_to(ROOT).parts) for room in rooms} - {
+        "tg_mlc",
+        "tg_mlc.ops.attention",
+    }
     assert sorted(documented) == sorted({*public, "tg_mlc.losses"})
 
 
@@ -95,12 +111,23 @@ def test_roles_name_what_exists() -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    pages = {page.relative_to(ROOT / "docs").with_suffix("") for page in (ROOT / "docs").glob("*.md")}
+    pages = {
+        page.relative_to(ROOT / "docs").with_suffix("") for page in (ROOT / "docs").glob("*.md")
+    }
     index = (ROOT / "docs" / "index.md").read_text()
-    assert {str(page) for page in pages} - {"index"} <= set(re.findall(r"^[\w/]+$", index, re.MULTILINE))
+    assert {str(page) for page in pages} - {"index"} <= set(
+        re.findall(r"^[\w/]+$", index, re.MULTILINE)
+    )
 
 
 def test_the_pages_outside_results_stay_short() -> None:
-    pages = [page for page in (ROOT / "docs").rglob("*.md") if "results" not in page.parts and page.stem != "results"]
-    texts = (re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE) for page in pages)
+    pages = [
+        page
+        for page in (ROOT / "docs").rglob("*.md")
+        if "results" not in page.parts and page.stem != "results"
+    ]
+    texts = (
+        re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for page in pages
+    )
     assert sum(len(text.split()) for text in texts) <= 18_000

@@ -34,7 +34,9 @@ def queries(model):
     """Draws what may be asked of a model beside its inputs: the metric, and labels that are known of each sample."""
     known = st.lists(
         st.dictionaries(
-            st.sampled_from(model.label_names), st.sampled_from([0, 1]), max_size=len(model.label_names) - 1
+            st.sampled_from(model.label_names),
+            st.sampled_from([0, 1]),
+            max_size=len(model.label_names) - 1,
         ),
         min_size=4,
         max_size=4,
@@ -96,7 +98,9 @@ def test_the_server_gives_the_same_answer(case):
             frame = model.predict(raw, **query)
             for part in ("probability", "decision"):
                 found = pd.DataFrame([each[part] for each in results])[model.label_names]
-                np.testing.assert_allclose(found.astype(float), frame[part].astype(float), atol=1e-6)
+                np.testing.assert_allclose(
+                    found.astype(float), frame[part].astype(float), atol=1e-6
+                )
 
 
 @needs_export
@@ -116,7 +120,9 @@ def test_an_explanation_is_of_the_same_prediction(case):
         frame = model.predict(raw[:1], **{**query, "given": (query.get("given") or [None])[:1][0]})
         options = {"given": (query.get("given") or [None])[0], "metric": query["metric"]}
         [sample] = model.explain(raw[:1], method="occlusion", **options).samples
-        np.testing.assert_allclose(sample.probability, frame["probability"].to_numpy()[0], atol=1e-6)
+        np.testing.assert_allclose(
+            sample.probability, frame["probability"].to_numpy()[0], atol=1e-6
+        )
         np.testing.assert_array_equal(sample.decision, frame["decision"].to_numpy()[0])
 
 
@@ -131,27 +137,45 @@ def test_an_estimator_follows_its_model(tmp_path):
     assert type(loaded) is type(classifier.model_) is Model
     for known in (None, {loaded.label_names[0]: 1}):
         frame = loaded.predict(x, given=known)
-        np.testing.assert_array_equal(classifier.predict_proba(x, given=known), frame["probability"])
-        np.testing.assert_array_equal(classifier.predict(x, given=known), frame["decision"].astype(int))
+        np.testing.assert_array_equal(
+            classifier.predict_proba(x, given=known), frame["probability"]
+        )
+        np.testing.assert_array_equal(
+            classifier.predict(x, given=known), frame["decision"].astype(int)
+        )
 
 
 def test_the_command_line_writes_the_same(tmp_path):
     from tg_mlc.cli import main
 
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"size": rng.normal(size=60).round(3), "shape": rng.choice(["round", "flat"], 60)})
-    table["big"], table["flat"] = (table["size"] > 0).astype(int), (table["shape"] == "flat").astype(int)
+    table = pd.DataFrame(
+        {"size": rng.normal(size=60).round(3), "shape": rng.choice(["round", "flat"], 60)}
+    )
+    table["big"], table["flat"] = (
+        (table["size"] > 0).astype(int),
+        (table["shape"] == "flat").astype(int),
+    )
     table.to_csv(tmp_path / "train.csv", index=False)
     files = ["--csv", str(tmp_path / "train.csv")]
     model, out = tmp_path / "model", tmp_path / "out.csv"
-    assert main(["train", *files, "--labels", "big,flat", "--out", str(model), "--seconds", "0"]) == 0
+    assert (
+        main(["train", *files, "--labels", "big,flat", "--out", str(model), "--seconds", "0"]) == 0
+    )
     loaded = tg_mlc.load(model)
     for given_columns in ([], ["--given", "big"]):
-        assert main(["predict", str(model), *files, "--out", str(out), "--keep", "none", *given_columns]) == 0
+        assert (
+            main(
+                ["predict", str(model), *files, "--out", str(out), "--keep", "none", *given_columns]
+            )
+            == 0
+        )
         known = table[["big"]] if given_columns else None
         frame = loaded.predict(table[["size", "shape"]], given=known)
         written = pd.read_csv(out)
         np.testing.assert_allclose(written[loaded.label_names], frame["probability"], atol=1e-6)
-        names = [";".join(np.array(loaded.label_names)[row]) for row in frame["decision"].to_numpy()]
+        names = [
+            ";".join(np.array(loaded.label_names)[row]) for row in frame["decision"].to_numpy()
+        ]
         assert written["predicted"].fillna("").tolist() == names
         out.unlink()

@@ -103,7 +103,9 @@ def room_imports(root):
     graph = {}
     for path in root.rglob("*.py"):
         room = path.relative_to(root).parts[0].removesuffix(".py")
-        targets = (name.split(".")[1] for name in imported(parse(path)) if name.startswith(f"{root.name}."))
+        targets = (
+            name.split(".")[1] for name in imported(parse(path)) if name.startswith(f"{root.name}.")
+        )
         graph.setdefault(room, set()).update(rooms.intersection(targets) - {room})
     return graph
 
@@ -111,14 +113,18 @@ def room_imports(root):
 def file_imports(room):
     """For each file of a folder, the others of the folder that it imports anywhere."""
     names = {
-        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): path
         for path in room.rglob("*.py")
     }
     graph = {}
     for name, path in names.items():
         found = set()
         for target in imported(parse(path)):
-            *_, defining = [name for name in accumulate(target.split("."), "{}.{}".format) if name in names] or [""]
+            *_, defining = [
+                name for name in accumulate(target.split("."), "{}.{}".format) if name in names
+            ] or [""]
             found.add(defining)
         graph[name] = found - {name, ""}
     return graph
@@ -126,7 +132,9 @@ def file_imports(room):
 
 def test_rooms_import_those_below_them_only():
     graph = room_imports(ROOT)
-    assert {"data", "nn", "inference"} <= graph["training"] | graph["models"]  # it sees imports at all
+    assert {"data", "nn", "inference"} <= graph["training"] | graph[
+        "models"
+    ]  # it sees imports at all
     assert {room for room in graph if not room.startswith("_")} <= set(ORDER)
     wrong = {
         (room, other)
@@ -155,7 +163,11 @@ def test_papers_have_constants_of_their_own():
 
 def test_inputs_import_layers_in_functions_only():
     for path in (ROOT / "inputs").rglob("*.py"):
-        assert not [name for name in imported(parse(path), outside_functions=True) if name.startswith("tg_mlc.nn")]
+        assert not [
+            name
+            for name in imported(parse(path), outside_functions=True)
+            if name.startswith("tg_mlc.nn")
+        ]
 
 
 def test_layers_and_classifiers_know_of_label_graphs_their_hierarchy_only():
@@ -164,12 +176,16 @@ def test_layers_and_classifiers_know_of_label_graphs_their_hierarchy_only():
         assert all(name.startswith("tg_mlc.graphs.hierarchy.") for name in graphs)
 
 
-@pytest.mark.parametrize("room", sorted(path.parent for path in ROOT.glob("*/__init__.py")), ids=lambda room: room.name)
+@pytest.mark.parametrize(
+    "room", sorted(path.parent for path in ROOT.glob("*/__init__.py")), ids=lambda room: room.name
+)
 def test_files_of_a_room_import_one_another_in_one_direction(room):
     TopologicalSorter(file_imports(room)).prepare()
 
 
-@pytest.mark.parametrize("source", ["from pkg.b.x import y", "def f():\n    from pkg import b", "import pkg.b.x"])
+@pytest.mark.parametrize(
+    "source", ["from pkg.b.x import y", "def f():\n    from pkg import b", "import pkg.b.x"]
+)
 def test_a_circle_is_found(tmp_path, source):
     for room, text in {"a": source, "b": "if TYPE_CHECKING:\n    from pkg.a import z"}.items():
         (tmp_path / "pkg" / room).mkdir(parents=True)
@@ -190,7 +206,9 @@ def saved(tmp_path, monkeypatch):
         kind = kind_of(dataset)()
         samples = kind.fit_transform(dataset, random_split(len(dataset)))
         model = Model.of(
-            network(samples, fully_connected(names), channels=8, num_steps=1, heads=2), names, preprocessor=kind
+            network(samples, fully_connected(names), channels=8, num_steps=1, heads=2),
+            names,
+            preprocessor=kind,
         )
         return str(model.save(tmp_path / kind.option))
 
@@ -199,25 +217,52 @@ def saved(tmp_path, monkeypatch):
     (tmp_path / "sites.csv").write_text(
         "\n".join(["site,bound", *(f"{site},{row % 2}" for row, site in enumerate(sites))])
     )
-    command = ["train", "--csv", str(tmp_path / "sites.csv"), "--dna", "site", "--labels", "bound", "--seconds", "0"]
+    command = [
+        "train",
+        "--csv",
+        str(tmp_path / "sites.csv"),
+        "--dna",
+        "site",
+        "--labels",
+        "bound",
+        "--seconds",
+        "0",
+    ]
     assert main([*command, "--out", str(tmp_path / "dna")]) == 0
     folders["dna"] = str(tmp_path / "dna"), sites[:2]
     train_little(monkeypatch, max_epochs=1)
     x = np.random.default_rng(0).normal(size=(40, 3))
-    vectors = tg_mlc.auto(from_arrays(x, (x[:, :2] > 0).astype(float), names, kind="vector"), seconds=60)
+    vectors = tg_mlc.auto(
+        from_arrays(x, (x[:, :2] > 0).astype(float), names, kind="vector"), seconds=60
+    )
     assert vectors.networks
     folders["vectors"] = str(vectors.save(tmp_path / "vectors")), x[:2].tolist()
     smiles = [f"{'C' * (1 + row % 9)}{'ON'[row % 2]}" for row in range(40)]
-    molecules = network_of(MoleculeDataset.from_smiles(smiles, torch.from_numpy(y).float(), names), molecule_lamp)
+    molecules = network_of(
+        MoleculeDataset.from_smiles(smiles, torch.from_numpy(y).float(), names), molecule_lamp
+    )
     return [folders, {"molecules": (molecules, smiles[:2])}]
 
 
 def test_predictions_import_neither_training_nor_what_other_kinds_need(saved):
     """Nor does ``tg-mlc predict``, which would otherwise take twice as long."""
     printed, _ = run_python(LOADED, [json.dumps(saved)])
-    others, molecules = [{*line.split()} for line in printed.splitlines() if line.startswith("imported:")]
-    unwanted = {"lightning", "pytorch_lightning", "torchmetrics", "tensorboard", "sklearn", "matplotlib", "networkx"}
-    unwanted |= {f"tg_mlc.{room}" for room in ("papers", "sequences", "datasets", "sklearn", "training.fitting")}
+    others, molecules = [
+        {*line.split()} for line in printed.splitlines() if line.startswith("imported:")
+    ]
+    unwanted = {
+        "lightning",
+        "pytorch_lightning",
+        "torchmetrics",
+        "tensorboard",
+        "sklearn",
+        "matplotlib",
+        "networkx",
+    }
+    unwanted |= {
+        f"tg_mlc.{room}"
+        for room in ("papers", "sequences", "datasets", "sklearn", "training.fitting")
+    }
     assert "tg_mlc.stacking" in others
     assert not others & {*unwanted, "rdkit", "scipy.optimize", "scipy.stats"}
     assert not molecules & unwanted
@@ -230,7 +275,8 @@ def test_the_kind_of_inputs_is_compared_in_its_room_only():
         str(path.relative_to(ROOT))
         for path in ROOT.rglob("*.py")
         for node in ast.walk(parse(path))
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In | ast.NotIn)
+        if isinstance(node, ast.Compare)
+        and isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In | ast.NotIn)
         for side in (node.left, *node.comparators)
         if re.fullmatch(r"(.*\.)?kind", ast.unparse(side)) and "dtype" not in ast.unparse(side)
     }
@@ -242,8 +288,14 @@ def test_constructors_have_few_parameters():
     found = set()
     for node in [node for path in ROOT.rglob("*.py") for node in ast.walk(parse(path))]:
         if isinstance(node, ast.ClassDef):
-            fields = [each for each in node.body if isinstance(each, ast.AnnAssign) and ast.unparse(each.target) != "_"]
-            number = len(fields) * any("dataclass" in ast.unparse(each) for each in node.decorator_list)
+            fields = [
+                each
+                for each in node.body
+                if isinstance(each, ast.AnnAssign) and ast.unparse(each.target) != "_"
+            ]
+            number = len(fields) * any(
+                "dataclass" in ast.unparse(each) for each in node.decorator_list
+            )
             for each in node.body:
                 if isinstance(each, ast.FunctionDef) and each.name == "__init__":
                     number = len(each.args.args) - 1 + len(each.args.kwonlyargs)

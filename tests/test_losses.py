@@ -8,7 +8,15 @@ import torch
 import torch.nn.functional as F
 from sklearn.metrics import f1_score
 
-from tg_mlc.losses import asymmetric_loss, focal_loss, lamp_loss, listwise_loss, masked_bce, sequence_loss, soft_f1_loss
+from tg_mlc.losses import (
+    asymmetric_loss,
+    focal_loss,
+    lamp_loss,
+    listwise_loss,
+    masked_bce,
+    sequence_loss,
+    soft_f1_loss,
+)
 
 NAN = float("nan")
 #: All losses of logits and targets.
@@ -86,7 +94,9 @@ def test_targets_may_be_probabilities_booleans_and_batched_by_transforms(logits,
 @pytest.mark.parametrize("wrong", [-1, 4])
 def test_symbols_out_of_range_are_refused(wrong):
     symbols = torch.tensor([[1, 0, 3], [2, wrong, 3]])
-    with pytest.raises(ValueError, match=rf"'symbols' to hold .* 3 to stop \(got {wrong} at \[1, 1\]\)"):
+    with pytest.raises(
+        ValueError, match=rf"'symbols' to hold .* 3 to stop \(got {wrong} at \[1, 1\]\)"
+    ):
         sequence_loss(torch.randn(2, 3, 4).log_softmax(dim=-1), symbols)
 
 
@@ -101,8 +111,14 @@ def test_symbols_out_of_range_are_refused(wrong):
         (listwise_loss, {"weight": -1.0}),
         (soft_f1_loss, {"average": "samples"}),
         *((lamp_loss, {"intermediate_weight": weight}) for weight in (-0.1, NAN, math.inf)),
-        *((masked_bce, {"pos_weight": bad}) for bad in (-5.0, math.inf, NAN, [1.0, -1.0, 1.0], "x")),
-        *((masked_bce, {"pos_weight": wrong}) for wrong in ([1.0, 2.0], torch.ones(2), torch.ones(3, 1))),
+        *(
+            (masked_bce, {"pos_weight": bad})
+            for bad in (-5.0, math.inf, NAN, [1.0, -1.0, 1.0], "x")
+        ),
+        *(
+            (masked_bce, {"pos_weight": wrong})
+            for wrong in ([1.0, 2.0], torch.ones(2), torch.ones(3, 1))
+        ),
     ],
 )
 def test_options_out_of_range_are_named(logits, y, loss, options):
@@ -113,7 +129,9 @@ def test_options_out_of_range_are_named(logits, y, loss, options):
 @pytest.mark.parametrize("pos_weight", [None, 3.0, [1.0, 2.0, 5.0], torch.tensor([1.0, 2.0, 5.0])])
 def test_bce_equals_torch_on_the_observed_entries(logits, y, pos_weight):
     observed = ~y.isnan()
-    weight = None if pos_weight is None else torch.as_tensor(pos_weight).double().expand(3, 3)[observed]
+    weight = (
+        None if pos_weight is None else torch.as_tensor(pos_weight).double().expand(3, 3)[observed]
+    )
     target = y[observed].double() * 0.8 + 0.1
     expected = F.binary_cross_entropy_with_logits(logits[observed], target, pos_weight=weight)
     actual = masked_bce(logits, y, pos_weight=pos_weight, label_smoothing=0.2)
@@ -129,20 +147,29 @@ def test_half_precision_is_summed_in_float32():
 
 @pytest.mark.parametrize(
     ("loss", "options"),
-    [(masked_bce, {"pos_weight": 2.0}), (focal_loss, {}), (asymmetric_loss, {}), (soft_f1_loss, {"average": "micro"})],
+    [
+        (masked_bce, {"pos_weight": 2.0}),
+        (focal_loss, {}),
+        (asymmetric_loss, {}),
+        (soft_f1_loss, {"average": "micro"}),
+    ],
 )
 def test_lamp_loss_adds_weighted_intermediate_terms_of_any_loss(logits, y, loss, options):
     options = {"label_smoothing": 0.1, **options}
     first, *others = (loss(scores, y, **options) for scores in (logits, logits * 2, logits - 1))
     terms = [logits * 2, logits - 1]
-    torch.testing.assert_close(lamp_loss(logits, y, terms, 0.3, loss=loss, **options), first + 0.3 * sum(others))
+    torch.testing.assert_close(
+        lamp_loss(logits, y, terms, 0.3, loss=loss, **options), first + 0.3 * sum(others)
+    )
     torch.testing.assert_close(lamp_loss(logits, y, terms, loss=loss, **options), first)
     torch.testing.assert_close(lamp_loss(logits, y, (), 0.3, loss=loss, **options), first)
 
 
 def test_lamp_loss_compiles_without_graph_breaks(logits, y):
     compiled = torch.compile(lamp_loss, fullgraph=True, backend="eager")
-    torch.testing.assert_close(compiled(logits, y, [logits], 0.2), lamp_loss(logits, y, [logits], 0.2))
+    torch.testing.assert_close(
+        compiled(logits, y, [logits], 0.2), lamp_loss(logits, y, [logits], 0.2)
+    )
 
 
 def test_listwise_adds_the_cross_entropy_of_the_observed_labels_of_each_sample():
@@ -153,7 +180,9 @@ def test_listwise_adds_the_cross_entropy_of_the_observed_labels_of_each_sample()
     expected = masked_bce(logits, y) + 3.0 * (first + second) / 12
     torch.testing.assert_close(listwise_loss(logits, y, weight=3.0), expected)
     smoothed = {"label_smoothing": 0.1}
-    torch.testing.assert_close(listwise_loss(logits, y, weight=0.0, **smoothed), masked_bce(logits, y, **smoothed))
+    torch.testing.assert_close(
+        listwise_loss(logits, y, weight=0.0, **smoothed), masked_bce(logits, y, **smoothed)
+    )
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
@@ -174,7 +203,9 @@ def test_smoothing_leaves_out_symbols_that_may_not_come():
     value = sequence_loss(log_probs, SYMBOLS, label_smoothing=0.2)
     places = [(0, 0, [0, 1, 2, 3]), (0, 1, [0, 2, 3]), (0, 2, [0, 1, 2, 3]), (1, 0, [0, 1, 2, 3])]
     parts = [
-        F.cross_entropy(logits[b, i, kept], torch.tensor(kept.index(SYMBOLS[b, i])), label_smoothing=0.2)
+        F.cross_entropy(
+            logits[b, i, kept], torch.tensor(kept.index(SYMBOLS[b, i])), label_smoothing=0.2
+        )
         for b, i, kept in places
     ]
     torch.testing.assert_close(value, torch.stack(parts).mean())
@@ -203,14 +234,19 @@ def torchvision_focal(z, y, alpha, gamma):
 @pytest.mark.parametrize(
     ("loss", "reference", "names", "options"),
     [
-        *((focal_loss, torchvision_focal, ("alpha", "gamma"), o) for o in ((0.25, 2.0), (0.7, 0.5), (0.5, 0.0))),
+        *(
+            (focal_loss, torchvision_focal, ("alpha", "gamma"), o)
+            for o in ((0.25, 2.0), (0.7, 0.5), (0.5, 0.0))
+        ),
         *(
             (asymmetric_loss, released_asymmetric, ("gamma_neg", "gamma_pos", "margin"), options)
             for options in ((4.0, 0.0, 0.05), (4.0, 1.0, 0.3), (2.0, 1.0, 0.0))
         ),
     ],
 )
-def test_losses_equal_released_code_on_the_observed_entries(logits, y, loss, reference, names, options):
+def test_losses_equal_released_code_on_the_observed_entries(
+    logits, y, loss, reference, names, options
+):
     observed = ~y.isnan()
     expected = reference(logits[observed], y[observed].double(), *options).mean()
     actual = loss(logits, y, **dict(zip(names, options, strict=True)))
@@ -220,7 +256,9 @@ def test_losses_equal_released_code_on_the_observed_entries(logits, y, loss, ref
 
 def test_without_exponents_both_are_cross_entropy(logits, y):
     expected = masked_bce(logits, y, label_smoothing=0.2)
-    torch.testing.assert_close(focal_loss(logits, y, gamma=0.0, alpha=None, label_smoothing=0.2), expected)
+    torch.testing.assert_close(
+        focal_loss(logits, y, gamma=0.0, alpha=None, label_smoothing=0.2), expected
+    )
     plain = {"gamma_neg": 0.0, "gamma_pos": 0.0, "margin": 0.0}
     torch.testing.assert_close(asymmetric_loss(logits, y, **plain, label_smoothing=0.2), expected)
 

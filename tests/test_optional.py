@@ -25,7 +25,9 @@ def test_require_names_the_extra_of_a_missing_package(module: str):
     assert not isinstance(caught.value, ModuleNotFoundError)
 
 
-def test_require_lets_through_what_an_installed_package_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_require_lets_through_what_an_installed_package_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     (tmp_path / "needs_another.py").write_text("import no_such_package\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "needs_another", raising=False)

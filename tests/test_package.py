@@ -60,7 +60,9 @@ def rooms() -> list[str]:
 
 
 def test_importing_the_package_imports_no_optional_package():
-    loaded = run_alone("import sys, tg_mlc; print(*{name.partition('.')[0] for name in sys.modules})").split()
+    loaded = run_alone(
+        "import sys, tg_mlc; print(*{name.partition('.')[0] for name in sys.modules})"
+    ).split()
     assert not {*OPTIONAL} & {*loaded}
 
 
@@ -71,7 +73,9 @@ def test_rooms_import_without_optional_packages():
 
 def test_rooms_import_without_loading_kernels():
     code = f"import sys\nfor name in {rooms()!r}: __import__(name)\nprint(*sys.modules)"
-    assert not [name for name in run_python(code)[0].split() if name.startswith("tg_mlc.ops.kernels.csr_")]
+    assert not [
+        name for name in run_python(code)[0].split() if name.startswith("tg_mlc.ops.kernels.csr_")
+    ]
 
 
 def test_names_at_the_top_are_found_and_hidden_by_no_room():
@@ -83,13 +87,20 @@ def test_names_at_the_top_are_found_and_hidden_by_no_room():
 
 
 def test_methods_have_a_docstring_or_inherit_one():
-    modules = [importlib.import_module(f"tg_mlc.{each.name}") for each in pkgutil.iter_modules(tg_mlc.__path__)]
-    public = [getattr(module, name) for module in modules for name in getattr(module, "__all__", ())]
+    modules = [
+        importlib.import_module(f"tg_mlc.{each.name}")
+        for each in pkgutil.iter_modules(tg_mlc.__path__)
+    ]
+    public = [
+        getattr(module, name) for module in modules for name in getattr(module, "__all__", ())
+    ]
     methods = [
         getattr(cls, name)
         for cls in filter(inspect.isclass, public)
         for name, value in vars(cls).items()
-        if not name.startswith(("_", "propagate", "collect"))  # which PyG writes for a layer once it is made
+        if not name.startswith(
+            ("_", "propagate", "collect")
+        )  # which PyG writes for a layer once it is made
         and (isinstance(value, property) or inspect.isroutine(value))
     ]
     assert len(methods) > 100
@@ -122,7 +133,8 @@ def test_saved_models_find_what_rooms_above_register():
             importlib.import_module(module.name)
     rooms = {name: room for room, names in ROOMS.items() for name in names.split()}
     above = tuple(
-        f"tg_mlc.{room}" for room in ("explanations", "exporting", "training", "stacking", "sequences", "papers")
+        f"tg_mlc.{room}"
+        for room in ("explanations", "exporting", "training", "stacking", "sequences", "papers")
     )
     registered = {
         name: value.__module__
@@ -191,8 +203,12 @@ def test_an_editable_install_works_above_the_clone_too(tmp_path):
     subprocess.run([sys.executable, "-c", build], cwd=clone, check=True, capture_output=True)
     [wheel] = tmp_path.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(installed)
-    code = f"import site; site.addsitedir({str(installed)!r}); import tg_mlc; print(tg_mlc.__file__)"
+    code = (
+        f"import site; site.addsitedir({str(installed)!r}); import tg_mlc; print(tg_mlc.__file__)"
+    )
     alone = [sys.executable, "-S", "-c", code]  # without what is installed here
     elsewhere = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(alone, cwd=tmp_path, env=elsewhere, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        alone, cwd=tmp_path, env=elsewhere, check=True, capture_output=True, text=True
+    )
     assert done.stdout.strip() == str(clone / "tg_mlc" / "__init__.py")

@@ -49,7 +49,9 @@ def test_every_command_runs(tmp_path, monkeypatch, capsys):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    process = subprocess.Popen([sys.executable, "-m", "tg_mlc", *shlex.split(serve.replace("8000", port))[1:]])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tg_mlc", *shlex.split(serve.replace("8000", port))[1:]]
+    )
     try:
         for _ in range(1200):
             try:
@@ -60,9 +62,13 @@ def test_every_command_runs(tmp_path, monkeypatch, capsys):
         capsys.readouterr()
         exec(CLIENT.replace("8000", port), {})
         first, second = capsys.readouterr().out.splitlines()
-        assert re.match(r"\{'calm': [\d.e-]+, 'sad': 1\.0\} \{'calm': (True|False), 'sad': True\}", first)
+        assert re.match(
+            r"\{'calm': [\d.e-]+, 'sad': 1\.0\} \{'calm': (True|False), 'sad': True\}", first
+        )
         assert second.endswith("None")
-        shown = subprocess.run(ask.replace("8000", port), shell=True, capture_output=True, text=True, check=True)
+        shown = subprocess.run(
+            ask.replace("8000", port), shell=True, capture_output=True, text=True, check=True
+        )
         assert len(json.loads(shown.stdout)["results"]) == 3
     finally:
         process.terminate()

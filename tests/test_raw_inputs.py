@@ -18,7 +18,17 @@ from tg_mlc.data import ArrayDataset, MoleculeDataset, MultiLabelDataset, from_a
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inference import read_checkpoint
-from tg_mlc.inputs import DNA, Chain, Fingerprint, MoleculeDescriptors, Molecules, Preprocessor, Scale, Vectors, Words
+from tg_mlc.inputs import (
+    DNA,
+    Chain,
+    Fingerprint,
+    MoleculeDescriptors,
+    Molecules,
+    Preprocessor,
+    Scale,
+    Vectors,
+    Words,
+)
 from tg_mlc.models import LaMP, dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.papers.base_scores import published_features, table_preprocessor
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, Training, fit
@@ -29,8 +39,12 @@ OPTIONS = {"channels": 8, "num_steps": 1, "heads": 2}
 WORDS = ["red", "green", "blue", "apple", "pear", "plum", "old", "new"]
 rng = np.random.default_rng(0)
 PRESENT = rng.random((40, 8)) < 0.5
-TEXTS = [[word for word, there in zip(WORDS, row, strict=True) if there] or ["red"] for row in PRESENT]
-Y = np.stack([PRESENT[:, 0], PRESENT[:, 1] | PRESENT[:, 2], PRESENT[:, 3]], axis=1).astype(np.float32)
+TEXTS = [
+    [word for word, there in zip(WORDS, row, strict=True) if there] or ["red"] for row in PRESENT
+]
+Y = np.stack([PRESENT[:, 0], PRESENT[:, 1] | PRESENT[:, 2], PRESENT[:, 3]], axis=1).astype(
+    np.float32
+)
 NEW_TEXTS = ["The old, red apple!", "Green pears are PLUM", ["blue", "pear", "unheard"]]
 
 IN_ANOTHER_PROCESS = """
@@ -91,12 +105,20 @@ class Case(NamedTuple):
 CASES = {
     "bags": Case(bags, table_preprocessor("bag"), table_lamp, NEW_TEXTS),
     "sequences": Case(words, Words(), table_lamp, NEW_TEXTS),
-    "weighted-sequences": Case(words, table_preprocessor("sequence", ["exact"]), table_lamp, NEW_TEXTS),
+    "weighted-sequences": Case(
+        words, table_preprocessor("sequence", ["exact"]), table_lamp, NEW_TEXTS
+    ),
     "vectors": Case(
-        vectors, table_preprocessor("vector"), table_lamp, [[0.1, 0.2, 0.3, 0.4, 0.5], [1.0, -2, 3, -4, 5]]
+        vectors,
+        table_preprocessor("vector"),
+        table_lamp,
+        [[0.1, 0.2, 0.3, 0.4, 0.5], [1.0, -2, 3, -4, 5]],
     ),
     "gaps": Case(
-        partial(vectors, missing=True), Chain(Vectors(), Scale("quantile")), table_lamp, [[0.1, 2.0, NAN, 0.4, 0.5]]
+        partial(vectors, missing=True),
+        Chain(Vectors(), Scale("quantile")),
+        table_lamp,
+        [[0.1, 2.0, NAN, 0.4, 0.5]],
     ),
     "dna": Case(dna, DNA(), dna_lamp, ["ACGTACGTACGT", "nacguu"]),
     "molecules": Case(molecules, Molecules(), molecule_lamp, ["CCO"]),
@@ -131,7 +153,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Trainin
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_saved_model_takes_raw_inputs(name: str, trained: dict[str, tuple[Training, Path]]) -> None:
+def test_a_saved_model_takes_raw_inputs(
+    name: str, trained: dict[str, tuple[Training, Path]]
+) -> None:
     training, folder = trained[name]
     _, preprocessor, _, raw = CASES[name]
     samples = preprocessor.transform(raw)
@@ -141,7 +165,9 @@ def test_a_saved_model_takes_raw_inputs(name: str, trained: dict[str, tuple[Trai
     for scores in ("scores.pt", "loaded.pt"):
         assert torch.equal(torch.load(folder / scores, weights_only=True), expected)
     # Raw inputs one by one are those of the batch.
-    alone = torch.cat([training.scores(DataLoader(preprocessor.transform([each]), 1)) for each in raw])
+    alone = torch.cat(
+        [training.scores(DataLoader(preprocessor.transform([each]), 1)) for each in raw]
+    )
     torch.testing.assert_close(alone, expected, atol=1e-5, rtol=1e-5)
 
 
@@ -154,9 +180,15 @@ def test_a_preprocessor_that_is_saved_is_restored_on_loading(tmp_path: Path) -> 
         return table_lamp(known, fully_connected(LABELS), **OPTIONS)
 
     module = MultiLabelModule(model(), LABELS, preprocessor=preprocessor)
-    training = fit(module, MultiLabelDataModule(known, split), tmp_path, max_epochs=1, logger=False).training
-    loaded = MultiLabelModule.load_from_checkpoint(training.checkpoint, model=model(), weights_only=True)
+    training = fit(
+        module, MultiLabelDataModule(known, split), tmp_path, max_epochs=1, logger=False
+    ).training
+    loaded = MultiLabelModule.load_from_checkpoint(
+        training.checkpoint, model=model(), weights_only=True
+    )
     assert loaded.preprocessor.feature_names == dataset.feature_names
     plain = MultiLabelModule(model(), LABELS)
-    without = fit(plain, MultiLabelDataModule(known, split), tmp_path / "plain", max_epochs=1, logger=False)
+    without = fit(
+        plain, MultiLabelDataModule(known, split), tmp_path / "plain", max_epochs=1, logger=False
+    )
     assert read_checkpoint(without.training.checkpoint).preprocessor is None

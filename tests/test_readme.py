@@ -25,7 +25,9 @@ def test_every_block_runs(block: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.slow)])
-def test_the_classifier_predicts_what_its_comment_says(seconds: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_classifier_predicts_what_its_comment_says(
+    seconds: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     [block] = (each for each in python_blocks(README) if "AutoClassifier" in each)
     [expected] = re.findall(r"# (\[\{.*\}\])$", block, re.MULTILINE)
     exec(block.replace("seconds=60", f"seconds={seconds}"), {})

@@ -88,7 +88,9 @@ class _QuietImport:
 
             def exec_module(module: ModuleType) -> None:
                 with warnings.catch_warnings():
-                    warnings.filterwarnings("ignore", r"`torch\.jit\.\w+` is (deprecated|not supported)")
+                    warnings.filterwarnings(
+                        "ignore", r"`torch\.jit\.\w+` is (deprecated|not supported)"
+                    )
                     execute(module)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]

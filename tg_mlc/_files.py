@@ -23,7 +23,11 @@ import torch
 FilePath = str | bytes | os.PathLike[str]
 Stream = IO[bytes] | io.BufferedIOBase
 
-_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": partial(lzma.open, format=lzma.FORMAT_XZ)}
+_OPENERS: dict[str, Any] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": partial(lzma.open, format=lzma.FORMAT_XZ),
+}
 _MARKS = {".gz": b"\x1f\x8b\x08", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
 SUFFIXES = tuple(_OPENERS)  #: of compressed files, in lower or upper case
 #: Errors that reading a damaged file raises; an OSError with a number comes from the disk instead.
@@ -32,9 +36,13 @@ DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 MAX_BYTES = 2**32  # of a file that is held whole
 MAX_LINE = 2**20  # bytes; a longer line is none of a table of names
 MAX_NAME = 2**16  # bytes of a line that is a name
-MAX_RATIO = 1_000  # gzip reaches 1,032 with nothing but zeros, tables of numbers and words stay below 200
+MAX_RATIO = (
+    1_000  # gzip reaches 1,032 with nothing but zeros, tables of numbers and words stay below 200
+)
 ALWAYS_UNPACKED = 2**26  # bytes that a compressed file may have, however small it is
-LINES_PER_BYTE = 8  # of a compressed file: a line holds more than one bit, and takes time however short it is
+LINES_PER_BYTE = (
+    8  # of a compressed file: a line holds more than one bit, and takes time however short it is
+)
 ALWAYS_LINES = 2**20  # that a compressed file may have, however small it is
 _CHUNK = 2**18
 _BOM = b"\xef\xbb\xbf"
@@ -45,7 +53,9 @@ def most_unpacked(packed: int) -> int:
     return max(ALWAYS_UNPACKED, MAX_RATIO * packed)
 
 
-def open_unpacked(path: FilePath, max_bytes: int | None = None, content: bytes | None = None) -> io.BufferedReader:
+def open_unpacked(
+    path: FilePath, max_bytes: int | None = None, content: bytes | None = None
+) -> io.BufferedReader:
     """Opens a file, or the content of one, unpacked if its name ends in ``.gz``, ``.bz2`` or ``.xz``, or if it begins
     as such files.
 
@@ -63,7 +73,9 @@ def open_unpacked(path: FilePath, max_bytes: int | None = None, content: bytes |
         suffix = next((name for name, mark in _MARKS.items() if begin.startswith(mark)), suffix)
     if suffix in _OPENERS:
         packed = os.fstat(file.fileno()).st_size if content is None else len(content)
-        limit = most_unpacked(packed) if max_bytes is None else min(most_unpacked(packed), max_bytes)
+        limit = (
+            most_unpacked(packed) if max_bytes is None else min(most_unpacked(packed), max_bytes)
+        )
         max_lines = max(ALWAYS_LINES, LINES_PER_BYTE * packed)
     try:
         unpacked = _OPENERS[suffix](file) if suffix in _OPENERS else file
@@ -73,7 +85,9 @@ def open_unpacked(path: FilePath, max_bytes: int | None = None, content: bytes |
     return io.BufferedReader(_Bounded(unpacked, file, f"'{name}'", limit, max_lines), _CHUNK)
 
 
-def read_unpacked(path: FilePath, max_bytes: int = MAX_BYTES, content: bytes | None = None) -> bytes:
+def read_unpacked(
+    path: FilePath, max_bytes: int = MAX_BYTES, content: bytes | None = None
+) -> bytes:
     """Reads a whole file, unpacked as by :func:`open_unpacked`."""
     with open_unpacked(path, max_bytes, content) as file:
         return _read(file)
@@ -93,7 +107,9 @@ def byte_lines(path: FilePath, max_line: int = MAX_LINE) -> Iterator[tuple[int, 
         for number, line in enumerate(iter(partial(file.readline, max_line + 1), b""), start=1):
             if len(line) > max_line:
                 where = f"line {number} of '{os.fsdecode(path)}'"
-                raise ValueError(f"Expected at most {max_line:,} bytes in {where} (got more); is it of another kind?")
+                raise ValueError(
+                    f"Expected at most {max_line:,} bytes in {where} (got more); is it of another kind?"
+                )
             yield number, line.removeprefix(_BOM) if number == 1 else line
 
 
@@ -116,7 +132,9 @@ def read_names(path: FilePath) -> list[str]:
     if not names:
         raise ValueError(f"Expected at least one name in {called} (got none)")
     if "" in names:
-        raise ValueError(f"Expected a name in every line of {called} (got none in line {names.index('') + 1})")
+        raise ValueError(
+            f"Expected a name in every line of {called} (got none in line {names.index('') + 1})"
+        )
     return names
 
 
@@ -125,8 +143,13 @@ def decode(line: bytes, path: FilePath, number: int) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        where, got = f"line {number} of '{os.fsdecode(path)}'", f"byte {line[error.start]:#x} in {line[:40]!r}"
-        raise ValueError(f"Expected UTF-8 in {where} (got {got}); store the text as UTF-8") from error
+        where, got = (
+            f"line {number} of '{os.fsdecode(path)}'",
+            f"byte {line[error.start]:#x} in {line[:40]!r}",
+        )
+        raise ValueError(
+            f"Expected UTF-8 in {where} (got {got}); store the text as UTF-8"
+        ) from error
 
 
 def sha256(content: bytes) -> str:
@@ -156,7 +179,9 @@ def find_damage(path: FilePath) -> str | None:
 def read_tensors(path: FilePath) -> Any:
     """Reads tensors and plain data, written by :func:`torch.save`; a :class:`ValueError` if any bit has changed."""
     if (damage := find_damage(path)) is not None:
-        raise ValueError(f"Expected '{os.fsdecode(path)}' to be whole (got one that is damaged: {damage})")
+        raise ValueError(
+            f"Expected '{os.fsdecode(path)}' to be whole (got one that is damaged: {damage})"
+        )
     return torch.load(os.fsdecode(path), weights_only=True)
 
 
@@ -187,8 +212,12 @@ def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
         unfinished.chmod(0o666 & ~mask)
         unfinished.replace(path)
     except RuntimeError as error:
-        if "PytorchStreamWriter" in str(error) or "unexpected pos" in str(error):  # PyTorch's words for a full disk
-            raise OSError(f"Expected to write '{path}' whole (got {str(error).splitlines()[0]!r})") from error
+        if "PytorchStreamWriter" in str(error) or "unexpected pos" in str(
+            error
+        ):  # PyTorch's words for a full disk
+            raise OSError(
+                f"Expected to write '{path}' whole (got {str(error).splitlines()[0]!r})"
+            ) from error
         raise
     finally:
         unfinished.unlink(missing_ok=True)
@@ -198,7 +227,12 @@ class _Bounded(io.RawIOBase):
     """The bytes and lines of a file, counted."""
 
     def __init__(
-        self, file: Stream, below: Stream, called: str, max_bytes: int | None, max_lines: int | None = None
+        self,
+        file: Stream,
+        below: Stream,
+        called: str,
+        max_bytes: int | None,
+        max_lines: int | None = None,
     ) -> None:
         self._file: Any = file
         self._below = below
@@ -215,7 +249,9 @@ class _Bounded(io.RawIOBase):
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             got = f"one that cannot be unpacked after {self._seen:,} bytes: {error}"
-            raise ValueError(f"Expected {self._called} to be whole (got {got}); get it once more") from error
+            raise ValueError(
+                f"Expected {self._called} to be whole (got {got}); get it once more"
+            ) from error
         self._seen += len(block)
         self._check("bytes", self._seen, self._max_bytes)
         if self._max_lines is not None:
@@ -227,7 +263,9 @@ class _Bounded(io.RawIOBase):
     def _check(self, what: str, seen: int, limit: int | None) -> None:
         if limit is not None and seen > limit:
             expected = f"{self._called} to have at most {limit:,} {what} unpacked"
-            raise ValueError(f"Expected {expected} (got more); unpack or divide it by hand if it should")
+            raise ValueError(
+                f"Expected {expected} (got more); unpack or divide it by hand if it should"
+            )
 
     def close(self) -> None:
         with closing(self._below):

@@ -15,11 +15,19 @@ def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
         return frame
     column_of = {str(column): column for column in columns}
     names = [str(name) for name in names]
-    moved = [name for name, column in zip(names, columns, strict=True) if name in column_of and name != str(column)]
+    moved = [
+        name
+        for name, column in zip(names, columns, strict=True)
+        if name in column_of and name != str(column)
+    ]
     if moved and column_of.keys() != set(names):
-        expected = f"'{argument}' to be the columns of the data frame, in any order, or new names for them"
+        expected = (
+            f"'{argument}' to be the columns of the data frame, in any order, or new names for them"
+        )
         got = f"both: {moved[:5]} are names of other columns"
-        raise ValueError(f"Expected {expected} (got {got}); choose columns by 'frame[names]', or rename them before")
+        raise ValueError(
+            f"Expected {expected} (got {got}); choose columns by 'frame[names]', or rename them before"
+        )
     return frame[[column_of[name] for name in names]] if moved else frame
 
 
@@ -29,7 +37,9 @@ def check_same_rows(X: Any, Y: Any) -> None:
         return
     ours, theirs = list(X.index), list(Y.index)
     if len(ours) == len(theirs) and not set(ours).isdisjoint(theirs):
-        row = next(row for row, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1])
+        row = next(
+            row for row, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]
+        )
         raise ValueError(
             f"Expected 'X' and 'Y' to have the same rows in one order (got row {row} of index {ours[row]!r} in 'X' and "
             f"of {theirs[row]!r} in 'Y'); pass 'Y.loc[X.index]', or 'Y.to_numpy()' to pair rows by their places"
@@ -43,7 +53,10 @@ def in_order(frame: Any, names: Sequence[str] | None, argument: str, old: str = 
         return frame
     columns = {str(column): column for column in given}
     check_names([str(column) for column in given], len(given), f"columns of {argument}")
-    missing, others = [name for name in names if name not in columns], sorted(columns.keys() - set(names))
+    missing, others = (
+        [name for name in names if name not in columns],
+        sorted(columns.keys() - set(names)),
+    )
     if missing or others:
         raise ValueError(
             f"Expected '{argument}' to have the columns of {old}, in any order (got {len(missing)} missing: "

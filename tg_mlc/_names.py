@@ -30,22 +30,36 @@ def few(names: Sequence[str], most: int = 5) -> str:
 def check_names(names: Sequence[str], number: int, argument: str, of: str = "columns") -> None:
     """Refuses names that are too few, too many, or not unique."""
     if len(names) != number:
-        raise ValueError(f"Expected '{argument}' to name each of the {number} {of} (got {len(names)} names)")
+        raise ValueError(
+            f"Expected '{argument}' to name each of the {number} {of} (got {len(names)} names)"
+        )
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise ValueError(f"Expected '{argument}' to be unique (got {repeated[:5]} more than once)")
 
 
 def check_same_names(
-    found: Sequence[str] | None, label_names: Sequence[str] | None, whose: str, of: str = "'label_names'"
+    found: Sequence[str] | None,
+    label_names: Sequence[str] | None,
+    whose: str,
+    of: str = "'label_names'",
 ) -> None:
     """Refuses other names than the given ones, or the same in another order; no names fit any."""
     if found is None or label_names is None or list(found) == list(label_names):
         return
-    at = next((i for i, pair in enumerate(zip(found, label_names, strict=False)) if pair[0] != pair[1]), -1)
-    what = f"label {at} is {found[at]!r} there and {label_names[at]!r} here" if at >= 0 else "their numbers differ"
+    at = next(
+        (i for i, pair in enumerate(zip(found, label_names, strict=False)) if pair[0] != pair[1]),
+        -1,
+    )
+    what = (
+        f"label {at} is {found[at]!r} there and {label_names[at]!r} here"
+        if at >= 0
+        else "their numbers differ"
+    )
     expected = f"{whose} to have the {len(label_names)} labels of {of} in the same order"
-    raise ValueError(f"Expected {expected} (got {len(found)}; {what}); make both of one data set, or permute one")
+    raise ValueError(
+        f"Expected {expected} (got {len(found)}; {what}); make both of one data set, or permute one"
+    )
 
 
 #: Names that models and explanations look up in the rooms above theirs, by the package or module to import for them.
@@ -82,7 +96,9 @@ def register(what: str, value: Any, name: str | None = None) -> None:
     if known.__module__ != new.__module__:
         expected = f"'{new.__module__}.{new.__qualname__}' to have a name of its own"
         got = f"that of '{known.__module__}.{known.__qualname__}'"
-        raise ValueError(f"Expected {expected}, because saved models find a {what} by it (got {got}); rename it")
+        raise ValueError(
+            f"Expected {expected}, because saved models find a {what} by it (got {got}); rename it"
+        )
     _REGISTERED[what][name] = value
 
 
@@ -98,5 +114,7 @@ def find(what: str, name: str) -> Any:
             import_module(room)
     if name not in _REGISTERED[what]:
         known = sorted({*_REGISTERED[what]})
-        raise ValueError(f"Expected a {what} among {known} (got {name!r}); import the module that defines it first")
+        raise ValueError(
+            f"Expected a {what} among {known} (got {name!r}); import the module that defines it first"
+        )
     return _REGISTERED[what][name]

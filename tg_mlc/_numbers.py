@@ -21,9 +21,24 @@ MISSING = frozenset(
 
 #: The words of pairs that mean 0 and 1; a column of inputs is of one if both occur.
 TRUTHS = (
-    *(("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"), (".false.", ".true.")),
+    *(
+        ("false", "true"),
+        ("no", "yes"),
+        ("f", "t"),
+        ("n", "y"),
+        ("off", "on"),
+        (".false.", ".true."),
+    ),
     *(("absent", "present"), ("neg", "pos"), ("negative", "positive"), ("irrelevant", "relevant")),
-    *(("nein", "ja"), ("nee", "ja"), ("nej", "ja"), ("non", "oui"), ("no", "sí"), ("no", "si"), ("não", "sim")),
+    *(
+        ("nein", "ja"),
+        ("nee", "ja"),
+        ("nej", "ja"),
+        ("non", "oui"),
+        ("no", "sí"),
+        ("no", "si"),
+        ("não", "sim"),
+    ),
     *(("нет", "да"), ("ні", "так"), ("否", "是"), ("いいえ", "はい")),
 )
 
@@ -40,7 +55,9 @@ def as_list(values: Any) -> Any:
     values = values.to_numpy() if hasattr(values, "to_list") else values
     if getattr(values, "ndim", None) != 1 or getattr(values.dtype, "kind", None) != "O":
         return values
-    return [row.tolist() if isinstance(row, np.ndarray) else row for row in values]  # tables of Parquet hold arrays
+    return [
+        row.tolist() if isinstance(row, np.ndarray) else row for row in values
+    ]  # tables of Parquet hold arrays
 
 
 def as_array(values: Any) -> np.ndarray:
@@ -61,7 +78,9 @@ def to_scipy(values: Any) -> Any:
     if not isinstance(values, Tensor) or values.layout == torch.strided:
         return values
     entries: Tensor = values.detach().cpu().to_sparse(layout=torch.sparse_coo).coalesce()
-    return sp.coo_array((as_array(entries.values()), entries.indices().numpy()), shape=tuple(entries.shape))
+    return sp.coo_array(
+        (as_array(entries.values()), entries.indices().numpy()), shape=tuple(entries.shape)
+    )
 
 
 def to_label_csr(y: Any) -> sp.csr_array:
@@ -70,7 +89,9 @@ def to_label_csr(y: Any) -> sp.csr_array:
     if not sp.issparse(y):
         values = as_array(y)
         if values.ndim != 2:
-            raise ValueError(f"Expected 'y' to be a matrix [num_samples, num_labels] (got {list(values.shape)})")
+            raise ValueError(
+                f"Expected 'y' to be a matrix [num_samples, num_labels] (got {list(values.shape)})"
+            )
         y = to_numbers(values, getattr(y, "columns", None), "'y'")
     check_real(y.dtype, "'y'")
     # A copy: what follows drops stored zeros in place, and a cast alone would still share the index arrays.
@@ -79,7 +100,9 @@ def to_label_csr(y: Any) -> sp.csr_array:
     labels.eliminate_zeros()
     strange = ~((labels.data == 1) | np.isnan(labels.data))
     if strange.any():
-        raise ValueError(f"Expected 'y' to hold 0, 1, or NaN for unknown (got {labels.data[strange][0]:g})")
+        raise ValueError(
+            f"Expected 'y' to hold 0, 1, or NaN for unknown (got {labels.data[strange][0]:g})"
+        )
     return labels
 
 
@@ -97,7 +120,9 @@ def to_numbers(values: np.ndarray, columns: Any, what: str) -> np.ndarray:
             numbers[row, column] = np.nan if is_missing(value) else float(value)
         except (TypeError, ValueError):
             name = column if columns is None else f"'{columns[column]}'"
-            raise ValueError(f"Expected {what} to be numbers (got {value!r} in row {row}, column {name})") from None
+            raise ValueError(
+                f"Expected {what} to be numbers (got {value!r} in row {row}, column {name})"
+            ) from None
     return numbers
 
 

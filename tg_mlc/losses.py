@@ -14,7 +14,15 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 
 from tg_mlc._options import check_choice, check_number, check_share
 
-__all__ = ["asymmetric_loss", "focal_loss", "lamp_loss", "listwise_loss", "masked_bce", "sequence_loss", "soft_f1_loss"]
+__all__ = [
+    "asymmetric_loss",
+    "focal_loss",
+    "lamp_loss",
+    "listwise_loss",
+    "masked_bce",
+    "sequence_loss",
+    "soft_f1_loss",
+]
 
 
 class Observed(NamedTuple):
@@ -34,27 +42,42 @@ def read_observed(logits: Tensor, y: Tensor, label_smoothing: float) -> Observed
     Half-precision logits are promoted to float32.
     """
     if logits.shape != y.shape:
-        raise ValueError(f"Expected logits and 'y' of one shape (got {tuple(logits.shape)} and {tuple(y.shape)})")
+        raise ValueError(
+            f"Expected logits and 'y' of one shape (got {tuple(logits.shape)} and {tuple(y.shape)})"
+        )
     check_number("label_smoothing", label_smoothing, below=1.0)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     mask = ~torch.isnan(y)
     target = torch.where(mask, y, 0.0).to(logits.dtype)
     check_range("y", target, 1, "0, 1 or NaN (unknown), or a probability between 0 and 1")
-    return Observed(torch.where(mask, logits, 0.0), target * (1.0 - label_smoothing) + 0.5 * label_smoothing, mask)
+    return Observed(
+        torch.where(mask, logits, 0.0),
+        target * (1.0 - label_smoothing) + 0.5 * label_smoothing,
+        mask,
+    )
 
 
 def check_range(name: str, values: Tensor, most: int, expected: str) -> None:
     """Refuses targets outside of 0 to :obj:`most` by value and place; on a GPU by an assertion on the device, because a
     step that waits for values is slower.
     """
-    if torch.compiler.is_compiling() or values.is_meta or not values.numel() or is_functorch_wrapped_tensor(values):
+    if (
+        torch.compiler.is_compiling()
+        or values.is_meta
+        or not values.numel()
+        or is_functorch_wrapped_tensor(values)
+    ):
         return
     least, greatest = torch.aminmax(values.detach())
     if values.is_cuda:
-        torch._assert_async((least >= 0) & (greatest <= most), f"Expected '{name}' to hold {expected}")
+        torch._assert_async(
+            (least >= 0) & (greatest <= most), f"Expected '{name}' to hold {expected}"
+        )
     elif least < 0 or greatest > most:
         place = ((values < 0) | (values > most)).nonzero()[0].tolist()
-        raise ValueError(f"Expected '{name}' to hold {expected} (got {values[tuple(place)].item()} at {place})")
+        raise ValueError(
+            f"Expected '{name}' to hold {expected} (got {values[tuple(place)].item()} at {place})"
+        )
 
 
 def masked_bce(
@@ -103,7 +126,9 @@ def masked_bce(
             expected = f"'pos_weight' to be one number or {logits.size(-1)}, one per label"
             raise ValueError(f"Expected {expected} (got shape {shape})")
         pos_weight = torch.as_tensor(pos_weight, dtype=entries.logits.dtype, device=logits.device)
-    losses = F.binary_cross_entropy_with_logits(entries.logits, entries.target, pos_weight=pos_weight, reduction="none")
+    losses = F.binary_cross_entropy_with_logits(
+        entries.logits, entries.target, pos_weight=pos_weight, reduction="none"
+    )
     return entries.mean(losses)
 
 
@@ -150,7 +175,9 @@ def lamp_loss(
     return total
 
 
-def listwise_loss(logits: Tensor, y: Tensor, *, weight: float = 5.0, label_smoothing: float = 0.0) -> Tensor:
+def listwise_loss(
+    logits: Tensor, y: Tensor, *, weight: float = 5.0, label_smoothing: float = 0.0
+) -> Tensor:
     r"""The binary cross-entropy of :func:`masked_bce`, plus the cross-entropy of the observed labels of each sample as
     one distribution: ListNet of the `"Learning to Rank: From Pairwise Approach to Listwise Approach"
     <https://dl.acm.org/doi/10.1145/1273496.1273513>`_ paper.
@@ -171,9 +198,13 @@ def listwise_loss(logits: Tensor, y: Tensor, *, weight: float = 5.0, label_smoot
     share = entries.target * entries.mask
     share = share / share.sum(dim=1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
     # Not -inf, whose product with a share of zero is NaN.
-    log_softmax = entries.logits.masked_fill(~entries.mask, torch.finfo(share.dtype).min / 2).log_softmax(dim=1)
+    log_softmax = entries.logits.masked_fill(
+        ~entries.mask, torch.finfo(share.dtype).min / 2
+    ).log_softmax(dim=1)
     order = -torch.where(share > 0, share * log_softmax, 0.0).sum() / y.numel()
-    each = entries.mean(F.binary_cross_entropy_with_logits(entries.logits, entries.target, reduction="none"))
+    each = entries.mean(
+        F.binary_cross_entropy_with_logits(entries.logits, entries.target, reduction="none")
+    )
     return each + weight * order
 
 
@@ -200,7 +231,9 @@ def sequence_loss(log_probs: Tensor, symbols: Tensor, *, label_smoothing: float 
         ValueError: If :obj:`label_smoothing` is not in :math:`[0, 1)`, or a symbol not from 0 to :math:`L`.
     """
     check_number("label_smoothing", label_smoothing, below=1.0)
-    check_range("symbols", symbols, last := log_probs.size(-1) - 1, f"numbers of labels, or {last} to stop")
+    check_range(
+        "symbols", symbols, last := log_probs.size(-1) - 1, f"numbers of labels, or {last} to stop"
+    )
     stops = symbols == last
     counted = (stops.cumsum(dim=1) - stops.long()) == 0
     losses = -log_probs.gather(2, symbols.unsqueeze(-1)).squeeze(-1)
@@ -212,7 +245,12 @@ def sequence_loss(log_probs: Tensor, symbols: Tensor, *, label_smoothing: float 
 
 
 def focal_loss(
-    logits: Tensor, y: Tensor, *, gamma: float = 2.0, alpha: float | None = 0.25, label_smoothing: float = 0.0
+    logits: Tensor,
+    y: Tensor,
+    *,
+    gamma: float = 2.0,
+    alpha: float | None = 0.25,
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     r"""The focal loss from the `"Focal Loss for Dense Object Detection" <https://arxiv.org/abs/1708.02002>`_ paper,
     averaged over the observed labels.
@@ -231,7 +269,10 @@ def focal_loss(
     check_number("gamma", gamma)
     entries = read_observed(logits, y, label_smoothing)
     z, target = entries.logits, entries.target
-    positive, negative = _sigmoid_power(-z, gamma) * F.logsigmoid(z), _sigmoid_power(z, gamma) * F.logsigmoid(-z)
+    positive, negative = (
+        _sigmoid_power(-z, gamma) * F.logsigmoid(z),
+        _sigmoid_power(z, gamma) * F.logsigmoid(-z),
+    )
     if alpha is not None:
         check_share("alpha", alpha)
         positive, negative = alpha * positive, (1.0 - alpha) * negative
@@ -275,7 +316,9 @@ def asymmetric_loss(
     if margin == 0.0:  # the logarithm of 1 - p may be infinite
         negative = _sigmoid_power(z, gamma_neg) * F.logsigmoid(-z)
     else:
-        shifted = (z.sigmoid() - margin).clamp(min=torch.finfo(z.dtype).tiny)  # the slope of a root is infinite at 0
+        shifted = (z.sigmoid() - margin).clamp(
+            min=torch.finfo(z.dtype).tiny
+        )  # the slope of a root is infinite at 0
         negative = shifted**gamma_neg * (-shifted).log1p()
     return entries.mean(-target * positive - (1.0 - target) * negative)
 
@@ -286,7 +329,11 @@ def _sigmoid_power(z: Tensor, gamma: float) -> Tensor:
 
 
 def soft_f1_loss(
-    logits: Tensor, y: Tensor, *, average: Literal["macro", "micro"] = "macro", label_smoothing: float = 0.0
+    logits: Tensor,
+    y: Tensor,
+    *,
+    average: Literal["macro", "micro"] = "macro",
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     r"""One minus the F1 of a batch with probabilities in place of decisions, as the sigmoid F1 of the `"sigmoidF1: A
     Smooth F1 Score Surrogate Loss for Multilabel Classification" <https://arxiv.org/abs/2108.10566>`_ paper with its
@@ -306,7 +353,10 @@ def soft_f1_loss(
     """
     check_choice("average", average, ("macro", "micro"))
     entries = read_observed(logits, y, label_smoothing)
-    p, target = (torch.where(entries.mask, values, 0.0) for values in (entries.logits.sigmoid(), entries.target))
+    p, target = (
+        torch.where(entries.mask, values, 0.0)
+        for values in (entries.logits.sigmoid(), entries.target)
+    )
     dims = (0,) if average == "macro" else (0, 1)
     both, either = (p * target).sum(dims), (p + target).sum(dims)
     present = entries.mask.any(dim=0) if average == "macro" else entries.mask.any()

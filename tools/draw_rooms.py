@@ -60,7 +60,12 @@ def rooms(package: Path = ROOT / "tg_mlc") -> nx.DiGraph:
         for path in (package / name).rglob("*.py"):
             for module in imported_modules(path.read_text()):
                 parts = module.split(".")
-                if parts[0] == package.name and len(parts) > 1 and parts[1] in names and parts[1] != name:
+                if (
+                    parts[0] == package.name
+                    and len(parts) > 1
+                    and parts[1] in names
+                    and parts[1] != name
+                ):
                     graph.add_edge(name, parts[1])
     return graph
 
@@ -111,7 +116,9 @@ def main(arguments: list[str]) -> int:
     if "--check" in arguments:
         if PICTURE.read_text(encoding="utf-8") == picture:
             return 0
-        print(f"Expected '{PICTURE}' to show today's imports (got an earlier picture); run tools/draw_rooms.py")
+        print(
+            f"Expected '{PICTURE}' to show today's imports (got an earlier picture); run tools/draw_rooms.py"
+        )
         return 1
     PICTURE.write_text(picture, encoding="utf-8")
     return 0

@@ -36,7 +36,10 @@ from tg_mlc.graphs import LabelGraph  # noqa: E402
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared, available_backends, graph_attention  # noqa: E402
 
 CSV = "id,text,size,label\n" + "".join(f"{i},word {i % 7},{i * 0.5},{i % 2}\n" for i in range(40))
-ARFF = "@relation x\n@attribute a numeric\n@attribute b {u,v}\n@attribute l {0,1}\n@data\n" + "1,u,0\n2.5,v,1\n" * 20
+ARFF = (
+    "@relation x\n@attribute a numeric\n@attribute b {u,v}\n@attribute l {0,1}\n@data\n"
+    + "1,u,0\n2.5,v,1\n" * 20
+)
 GRAPH = "source\ttarget\tweight\na\tb\t0.5\nb\tc\t1\n" * 3
 #: Bytes that readers of texts and numbers may stumble over.
 INSERTED = (b"\x00", b'"', b",", b"\n", b"NaN", b"1e999", "ß\u2028".encode(), b"\xff")
@@ -46,10 +49,14 @@ ALLOWED = (ValueError, OSError)
 
 def main() -> None:
     """Runs rounds until the time is over."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--rounds", type=int, default=sys.maxsize, help="at most so many rounds")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the first round; the next ones count up")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the first round; the next ones count up"
+    )
     parser.add_argument("--only", choices=ROUNDS, help="one kind of round")
     parser.add_argument("--replace", action="store_true", help="write among the tracked results")
     options = parser.parse_args()
@@ -58,7 +65,9 @@ def main() -> None:
     start, seed, counts, failed = time.monotonic(), options.seed, Counter[str](), list[str]()
     with tempfile.TemporaryDirectory() as name:
         place = Place(Path(name))
-        while time.monotonic() - start < 60 * options.minutes and seed - options.seed < options.rounds:
+        while (
+            time.monotonic() - start < 60 * options.minutes and seed - options.seed < options.rounds
+        ):
             kind = options.only or random.Random(seed).choices(list(ROUNDS), weights=(60, 60, 1))[0]
             try:
                 ROUNDS[kind](seed, place)
@@ -70,7 +79,12 @@ def main() -> None:
             seed += 1
     minutes = (time.monotonic() - start) / 60
     print(f"{dict(counts)} in {minutes:.1f} minutes, {len(failed)} failed: {failed}")
-    content = {"rounds": dict(counts), "failed": failed, "minutes": minutes, "first_seed": options.seed}
+    content = {
+        "rounds": dict(counts),
+        "failed": failed,
+        "minutes": minutes,
+        "first_seed": options.seed,
+    }
     write_results("endurance", content, replace=options.replace)
     sys.exit(bool(failed))
 
@@ -82,12 +96,26 @@ class Place:
         self.folder, self.model, self.rows = folder, folder / "model", folder / "rows.csv"
         samples = folder / "samples.csv"
         samples.write_text(
-            "x,y,z,a,b\n" + "".join(f"{i % 7},{i % 5},{i % 3},{i % 2},{i % 3 > 0:d}\n" for i in range(60))
+            "x,y,z,a,b\n"
+            + "".join(f"{i % 7},{i % 5},{i % 3},{i % 2},{i % 3 > 0:d}\n" for i in range(60))
         )
-        self.rows.write_text("x,y,z\n" + "".join(f"{i % 7},{i % 5},{i % 3}\n" for i in range(20_000)))
-        options = ["--csv", str(samples), "--labels", "a,b", "--seconds", "3", "--out", str(self.model)]
+        self.rows.write_text(
+            "x,y,z\n" + "".join(f"{i % 7},{i % 5},{i % 3}\n" for i in range(20_000))
+        )
+        options = [
+            "--csv",
+            str(samples),
+            "--labels",
+            "a,b",
+            "--seconds",
+            "3",
+            "--out",
+            str(self.model),
+        ]
         if self.start("train", *options).wait():
-            raise SystemExit(f"Expected 'tg-mlc train {' '.join(options)}' to train a model (got an error)")
+            raise SystemExit(
+                f"Expected 'tg-mlc train {' '.join(options)}' to train a model (got an error)"
+            )
         self.whole: bytes | None = None
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
@@ -105,7 +133,9 @@ class Place:
 def operator(seed: int, place: Place) -> None:
     """Every backend that takes a random call agrees with the definition, in outputs and gradients."""
     generator, pattern = torch.Generator().manual_seed(seed), random_pattern(random.Random(seed))
-    heads, channels = (random.Random(seed + 1).choice(sizes) for sizes in ((1, 2, 4), (1, 3, 8, 17)))
+    heads, channels = (
+        random.Random(seed + 1).choice(sizes) for sizes in ((1, 2, 4), (1, 3, 8, 17))
+    )
     sizes = [(pattern.num_queries, heads, channels)] + 2 * [(pattern.num_keys, heads, channels)]
     tensors = [torch.randn(size, generator=generator, dtype=torch.float64) for size in sizes]
     expected = outputs(tensors, pattern, "reference")
@@ -113,7 +143,9 @@ def operator(seed: int, place: Place) -> None:
         if backend == "blocks" and not isinstance(pattern, Blocks):
             continue
         for one, other in zip(outputs(tensors, pattern, backend), expected, strict=True):
-            torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9, msg=lambda text, who=backend: f"{who}: {text}")
+            torch.testing.assert_close(
+                one, other, atol=1e-9, rtol=1e-9, msg=lambda text, who=backend: f"{who}: {text}"
+            )
 
 
 def random_pattern(draw: random.Random) -> Pattern:
@@ -127,7 +159,9 @@ def random_pattern(draw: random.Random) -> Pattern:
     keys = queries if shared else keys
     pairs = draw.sample(range(queries * keys), draw.randint(0, queries * keys))
     edges = Edges(
-        torch.tensor([[pair % keys for pair in pairs], [pair // keys for pair in pairs]]).long(), queries, keys
+        torch.tensor([[pair % keys for pair in pairs], [pair // keys for pair in pairs]]).long(),
+        queries,
+        keys,
     )
     return Shared(edges, draw.randint(1, 5)) if shared else edges
 
@@ -138,7 +172,10 @@ def outputs(tensors: list[Tensor], pattern: Pattern, backend: str) -> list[Tenso
     out = graph_attention(*leaves, pattern, backend=backend)
     assert isinstance(out, Tensor)
     out.square().sum().backward()
-    return [out.detach(), *(torch.zeros_like(each) if each.grad is None else each.grad for each in leaves)]
+    return [
+        out.detach(),
+        *(torch.zeros_like(each) if each.grad is None else each.grad for each in leaves),
+    ]
 
 
 def files(seed: int, place: Place) -> None:
@@ -215,7 +252,11 @@ def kills(seed: int, place: Place) -> None:
     out.unlink()
 
 
-ROUNDS: dict[str, Callable[[int, Place], None]] = {"operator": operator, "files": files, "kills": kills}
+ROUNDS: dict[str, Callable[[int, Place], None]] = {
+    "operator": operator,
+    "files": files,
+    "kills": kills,
+}
 
 if __name__ == "__main__":
     main()

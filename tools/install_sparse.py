@@ -23,8 +23,12 @@ def main() -> None:
     wheels = [cached_wheel(folder, package) or build_wheel(folder, package) for package in PACKAGES]
     install = (*PIP, "install", "--no-index", "--no-deps", "--force-reinstall", *map(str, wheels))
     subprocess.run(install, check=True)
-    if subprocess.run((sys.executable, "-c", "import torch_scatter, torch_sparse"), check=False).returncode:
-        sys.exit(f"The wheels in {folder} were installed but cannot be imported; remove that folder and try again.")
+    if subprocess.run(
+        (sys.executable, "-c", "import torch_scatter, torch_sparse"), check=False
+    ).returncode:
+        sys.exit(
+            f"The wheels in {folder} were installed but cannot be imported; remove that folder and try again."
+        )
 
 
 def cache_folder() -> Path:
@@ -53,25 +57,43 @@ def compiles_cuda() -> bool:
 
     if os.environ.get("FORCE_ONLY_CPU") == "1" or torch.version.cuda is None:
         return False
-    return os.environ.get("FORCE_CUDA") == "1" or (torch.cuda.is_available() and CUDA_HOME is not None)
+    return os.environ.get("FORCE_CUDA") == "1" or (
+        torch.cuda.is_available() and CUDA_HOME is not None
+    )
 
 
 def cached_wheel(folder: Path, package: str) -> Path | None:
     """Returns the newest wheel of a package in the folder, if there is one."""
-    wheels = sorted(folder.glob(f"{package.replace('-', '_')}-*.whl"), key=lambda path: path.stat().st_mtime)
+    wheels = sorted(
+        folder.glob(f"{package.replace('-', '_')}-*.whl"), key=lambda path: path.stat().st_mtime
+    )
     return wheels[-1] if wheels else None
 
 
 def build_wheel(folder: Path, package: str) -> Path:
     """Compiles a package and moves the finished wheel into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    print(f"Compiling {package} against the installed torch, once; this takes a few minutes ...", flush=True)
+    print(
+        f"Compiling {package} against the installed torch, once; this takes a few minutes ...",
+        flush=True,
+    )
     # In a temporary folder beside the target, so that an interrupted build leaves no half wheel behind.
     with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as build:
         # pip's own cache of built wheels does not know for which torch they were built.
-        command = (*PIP, "wheel", "--no-cache-dir", "--no-build-isolation", "--no-deps", "--wheel-dir", build, package)
+        command = (
+            *PIP,
+            "wheel",
+            "--no-cache-dir",
+            "--no-build-isolation",
+            "--no-deps",
+            "--wheel-dir",
+            build,
+            package,
+        )
         if subprocess.run(command, env=build_environment(), check=False).returncode:
-            sys.exit(f"{package} could not be compiled; it needs a C++ compiler and the headers of {sys.executable}.")
+            sys.exit(
+                f"{package} could not be compiled; it needs a C++ compiler and the headers of {sys.executable}."
+            )
         wheel = next(Path(build).glob("*.whl"))
         return wheel.replace(folder / wheel.name)
 

@@ -20,13 +20,19 @@ from tg_mlc.datasets.card import DatasetCard
 
 def main() -> None:
     """Updates the file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=registry.names(), help="data sets (default: all)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", default=registry.names(), help="data sets (default: all)"
+    )
     parser.add_argument("--root", type=Path, required=True, help="folder to keep the data sets in")
     arguments = parser.parse_args()
     catalogue = json.loads(registry.CATALOGUE.read_text(encoding="utf-8"))
     for name in arguments.names:
-        catalogue[name]["statistics"] = statistics(name, arguments.root, catalogue[name]["statistics"])
+        catalogue[name]["statistics"] = statistics(
+            name, arguments.root, catalogue[name]["statistics"]
+        )
         print(f"{name}: {catalogue[name]['statistics']['origin']}", flush=True)
     write(catalogue, registry.CATALOGUE)
 
@@ -34,7 +40,9 @@ def main() -> None:
 def write(catalogue: dict[str, dict[str, Any]], path: Path) -> None:
     """Writes the file: at once, or not at all."""
     with replace_when_done(path) as unfinished:
-        unfinished.write_text(json.dumps(catalogue, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        unfinished.write_text(
+            json.dumps(catalogue, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
 
 def statistics(name: str, root: Path, recorded: dict[str, Any]) -> dict[str, Any]:

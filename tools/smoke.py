@@ -61,7 +61,8 @@ assert len(from_csv("t.xlsx", label_columns=["a"])) == 3
 """,
     "serve": "from tg_mlc.serving import make_app",
     "train,explain": MODEL + 'tg_mlc.explain(model, x[:2]).to_html("why.html")',
-    "train,export": MODEL + 'model.save("m"); tg_mlc.export(tg_mlc.load("m"), "program", format="onnx")',
+    "train,export": MODEL
+    + 'model.save("m"); tg_mlc.export(tg_mlc.load("m"), "program", format="onnx")',
     "train,tune": "import tg_mlc.training, optuna",
     "hub": "import huggingface_hub, tg_mlc.inference",
 }
@@ -69,11 +70,17 @@ assert len(from_csv("t.xlsx", label_columns=["a"])) == 3
 
 def main() -> None:
     """Runs all uses, and says which failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="where the wheel and the source distribution are")
-    parser.add_argument("--torch", default="torch", help="arguments of pip install for PyTorch, of all environments")
+    parser.add_argument(
+        "--torch", default="torch", help="arguments of pip install for PyTorch, of all environments"
+    )
     options = parser.parse_args()
-    (wheel,), (source,) = (sorted(options.folder.resolve().glob(ends)) for ends in ("*.whl", "*.tar.gz"))
+    (wheel,), (source,) = (
+        sorted(options.folder.resolve().glob(ends)) for ends in ("*.whl", "*.tar.gz")
+    )
     failed = []
     with tempfile.TemporaryDirectory() as name:
         base = Environment(Path(name) / "base")
@@ -111,7 +118,15 @@ class Environment:
 
     def install(self, *arguments: str) -> None:
         """Installs packages."""
-        command = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
+        command = [
+            self.python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            *arguments,
+        ]
         subprocess.run(command, check=True)
 
     def runs(self, code: str) -> bool:

@@ -30,7 +30,13 @@ from benchmarks.files import Run, check_replacement, collect, describe_dataset
 from tg_mlc.baselines import LabelFrequency
 from tg_mlc.data import MultiLabelDataset, random_split, stratified_split
 from tg_mlc.datasets.registry import load
-from tg_mlc.metrics import Evaluation, evaluate, macro_average_precision, macro_roc_auc, tune_thresholds
+from tg_mlc.metrics import (
+    Evaluation,
+    evaluate,
+    macro_average_precision,
+    macro_roc_auc,
+    tune_thresholds,
+)
 from tg_mlc.stacking import auto
 from tg_mlc.stacking.automatic import best_combination, classifier_scores
 from tg_mlc.stacking.classifiers import SCORE_SCALE
@@ -69,8 +75,13 @@ def main(
     check_replacement(replace, seconds=seconds < SECONDS)
     torch.set_num_threads(1)
     load_once = lru_cache(1)(lambda name: part_of(load(name, root)))
-    calls = {key: delayed(measure)(load_once, *key, seconds) for key in product(datasets.split(","), range(seeds))}
-    collect(NAME, {"seconds": seconds}, calls, itemgetter("dataset", "seed"), _in_short, replace=replace)
+    calls = {
+        key: delayed(measure)(load_once, *key, seconds)
+        for key in product(datasets.split(","), range(seeds))
+    }
+    collect(
+        NAME, {"seconds": seconds}, calls, itemgetter("dataset", "seed"), _in_short, replace=replace
+    )
 
 
 def _in_short(run: Run) -> str:
@@ -85,7 +96,9 @@ def part_of(dataset: MultiLabelDataset) -> MultiLabelDataset:
     return dataset[random_split(len(dataset), (share, 0.0, 1 - share), seed=0).train].copy()
 
 
-def measure(load: Callable[[str], MultiLabelDataset], name: str, seed: int, seconds: float) -> list[Run]:
+def measure(
+    load: Callable[[str], MultiLabelDataset], name: str, seed: int, seconds: float
+) -> list[Run]:
     """The rows of one data set and seed."""
     dataset = load(name)
     split = stratified_split(dataset.y, SHARES, seed)
@@ -93,8 +106,13 @@ def measure(load: Callable[[str], MultiLabelDataset], name: str, seed: int, seco
     shared = {"dataset": name, "seed": seed, "split": split.hash, **describe_dataset(name, dataset)}
     del shared["name"]
 
-    def run(model: str, evaluation: Evaluation, scores: np.ndarray, seconds: float, chosen: Any = None) -> Run:
-        values, apart = evaluation.to_dict()["values"], by_positives(train.y.numpy(), test.y.numpy(), scores)
+    def run(
+        model: str, evaluation: Evaluation, scores: np.ndarray, seconds: float, chosen: Any = None
+    ) -> Run:
+        values, apart = (
+            evaluation.to_dict()["values"],
+            by_positives(train.y.numpy(), test.y.numpy(), scores),
+        )
         made = {"metrics": values, "by_positives": apart}
         return {**shared, "model": model, "seconds": seconds, **made, "chosen": chosen}
 
@@ -120,7 +138,9 @@ def measure(load: Callable[[str], MultiLabelDataset], name: str, seed: int, seco
     return [*runs, ours]
 
 
-def by_positives(y_train: np.ndarray, y_test: np.ndarray, scores: np.ndarray) -> dict[str, dict[str, float | None]]:
+def by_positives(
+    y_train: np.ndarray, y_test: np.ndarray, scores: np.ndarray
+) -> dict[str, dict[str, float | None]]:
     """How labels that a test sample has are ranked, apart by how many training samples have them."""
     number, counted, least = np.nansum(y_train, axis=0), np.nansum(y_test, axis=0) > 0, -1
     found: dict[str, dict[str, float | None]] = {}
@@ -128,8 +148,13 @@ def by_positives(y_train: np.ndarray, y_test: np.ndarray, scores: np.ndarray) ->
         labels, least = counted & (number > least) & (number <= most), most
         if labels.any():
             y, own = y_test[:, labels], scores[:, labels]
-            values = {"roc_auc": macro_roc_auc(y, own), "average_precision": macro_average_precision(y, own)}
-            defined = {metric: None if np.isnan(value) else value for metric, value in values.items()}
+            values = {
+                "roc_auc": macro_roc_auc(y, own),
+                "average_precision": macro_average_precision(y, own),
+            }
+            defined = {
+                metric: None if np.isnan(value) else value for metric, value in values.items()
+            }
             found[name] = {"labels": int(labels.sum()), **defined}
     return found
 

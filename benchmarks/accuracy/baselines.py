@@ -49,11 +49,26 @@ FOREST_GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
     "nci": {"max_features": ("sqrt", "log2")},
 }
 # The best of a few settings for the pooled GNN on the random splits 0 and 1.
-GINE_MODULE: dict[str, Any] = {"lr": 3e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05}
+GINE_MODULE: dict[str, Any] = {
+    "lr": 3e-3,
+    "weight_decay": 0.01,
+    "lr_schedule": "cosine",
+    "warmup": 0.05,
+}
 GINE_FIT: dict[str, Any] = {"max_epochs": 30, "patience": None, "gradient_clip": 1.0}
 # Found for models with this path beside their messages.
-LINEAR_MODULE: dict[str, Any] = {"lr": 3e-4, "weight_decay": 0.1, "lr_schedule": "cosine", "warmup": 0.05}
-LINEAR_FIT: dict[str, Any] = {"max_epochs": 18, "patience": None, "ema_decay": 0.98, "gradient_clip": 1.0}
+LINEAR_MODULE: dict[str, Any] = {
+    "lr": 3e-4,
+    "weight_decay": 0.1,
+    "lr_schedule": "cosine",
+    "warmup": 0.05,
+}
+LINEAR_FIT: dict[str, Any] = {
+    "max_epochs": 18,
+    "patience": None,
+    "ema_decay": 0.98,
+    "gradient_clip": 1.0,
+}
 
 Scores = tuple[Any, Any]  #: of validation and of test samples
 Made = tuple[str, Callable[[], Scores]]  #: a row's name, and what makes its scores
@@ -64,12 +79,16 @@ def baselines(task: Task, split: Split, seed: int, options: dict[str, Any]) -> l
     return [name for name, _ in _rows(task, split, seed, options)]
 
 
-def run_baseline(task: Task, split: Split, seed: int, name: str, options: dict[str, Any]) -> list[dict[str, Any]]:
+def run_baseline(
+    task: Task, split: Split, seed: int, name: str, options: dict[str, Any]
+) -> list[dict[str, Any]]:
     """One of these rows, of one seed."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     on_val, on_test = dict(_rows(task, split, seed, options))[name]()
-    return [task.run(Row(name), split, seed, time.perf_counter() - start, on_val, on_test).to_dict()]
+    return [
+        task.run(Row(name), split, seed, time.perf_counter() - start, on_val, on_test).to_dict()
+    ]
 
 
 def classifier_scores(dataset: MultiLabelDataset) -> StackingFeatures:
@@ -83,7 +102,10 @@ def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Itera
         if task.recipe.classifiers:
             for each in classifier_scores(task.dataset).classifiers.values():
                 yield each.title, partial(_given, task, split, each.classifier)
-        yield "logistic regression, tuned", lambda: _linear(inputs_of(task.dataset), task, split, "logistic")
+        yield (
+            "logistic regression, tuned",
+            lambda: _linear(inputs_of(task.dataset), task, split, "logistic"),
+        )
     if task.name in DNA:
         yield from _both_linear("words of DNA", lambda: _words_of_dna(task, split), task, split)
     if task.name in PLANTED:
@@ -167,14 +189,19 @@ def _given(task: Task, split: Split, classifier: Any) -> Scores:
 
 def _both_linear(what: str, inputs: Callable[[], Any], task: Task, split: Split) -> Iterator[Made]:
     yield f"linear SVM on {what}, tuned", lambda: _linear(inputs(), task, split, "hinge")
-    yield f"logistic regression on {what}, tuned", lambda: _linear(inputs(), task, split, "logistic")
+    yield (
+        f"logistic regression on {what}, tuned",
+        lambda: _linear(inputs(), task, split, "logistic"),
+    )
 
 
 def _linear(x: Any, task: Task, split: Split, loss: Loss) -> Scores:
     return _scores(tuned_linear(x, task.dataset.y, split, loss), x, split)
 
 
-def tuned_linear(x: Any, y: torch.Tensor, split: Split, loss: Loss = "hinge", n_jobs: int = 1) -> LinearBaseline:
+def tuned_linear(
+    x: Any, y: torch.Tensor, split: Split, loss: Loss = "hinge", n_jobs: int = 1
+) -> LinearBaseline:
     """Classifiers of training samples, of the regularisation with the best micro-F1 of validation samples."""
     train, val = split.train.numpy(), split.val.numpy()
     return LinearBaseline.tuned(x[train], y[train], x[val], y[val], loss=loss, n_jobs=n_jobs)
@@ -187,7 +214,9 @@ def _words_of_dna(task: Task, split: Split) -> Any:
     backward = str.maketrans("ACGT", "TGCA")
     both = [f"{text} {text[::-1].translate(backward)}" for text in texts]
     # No word goes across the strands; where a strand begins or ends, its words have a space.
-    words = CountVectorizer(analyzer="char_wb", ngram_range=(5, 8), lowercase=False, min_df=3, dtype=np.float32)
+    words = CountVectorizer(
+        analyzer="char_wb", ngram_range=(5, 8), lowercase=False, min_df=3, dtype=np.float32
+    )
     words.fit([both[i] for i in split.train])
     counts = words.transform(both)
     return TfIdf().learn(counts[split.train.numpy()]).weigh(counts)
@@ -196,7 +225,9 @@ def _words_of_dna(task: Task, split: Split) -> Any:
 def substructures(task: Task) -> np.ndarray:
     """Whether molecules have each of the circular substructures: Morgan fingerprints."""
     count = Fingerprint("morgan")
-    present: np.ndarray = torch.cat([count(Data(smiles=smiles)).morgan for smiles in task.dataset.smiles]).numpy() > 0
+    present: np.ndarray = (
+        torch.cat([count(Data(smiles=smiles)).morgan for smiles in task.dataset.smiles]).numpy() > 0
+    )
     return present
 
 
@@ -218,11 +249,17 @@ def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
     yield "random forest, tuned", lambda: _forest(task, split, seed, tuned=True)
     seed_everything(seed, verbose=False)
     gine = PooledGNN(task.dataset.num_labels)
-    yield "GINE + sum pooling", lambda: _trained(task, split, seed, gine, GINE_MODULE, {**GINE_FIT, **options})
+    yield (
+        "GINE + sum pooling",
+        lambda: _trained(task, split, seed, gine, GINE_MODULE, {**GINE_FIT, **options}),
+    )
     train = task.dataset[split.train]
     if vector_encoders(train, channels=1):
         fitted = {**LINEAR_FIT, **options}
-        yield "linear path alone", lambda: _trained(task, split, seed, LinearAlone(train), LINEAR_MODULE, fitted)
+        yield (
+            "linear path alone",
+            lambda: _trained(task, split, seed, LinearAlone(train), LINEAR_MODULE, fitted),
+        )
     if "base_scores" in task.dataset[0]:
         yield SILENT, lambda: task.recipe.untrained_scores(task.dataset, split)
 
@@ -232,12 +269,21 @@ def _forest(task: Task, split: Split, seed: int, tuned: bool) -> Scores:
     x, y, fitted = substructures(task), task.dataset.y.numpy(), forest(seed)
     if not tuned:
         return _scores(fitted.fit(x[train], y[train]), x, split)
-    options = {"grid": FOREST_GRIDS.get(task.name, DEFAULT_GRID), "metric": macro_roc_auc, **fitted.get_params()}
+    options = {
+        "grid": FOREST_GRIDS.get(task.name, DEFAULT_GRID),
+        "metric": macro_roc_auc,
+        **fitted.get_params(),
+    }
     return _scores(ForestBaseline.tuned(x[train], y[train], x[val], y[val], **options), x, split)
 
 
 def _trained(
-    task: Task, split: Split, seed: int, model: torch.nn.Module, module: dict[str, Any], settings: dict[str, Any]
+    task: Task,
+    split: Split,
+    seed: int,
+    model: torch.nn.Module,
+    module: dict[str, Any],
+    settings: dict[str, Any],
 ) -> Scores:
     seed_everything(seed, verbose=False)
     lightning = MultiLabelModule(model, task.dataset.label_names, **module)
@@ -257,7 +303,9 @@ class PooledGNN(nn.Module):
     over the atoms, and one linear layer.
     """
 
-    def __init__(self, num_labels: int, channels: int = 64, num_layers: int = 3, dropout: float = 0.1) -> None:
+    def __init__(
+        self, num_labels: int, channels: int = 64, num_layers: int = 3, dropout: float = 0.1
+    ) -> None:
         super().__init__()
         self.inputs = MoleculeEncoder(channels)
         sizes, dropped = (channels, 2 * channels), nn.Dropout(dropout)
@@ -283,7 +331,9 @@ class LinearAlone(nn.Module):
     def __init__(self, train: MultiLabelDataset) -> None:
         super().__init__()
         self.vectors = nn.ModuleList(vector_encoders(train, channels=1))
-        self.linear_path = LinearPath(cast("list[VectorEncoder]", list(self.vectors)), train.num_labels)
+        self.linear_path = LinearPath(
+            cast("list[VectorEncoder]", list(self.vectors)), train.num_labels
+        )
         self.bias = nn.Parameter(torch.logit(train.y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3))
 
     def forward(self, data: Data) -> Tensor:

@@ -63,7 +63,9 @@ CHANNELS, NUM_NEIGHBOURS, BATCH_SIZE, DROPOUT = 64, 10, 128, 0.3
 FROM_EMBEDDINGS, FROM_SCORES = (300, 1e-2), (40, 1e-3)
 
 
-def main(seeds: int = 10, first_seed: int = 0, root: Path = Path("data"), replace: bool = False) -> None:
+def main(
+    seeds: int = 10, first_seed: int = 0, root: Path = Path("data"), replace: bool = False
+) -> None:
     """Runs all rows of every share and seed, and writes benchmarks/runs/; a run that stopped early goes on.
 
     Args:
@@ -73,22 +75,41 @@ def main(seeds: int = 10, first_seed: int = 0, root: Path = Path("data"), replac
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     if not (WITH_PYG_LIB or WITH_TORCH_SPARSE):
-        raise SystemExit(f"Expected torch-sparse, which NeighborLoader needs (got none); {how_to_install('sparse')}")
+        raise SystemExit(
+            f"Expected torch-sparse, which NeighborLoader needs (got none); {how_to_install('sparse')}"
+        )
     dataset = BlogCatalog(root / NAME)
-    settings = {"penalties": PENALTIES, "window": WINDOW, "damping": DAMPING, "num_rounds": NUM_ROUNDS}
+    settings = {
+        "penalties": PENALTIES,
+        "window": WINDOW,
+        "damping": DAMPING,
+        "num_rounds": NUM_ROUNDS,
+    }
     settings |= {"num_folds": NUM_FOLDS, "channels": CHANNELS, "num_neighbours": NUM_NEIGHBOURS}
-    settings |= {"batch_size": BATCH_SIZE, "from_embeddings": FROM_EMBEDDINGS, "from_scores": FROM_SCORES}
+    settings |= {
+        "batch_size": BATCH_SIZE,
+        "from_embeddings": FROM_EMBEDDINGS,
+        "from_scores": FROM_SCORES,
+    }
     content: dict[str, Any] = {
-        "dataset": {"name": NAME, "num_samples": dataset.y.size(0), "sha256": content_sha256(dataset)},
+        "dataset": {
+            "name": NAME,
+            "num_samples": dataset.y.size(0),
+            "sha256": content_sha256(dataset),
+        },
         "settings": settings,
         "seeds": list(range(first_seed, first_seed + seeds)),
     }
-    calls = {(s, share): delayed(run_share)(s, share, root) for s in content["seeds"] for share in SHARES}
+    calls = {
+        (s, share): delayed(run_share)(s, share, root) for s in content["seeds"] for share in SHARES
+    }
     collect(NAME, content, calls, itemgetter("seed", "share"), _in_short, replace=replace)
 
 
 def _in_short(run: Run) -> str:
-    values = " ".join(f"{run[part][metric]:.4f}" for part in ("known", "thresholds") for metric in METRICS)
+    values = " ".join(
+        f"{run[part][metric]:.4f}" for part in ("known", "thresholds") for metric in METRICS
+    )
     return f"{run['model']:<55} seed {run['seed']}, {run['share']:.0%}: {values} ({run['seconds']:.0f} s)"
 
 
@@ -106,7 +127,9 @@ def load(root: Path) -> Graph:
     """Loads the graph and embeds its nodes, once for all seeds; a file keeps the embeddings."""
     data, kept = BlogCatalog(root / NAME)[0], root / NAME / "embeddings.pt"
     ones = np.ones(data.num_edges, dtype=np.float32)
-    adjacency = sp.csr_array((ones, data.edge_index.numpy()), shape=(data.num_nodes, data.num_nodes))
+    adjacency = sp.csr_array(
+        (ones, data.edge_index.numpy()), shape=(data.num_nodes, data.num_nodes)
+    )
     embeddings: dict[str, Tensor] = torch.load(kept, weights_only=True) if kept.exists() else {}
     if WIDE not in embeddings:
         whole = netmf(adjacency, max(SIZES.values()))
@@ -115,14 +138,21 @@ def load(root: Path) -> Graph:
     if NODE2VEC not in embeddings and is_installed("gensim"):
         embeddings[NODE2VEC] = node2vec(adjacency)
         torch.save(embeddings, kept)
-    return Graph(adjacency, data.edge_index, data.y, {row: _scaled(found) for row, found in embeddings.items()})
+    return Graph(
+        adjacency,
+        data.edge_index,
+        data.y,
+        {row: _scaled(found) for row, found in embeddings.items()},
+    )
 
 
 def netmf(adjacency: sp.csr_array, size: int, rank: int = 256) -> Tensor:
     """The embedding of the `"Network Embedding as Matrix Factorization" <https://arxiv.org/abs/1710.02971>`_ paper."""
     degree = adjacency.sum(axis=0).astype(np.float64)
     scale = sp.diags_array(1 / np.sqrt(degree.clip(min=1)))
-    values, vectors = eigsh(sp.csr_array(scale @ adjacency @ scale), min(rank, len(degree) - 2), which="LA")
+    values, vectors = eigsh(
+        sp.csr_array(scale @ adjacency @ scale), min(rank, len(degree) - 2), which="LA"
+    )
     mean_of_powers = np.mean([values**power for power in range(1, WINDOW + 1)], axis=0).clip(min=0)
     half = torch.from_numpy((scale @ vectors * np.sqrt(mean_of_powers)).astype(np.float32))
     matrix = (half @ half.T).mul_(float(degree.sum())).clamp_(min=1).log_()
@@ -131,7 +161,9 @@ def netmf(adjacency: sp.csr_array, size: int, rank: int = 256) -> Tensor:
     return (left * singular.sqrt())[:, :size]
 
 
-def node2vec(adjacency: sp.csr_array, size: int = 128, num_walks: int = 10, length: int = 80) -> Tensor:
+def node2vec(
+    adjacency: sp.csr_array, size: int = 128, num_walks: int = 10, length: int = 80
+) -> Tensor:
     """The embedding of the `"node2vec" <https://arxiv.org/abs/1607.00653>`_ paper with p = q = 1, whose walks are
     uniform.
     """
@@ -141,7 +173,15 @@ def node2vec(adjacency: sp.csr_array, size: int = 128, num_walks: int = 10, leng
         place = (rng.random(len(steps[-1])) * degree[steps[-1]]).astype(int)
         steps.append(adjacency.indices[adjacency.indptr[steps[-1]] + place])
     walks = rng.permutation(np.stack(steps, axis=1)).astype(str).tolist()
-    options = {"window": WINDOW, "sg": 1, "negative": 5, "min_count": 0, "epochs": 1, "seed": 0, "workers": 1}
+    options = {
+        "window": WINDOW,
+        "sg": 1,
+        "negative": 5,
+        "min_count": 0,
+        "epochs": 1,
+        "seed": 0,
+        "workers": 1,
+    }
     vectors = import_module("gensim.models").Word2Vec(walks, vector_size=size, **options).wv
     return torch.from_numpy(np.stack([vectors[str(node)] for node in range(len(degree))]))
 
@@ -154,7 +194,9 @@ def _scaled(embedding: Tensor) -> Tensor:
 def logistic(x: Tensor, y: Tensor, penalty: float) -> Callable[[Tensor], Tensor]:
     """A logistic regression of every label."""
     weight = torch.zeros(x.size(1) + 1, y.size(1), requires_grad=True)
-    optimizer = torch.optim.LBFGS([weight], max_iter=100, history_size=10, line_search_fn="strong_wolfe")
+    optimizer = torch.optim.LBFGS(
+        [weight], max_iter=100, history_size=10, line_search_fn="strong_wolfe"
+    )
 
     def loss() -> Tensor:
         optimizer.zero_grad()
@@ -185,7 +227,9 @@ class Trial(NamedTuple):
     graph: Graph
     train: Tensor
     test: Tensor
-    scores: dict[str, Tensor]  #: of all nodes; those of a training node are by classifiers fitted without it
+    scores: dict[
+        str, Tensor
+    ]  #: of all nodes; those of a training node are by classifiers fitted without it
 
     @classmethod
     def of(cls, graph: Graph, seed: int, share: float) -> Trial:
@@ -219,14 +263,20 @@ class Messages(nn.Module):
         size, num_labels = SIZES[NETMF] + num_scores * trial.graph.y.size(1), trial.graph.y.size(1)
         self.lin = nn.Linear(size, CHANNELS)
         self.components = NeighbourComponents(CHANNELS, num_labels=num_labels if known else None)
-        self.labels = LabelMessagePassing(CHANNELS, edgeless(num_labels), 1, heads=2, dropout=DROPOUT, norm="pre")
+        self.labels = LabelMessagePassing(
+            CHANNELS, edgeless(num_labels), 1, heads=2, dropout=DROPOUT, norm="pre"
+        )
         self.head = LabelHead(self.labels, bias=True)
         self.encoder = ScoreEncoder(CHANNELS, num_scores) if num_scores else None
         self.skip = SharedLogits(num_scores) if num_scores else None
 
     def forward(self, batch: Data) -> Tensor:
         """Logits of the seeds."""
-        x = F.dropout(self.lin(torch.cat([batch.x, batch.scores.sigmoid().flatten(1)], dim=1)), DROPOUT, self.training)
+        x = F.dropout(
+            self.lin(torch.cat([batch.x, batch.scores.sigmoid().flatten(1)], dim=1)),
+            DROPOUT,
+            self.training,
+        )
         known = None if self.components.lin_known is None else batch.known
         x, pairs = self.components(x, batch.edge_index, batch.batch_size, known)
         scores = batch.scores[: batch.batch_size]
@@ -253,7 +303,13 @@ def trained(trial: Trial, net: nn.Module, scores: Tensor, steps: int, lr: float)
     graph = trial.graph
     known = torch.full_like(graph.y, torch.nan)
     known[trial.train] = graph.y[trial.train]
-    data = Data(x=graph.embeddings[NETMF], edge_index=graph.edge_index, y=graph.y, known=known, scores=scores)
+    data = Data(
+        x=graph.embeddings[NETMF],
+        edge_index=graph.edge_index,
+        y=graph.y,
+        known=known,
+        scores=scores,
+    )
     train = NeighborLoader(data, [NUM_NEIGHBOURS], trial.train, batch_size=BATCH_SIZE, shuffle=True)
     optimizer = torch.optim.AdamW(net.parameters(), lr=lr, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, lr, total_steps=steps)
@@ -326,7 +382,9 @@ def run_share(seed: int, share: float, root: Path) -> list[Run]:
         torch.manual_seed(seed)
         start = time.perf_counter()
         values = measured(trial.graph.y[trial.test], fit(trial))
-        seconds = time.perf_counter() - start  # without those of the base classifiers, which rows share
+        seconds = (
+            time.perf_counter() - start
+        )  # without those of the base classifiers, which rows share
         runs.append({"model": row, "seed": seed, "share": share, "seconds": seconds, **values})
     return runs
 

@@ -57,7 +57,9 @@ class Cell:
         """That of the file, from the folder of results."""
         row = self.row
         messages = "node messages" if row.node_messages else None
-        parts = [part.replace(" ", "-") for part in (row.model, messages, row.graph, row.change) if part]
+        parts = [
+            part.replace(" ", "-") for part in (row.model, messages, row.graph, row.change) if part
+        ]
         return f"{FOLDER}/{self.dataset}/{'-'.join([*parts, f's{self.seed}'])}"
 
     def path(self, *, tracked: bool) -> Path:
@@ -74,11 +76,17 @@ def stored(*, tracked: bool) -> pd.DataFrame:
 def table_of(contents: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """The runs of cells as a table, with the data set of each and the content of its file."""
     found = list(contents)
-    runs = frame(content["run"] for content in found) if found else pd.DataFrame(columns=["row", "seed", "seconds"])
+    runs = (
+        frame(content["run"] for content in found)
+        if found
+        else pd.DataFrame(columns=["row", "seed", "seconds"])
+    )
     return runs.assign(dataset=[content["dataset"]["name"] for content in found], content=found)
 
 
-def recipe_of(dataset: str, row: Row, channels: int | None = None, epochs: int | None = None) -> Recipe:
+def recipe_of(
+    dataset: str, row: Row, channels: int | None = None, epochs: int | None = None
+) -> Recipe:
     """How a row is trained on a data set, smaller on request."""
     published = RECIPES[dataset].as_published()
     recipe = RECIPES[dataset].as_member(FAMILY[row.model]) if row.model in FAMILY else published
@@ -89,27 +97,38 @@ def recipe_of(dataset: str, row: Row, channels: int | None = None, epochs: int |
         model["label_kwargs"] = {"attention_dropout": float(change.removeprefix(LABEL_DROPOUT))}
     elif change:
         model[_steps_option(recipe)] = int(change.removeprefix(STEPS))
-    return replace(recipe, model=model, fit=recipe.fit if epochs is None else {**recipe.fit, "max_epochs": epochs})
+    return replace(
+        recipe,
+        model=model,
+        fit=recipe.fit if epochs is None else {**recipe.fit, "max_epochs": epochs},
+    )
 
 
 def without_own_steps(dataset: str, row: Row) -> Row:
     """The same row, without a change to the number of steps that its recipe has anyway."""
     recipe = recipe_of(dataset, replace(row, change=None))
     # Recipes of LaMP give theirs; the others have MPED's.
-    own = recipe.model.get(_steps_option(recipe), inspect.signature(mped).parameters["decoder_steps"].default)
+    own = recipe.model.get(
+        _steps_option(recipe), inspect.signature(mped).parameters["decoder_steps"].default
+    )
     return replace(row, change=None) if row.change == f"{STEPS}{own}" else row
 
 
 def _steps_option(recipe: Recipe) -> str:
     """The option of the model for its number of label message passing steps."""
-    return next((name for name in STEPS_OPTIONS if name in inspect.signature(recipe.build).parameters), "num_steps")
+    return next(
+        (name for name in STEPS_OPTIONS if name in inspect.signature(recipe.build).parameters),
+        "num_steps",
+    )
 
 
 def settings_of(cell: Cell, task: Task, split: Split, data: Mapping[str, Any]) -> dict[str, Any]:
     """All that the seeds of a row have to share: the samples, and all settings, given or by default."""
     recipe = task.recipe
     found: dict[str, Any] = {"data": data["sha256"], "split": recipe.splits[0]}
-    found["settings"] = {key: value for key, value in recipe.settings.items() if key != "classifiers"}
+    found["settings"] = {
+        key: value for key, value in recipe.settings.items() if key != "classifiers"
+    }
     if cell.row.node_messages is None:
         found["model"] = rivals(cell.dataset, cell.seed)[cell.row.model].settings
         if cell.dataset in MOLECULES:
@@ -122,14 +141,19 @@ def settings_of(cell: Cell, task: Task, split: Split, data: Mapping[str, Any]) -
 def _of_network(row: Row, task: Task, split: Split) -> dict[str, Any]:
     recipe, model = task.recipe, untrained(row, task, split)
     objective = recipe.objective_class(**recipe.objective)
-    options = _defaults(input_encoder) | _defaults(recipe.build) | {"node_messages": row.node_messages}
+    options = (
+        _defaults(input_encoder) | _defaults(recipe.build) | {"node_messages": row.node_messages}
+    )
     return {
         "model": {**options, **recipe.model},
         "parts": parts_of(model),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "module": {**_defaults(MultiLabelModule), **recipe.module},
         "objective": {"class": type(objective).__name__, **vars(objective)},
-        "fit": {**{key: value for key, value in _defaults(fit).items() if key not in ELSEWHERE}, **recipe.fit},
+        "fit": {
+            **{key: value for key, value in _defaults(fit).items() if key not in ELSEWHERE},
+            **recipe.fit,
+        },
         "batch_size": recipe.batch_size,
     }
 
@@ -154,7 +178,12 @@ def parts_of(model: nn.Module) -> dict[str, str]:
     for part in model.modules():
         options = found.setdefault(type(part).__name__, {})
         for name, value in vars(part).items():
-            if name[0] != "_" and name != "training" and _is_plain(value) and str(value) not in options.get(name, []):
+            if (
+                name[0] != "_"
+                and name != "training"
+                and _is_plain(value)
+                and str(value) not in options.get(name, [])
+            ):
                 options.setdefault(name, []).append(str(value))
     return {
         kind: ", ".join(f"{name}={' or '.join(values)}" for name, values in options.items())
@@ -164,7 +193,9 @@ def parts_of(model: nn.Module) -> dict[str, str]:
 
 
 def _is_plain(value: Any) -> bool:
-    return isinstance(value, PLAIN) or (isinstance(value, list | tuple) and all(map(_is_plain, value)))
+    return isinstance(value, PLAIN) or (
+        isinstance(value, list | tuple) and all(map(_is_plain, value))
+    )
 
 
 @dataclass(frozen=True)
@@ -176,26 +207,43 @@ class Learned:
 
 
 def run_cell(
-    cell: Cell, task: Task, split: Split, options: dict[str, Any], learned: dict[Cell, Learned] | None = None
+    cell: Cell,
+    task: Task,
+    split: Split,
+    options: dict[str, Any],
+    learned: dict[Cell, Learned] | None = None,
 ) -> dict[str, Any]:
     """The content of a cell's file beside its settings; models along all pairs leave their graph for another cell."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     if cell.row.node_messages is None:
         scores = rivals(cell.dataset, cell.seed)[cell.row.model].scores(task, split)
-        return {"run": task.run(cell.row, split, cell.seed, time.perf_counter() - start, *scores).to_dict()}
+        return {
+            "run": task.run(
+                cell.row, split, cell.seed, time.perf_counter() - start, *scores
+            ).to_dict()
+        }
     node_messages, timer = bool(cell.row.node_messages), EpochTimer()
     # Models without a label graph do not look at it.
-    along_all, learned = replace(cell, row=replace(cell.row, graph="complete")), {} if learned is None else learned
+    along_all, learned = (
+        replace(cell, row=replace(cell.row, graph="complete")),
+        {} if learned is None else learned,
+    )
     known = learned.get(along_all) if cell.row.graph == "learned" else None
     if known is None:
-        label_graph = label_graph_of(task, split, cell.seed, cell.row.graph or "edgeless", node_messages, options)
+        label_graph = label_graph_of(
+            task, split, cell.seed, cell.row.graph or "edgeless", node_messages, options
+        )
     else:
         label_graph, start = known.label_graph, start - known.seconds
-    if cell.row.model == "lamp-given":  # nothing is known to models in tables, so that is how to choose an epoch
+    if (
+        cell.row.model == "lamp-given"
+    ):  # nothing is known to models in tables, so that is how to choose an epoch
         nothing = torch.full_like(task.dataset.y, torch.nan)
         task = replace(task, dataset=with_attribute(task.dataset, "given", nothing))
-    result, data = task.train(split, cell.seed, label_graph, node_messages, {**options, "callbacks": [timer]})
+    result, data = task.train(
+        split, cell.seed, label_graph, node_messages, {**options, "callbacks": [timer]}
+    )
     on_val = result.scores(data.val_dataloader())
     testing = time.perf_counter()
     on_test = result.scores(data.test_dataloader())
@@ -203,7 +251,10 @@ def run_cell(
     if cell == along_all and cell.row.model != "lamp-given":
         learned[cell] = Learned(learned_by(task, result, data), end - start)
     run = task.run(cell.row, split, cell.seed, end - start, on_val, on_test)
-    run.density, run.validation = (label_graph.density if cell.row.graph else None), result.best_value
+    run.density, run.validation = (
+        (label_graph.density if cell.row.graph else None),
+        result.best_value,
+    )
     preprocessor = task.dataset.preprocessor
     told = {
         "inputs": None if preprocessor is None else to_state(preprocessor),

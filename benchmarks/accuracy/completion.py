@@ -35,10 +35,14 @@ def cosine(x: Array) -> Array:
 def neighbours(similarity: Array, y: Array, frequency: Array, power: float, prior: float) -> Array:
     """The weighted share of neighbours with each label; the frequencies count as one neighbour of weight ``prior``."""
     weight = similarity.clip(0, 1) ** power
-    return np.asarray((weight @ y + prior * frequency) / (weight.sum(axis=1, keepdims=True) + prior))
+    return np.asarray(
+        (weight @ y + prior * frequency) / (weight.sum(axis=1, keepdims=True) + prior)
+    )
 
 
-def ridge(kernel: Array, y: Array, alpha: float, labels: Array | None = None) -> tuple[Array, Array]:
+def ridge(
+    kernel: Array, y: Array, alpha: float, labels: Array | None = None
+) -> tuple[Array, Array]:
     """Ridge regression on a kernel of samples, times one of labels if there is one.
 
     Returns:
@@ -97,7 +101,9 @@ def factors(x: Array, rank: int, penalty: float, weight: float, rounds: int = 6)
         solved = np.empty((len(known), rank))
         for row, ones in enumerate(known > 0):
             mine = others[ones]
-            solved[row] = np.linalg.solve(gram + weight * mine.T @ mine, (1 + weight) * mine.sum(axis=0))
+            solved[row] = np.linalg.solve(
+                gram + weight * mine.T @ mine, (1 + weight) * mine.sum(axis=0)
+            )
         return solved
 
     for _ in range(rounds):

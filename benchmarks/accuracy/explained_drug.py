@@ -39,14 +39,18 @@ def main(model: Path, replace: bool = False) -> None:
         "logit": float(sum(part[0] for part in sample.parts.values())),
         "parts": {name: float(part[0]) for name, part in sample.parts.items()},
         "states": dict(zip(explanation.state_names, sample.states[:, 0].tolist(), strict=True)),
-        "occlusion": dict(zip(sample.components, sample.scores["occlusion"][:, 0].tolist(), strict=True)),
+        "occlusion": dict(
+            zip(sample.components, sample.scores["occlusion"][:, 0].tolist(), strict=True)
+        ),
         "faithfulness": {name: areas.gain for name, areas in explanation.faithfulness.items()},
         "largest effect of a label": float(np.abs(np.nan_to_num(sample.label_effects)).max()),
         "given as absent": dict(zip(names, sample.clamped[:, 0, 0].tolist(), strict=True)),
         "given as present": dict(zip(names, sample.clamped[:, 1, 0].tolist(), strict=True)),
     }
     del content["given as absent"][LABEL], content["given as present"][LABEL]  # which are not known
-    content["occlusion"] = {name: value for name, value in content["occlusion"].items() if not np.isnan(value)}
+    content["occlusion"] = {
+        name: value for name, value in content["occlusion"].items() if not np.isnan(value)
+    }
     print(f"Wrote {write_results(NAME, content, replace=replace)}")
 
 

@@ -61,10 +61,18 @@ LOGIC = {
 }
 #: Groups that take the place of a hydrogen to give a molecule each substructure, in the order above.
 GRAFTS = dict(
-    zip(dict.fromkeys(chain(*LOGIC.values())), ("c1ccccc1", "F", "C=O", "CCC", "N", "OC", "c1ccccc1"), strict=True)
+    zip(
+        dict.fromkeys(chain(*LOGIC.values())),
+        ("c1ccccc1", "F", "C=O", "CCC", "N", "OC", "c1ccccc1"),
+        strict=True,
+    )
 )
-NUM_LOGIC = 200  #: molecules of each combination of substructures that a task asks for, present or absent
-MOST_MATCHES = 4  #: of a substructure whose unions are all taken for true; of more, each, and all together
+NUM_LOGIC = (
+    200  #: molecules of each combination of substructures that a task asks for, present or absent
+)
+MOST_MATCHES = (
+    4  #: of a substructure whose unions are all taken for true; of more, each, and all together
+)
 FAITHFUL = ("sider", "nci", "bibtex", "reuters", "yeast")
 EPOCHS, NUM_TEST, MIN_CASES = 12, 250, 5
 #: For faithfulness: training samples, explained samples, and labels, the most frequent ones; half of the epochs.
@@ -97,13 +105,30 @@ def main(
         jobs: How many tasks run at a time, each on one thread.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
-    measure: dict[str, Callable[..., Run]] = {"nci": groups, "nci-size": sizes, "logic": logic, "planted": planted}
+    measure: dict[str, Callable[..., Run]] = {
+        "nci": groups,
+        "nci-size": sizes,
+        "logic": logic,
+        "planted": planted,
+    }
     chosen = range(first_seed, first_seed + seeds)
     content = {
-        "datasets": {name: describe_dataset(name, RECIPES[name].load_dataset(root)) for name in FAITHFUL},
+        "datasets": {
+            name: describe_dataset(name, RECIPES[name].load_dataset(root)) for name in FAITHFUL
+        },
         "seeds": list(chosen),
-        "settings": {"epochs": epochs, "num_test": num_test, "min_cases": MIN_CASES, "num_logic": NUM_LOGIC}
-        | {"num_training": NUM_TRAINING, "num_faithful": NUM_FAITHFUL, "num_labels": NUM_LABELS, "channels": CHANNELS},
+        "settings": {
+            "epochs": epochs,
+            "num_test": num_test,
+            "min_cases": MIN_CASES,
+            "num_logic": NUM_LOGIC,
+        }
+        | {
+            "num_training": NUM_TRAINING,
+            "num_faithful": NUM_FAITHFUL,
+            "num_labels": NUM_LABELS,
+            "channels": CHANNELS,
+        },
     }
     calls = {
         (task, seed): delayed(_one)(measure.get(task, faithful), task, root, seed, epochs, num_test)
@@ -113,10 +138,18 @@ def main(
     collect(NAME, content, calls, itemgetter("task", "seed"), _in_short, jobs=jobs, replace=replace)
 
 
-def _one(measure: Callable[..., Run], task: str, root: Path, seed: int, epochs: int, num_test: int) -> list[Run]:
+def _one(
+    measure: Callable[..., Run], task: str, root: Path, seed: int, epochs: int, num_test: int
+) -> list[Run]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    return [{"task": task, "seed": seed, **measure(task.removesuffix("-faithful"), root, seed, epochs, num_test)}]
+    return [
+        {
+            "task": task,
+            "seed": seed,
+            **measure(task.removesuffix("-faithful"), root, seed, epochs, num_test),
+        }
+    ]
 
 
 def _in_short(found: Run) -> str:
@@ -156,7 +189,9 @@ def sizes(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
         mol = parse_smiles(smiles)
         matches = [np.zeros((1, mol.GetNumAtoms()))]
         matches += [each for (pattern,) in patterns.values() if len(each := _matches(mol, pattern))]
-        size = np.concatenate([each * each.sum(axis=1, keepdims=True) for each in matches]).max(axis=0)
+        size = np.concatenate([each * each.sum(axis=1, keepdims=True) for each in matches]).max(
+            axis=0
+        )
         for label in np.flatnonzero((y[row] == 1) & (y.sum(axis=0) >= MIN_CASES)):
             truth = _all_matches(mol, patterns[name := test.label_names[label]])
             if not truth.all():
@@ -183,7 +218,9 @@ def _groups_of_nci() -> dict[str, list[Any]]:
 def logic(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
     """The same for the substructure logic of the published tasks, whose networks take twice the epochs."""
     chem = require("rdkit.Chem", extra="molecules")
-    patterns = {task: [chem.MolFromSmarts(smarts) for smarts in parts] for task, parts in LOGIC.items()}
+    patterns = {
+        task: [chem.MolFromSmarts(smarts) for smarts in parts] for task, parts in LOGIC.items()
+    }
     found = [*RECIPES["nci"].load_dataset(root).smiles, *RECIPES["sider"].load_dataset(root).smiles]
     found += registry.load("tox21", root).smiles
     rng = np.random.default_rng(seed)
@@ -204,7 +241,10 @@ def logic(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
                 if mol is not None and tuple(map(mol.HasSubstructMatch, parts)) == wanted:
                     made.add(chem.MolToSmiles(mol))
             smiles |= dict.fromkeys(sorted(made))
-    y = [[all(map(parse_smiles(each).HasSubstructMatch, parts)) for parts in patterns.values()] for each in smiles]
+    y = [
+        [all(map(parse_smiles(each).HasSubstructMatch, parts)) for parts in patterns.values()]
+        for each in smiles
+    ]
     samples = MoleculeDataset.from_smiles(list(smiles), np.array(y, dtype=np.float32), list(LOGIC))
     split = random_split(len(samples), (0.9, 0.0, 0.1), seed)
     # Those with the rarest labels first.
@@ -216,7 +256,11 @@ def logic(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
 def _grafted(mol: Any, graft: str, rng: np.random.Generator) -> Any:
     """A molecule with a fragment in place of a hydrogen at a saturated carbon; :obj:`None` if there is none."""
     chem = require("rdkit.Chem", extra="molecules")
-    places = [] if mol is None else [at for (at,) in mol.GetSubstructMatches(chem.MolFromSmarts("[CX4;!H0]"))]
+    places = (
+        []
+        if mol is None
+        else [at for (at,) in mol.GetSubstructMatches(chem.MolFromSmarts("[CX4;!H0]"))]
+    )
     if not places:
         return None
     joined = chem.RWMol(chem.CombineMols(mol, chem.MolFromSmiles(graft)))
@@ -226,12 +270,16 @@ def _grafted(mol: Any, graft: str, rng: np.random.Generator) -> Any:
 
 def _matches(mol: Any, pattern: Any) -> np.ndarray:
     """The atoms :math:`(M, n)` of each match of a pattern."""
-    return np.array([np.isin(np.arange(mol.GetNumAtoms()), match) for match in mol.GetSubstructMatches(pattern)])
+    return np.array(
+        [np.isin(np.arange(mol.GetNumAtoms()), match) for match in mol.GetSubstructMatches(pattern)]
+    )
 
 
 def _all_matches(mol: Any, patterns: Sequence[Any]) -> np.ndarray:
     """All atoms of any match."""
-    return np.concatenate([_matches(mol, pattern) for pattern in patterns]).any(axis=0, keepdims=True)
+    return np.concatenate([_matches(mol, pattern) for pattern in patterns]).any(
+        axis=0, keepdims=True
+    )
 
 
 def _unions(mol: Any, patterns: Sequence[Any]) -> np.ndarray:
@@ -240,7 +288,9 @@ def _unions(mol: Any, patterns: Sequence[Any]) -> np.ndarray:
     def of_one(matches: np.ndarray) -> np.ndarray:
         number = len(matches)
         sizes = range(1, number + 1) if number <= MOST_MATCHES else (1, number)
-        chosen: Iterator[tuple[int, ...]] = chain(*(combinations(range(number), size) for size in sizes))
+        chosen: Iterator[tuple[int, ...]] = chain(
+            *(combinations(range(number), size) for size in sizes)
+        )
         return np.array([matches[list(each)].any(axis=0) for each in chosen])
 
     found = [of_one(_matches(mol, pattern)) for pattern in patterns]
@@ -250,7 +300,9 @@ def _unions(mol: Any, patterns: Sequence[Any]) -> np.ndarray:
 def _auroc(truths: np.ndarray, scores: np.ndarray) -> float:
     """The area under the ROC curve of the truth that scores agree with best, as the published tasks are measured."""
     positives = truths.sum(axis=1)
-    areas = (truths @ rankdata(scores) - positives * (positives + 1) / 2) / (positives * (truths.shape[1] - positives))
+    areas = (truths @ rankdata(scores) - positives * (positives + 1) / 2) / (
+        positives * (truths.shape[1] - positives)
+    )
     return float(areas.max())
 
 
@@ -277,7 +329,9 @@ def _atoms(
             found = found[~found.all(axis=1)]
             if not len(found):
                 continue
-            for method, scores in ({name: each[:, place] for name, each in sample.scores.items()} | by_chance).items():
+            for method, scores in (
+                {name: each[:, place] for name, each in sample.scores.items()} | by_chance
+            ).items():
                 areas.setdefault(method, {}).setdefault(label, []).append(_auroc(found, scores))
             shares.setdefault(label, []).append(found.any(axis=0).mean())
     probabilities = np.stack([sample.probability for sample in explanation])
@@ -294,18 +348,24 @@ def planted(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run
     samples = Planted(NUM_PLANTED, share=0.25, seed=seed)
     split = samples.official_split()
     train = samples[split.train]
-    network = trained(node_lamp(train, fully_connected(samples.label_names), num_steps=2), train, seed, epochs)
+    network = trained(
+        node_lamp(train, fully_connected(samples.label_names), num_steps=2), train, seed, epochs
+    )
     explanation = tg_mlc.explain(network, samples[split.test[:num_test]], method="attention")
     off = ~np.eye(samples.num_labels, dtype=bool)
     truth = np.zeros_like(off)
     truth[tuple(samples.true_graph.edge_index.numpy())] = True
     found = {
         "effects": np.mean([np.abs(sample.label_effects) for sample in explanation], axis=0),
-        "attention": np.mean([sample.label_attention.mean(axis=(0, 1)) for sample in explanation], axis=0),
+        "attention": np.mean(
+            [sample.label_attention.mean(axis=(0, 1)) for sample in explanation], axis=0
+        ),
         "co-occurrence": np.abs(np.corrcoef(train.y.numpy().T)),
         RANDOM: np.random.default_rng(seed).random(off.shape),
     }
-    values = {way: float(average_precision_score(truth[off], each[off])) for way, each in found.items()}
+    values = {
+        way: float(average_precision_score(truth[off], each[off])) for way, each in found.items()
+    }
     return {"average_precision": values, "share": float(truth[off].mean())}
 
 
@@ -332,10 +392,15 @@ def faithful(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Ru
         for weight in shuffled.parameters():
             weight.copy_(weight.flatten()[torch.randperm(weight.numel())].view_as(weight))
     others = tg_mlc.explain(shuffled, test, labels, method, label_names=names)
-    scores = [{**one.scores, SHUFFLED: two.scores[method]} for one, two in zip(explanation, others, strict=True)]
+    scores = [
+        {**one.scores, SHUFFLED: two.scores[method]}
+        for one, two in zip(explanation, others, strict=True)
+    ]
     question = Question(network, test, names)
     areas = measured.faithfulness(question, question.samples, scores, frequent)
-    columns = (pair for each in scores for pair in zip(each[method].T, each[SHUFFLED].T, strict=True))
+    columns = (
+        pair for each in scores for pair in zip(each[method].T, each[SHUFFLED].T, strict=True)
+    )
     alike = [spearmanr(*pair).statistic for pair in columns]
     gains = {name: each.gain for name, each in areas.items()}
     return {"gains": gains, "chosen": method, "alike": float(np.nanmean(alike))}

@@ -43,7 +43,9 @@ def main(root: Path = Path("data"), folder: Path = FOLDER, max_epochs: int | Non
     plot_lines(mped, of="components", step=1, path=folder / "figures-mped-4.svg")
 
 
-def explained(dataset: str, model: str, graph: str, root: Path, max_epochs: int | None, least: int = 4) -> Explanation:
+def explained(
+    dataset: str, model: str, graph: str, root: Path, max_epochs: int | None, least: int = 4
+) -> Explanation:
     """The explanation of one test sample, by attention, which is what the figures show."""
     recipe = TABLES[dataset].as_member(FAMILY[model])
     store = Samples(root)
@@ -56,7 +58,9 @@ def explained(dataset: str, model: str, graph: str, root: Path, max_epochs: int 
     predicted, true = answer.decisions, samples[split.test].y.numpy() == 1
     f1 = 2 * (predicted & true).sum(axis=1) / (predicted.sum(axis=1) + true.sum(axis=1))
     chosen = split.test[[int(np.argmax(np.where(true.sum(axis=1) >= least, f1, -1)))]]
-    return explain(training.model, store.raw(dataset, recipe)[chosen], method="attention", metric="f1_samples")
+    return explain(
+        training.model, store.raw(dataset, recipe)[chosen], method="attention", metric="f1_samples"
+    )
 
 
 if __name__ == "__main__":

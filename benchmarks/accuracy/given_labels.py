@@ -99,16 +99,24 @@ def main(
     """
     check_replacement(replace, max_epochs=max_epochs)
     if dataset not in {**TABLES, **MOLECULES}:
-        raise SystemExit(f"Expected --dataset to be one of {', '.join({**TABLES, **MOLECULES})} (got {dataset})")
+        raise SystemExit(
+            f"Expected --dataset to be one of {', '.join({**TABLES, **MOLECULES})} (got {dataset})"
+        )
     options, recipe = {} if max_epochs is None else {"max_epochs": max_epochs}, RECIPES[dataset]
     raw, name = recipe.load_dataset(root), f"given_labels-{dataset}{'' if lamp else WITHOUT_LAMP}"
     members = {member: recorded(recipe.as_member(FAMILY[member])) for member in FAMILY_ROWS}
     content: dict[str, Any] = {
-        "dataset": {**describe_dataset(dataset, raw), "counted_labels": int(recipe.counted_labels(raw).sum())},
+        "dataset": {
+            **describe_dataset(dataset, raw),
+            "counted_labels": int(recipe.counted_labels(raw).sum()),
+        },
         "split": recipe.splits[0],
         "seeds": list(range(first_seed, first_seed + seeds)),
         "seconds": seconds,
-        "recipes": {member: {**found, "fit": {**found["fit"], **options}} for member, found in members.items()},
+        "recipes": {
+            member: {**found, "fit": {**found["fit"], **options}}
+            for member, found in members.items()
+        },
         "logistic": {"num_masks": NUM_MASKS, "C": C_GRID, "encodings": list(ENCODINGS)},
     }
     calls = {
@@ -116,11 +124,15 @@ def main(
         for seed, row in product(content["seeds"], ROWS)
         if lamp or row not in (PLAIN, WITH_MASKS)
     }
-    collect(name, content, calls, itemgetter("model", "seed"), _in_short, jobs=jobs, replace=replace)
+    collect(
+        name, content, calls, itemgetter("model", "seed"), _in_short, jobs=jobs, replace=replace
+    )
 
 
 def _in_short(run: Run) -> str:
-    values = ", ".join(f"{metric} {run[metric]:.4f}" for metric in METRICS if run[metric] is not None)
+    values = ", ".join(
+        f"{metric} {run[metric]:.4f}" for metric in METRICS if run[metric] is not None
+    )
     which = f"{run['share']:.0%} {'given' if run['given'] else 'none given'}"
     return f"{run['model']:<32} seed {run['seed']}, {which}: {values} ({run['seconds']:.0f} s)"
 
@@ -149,16 +161,34 @@ class Trial(NamedTuple):
 
 
 def run_row(
-    name: str, raw: MultiLabelDataset, root: Path, seed: int, row: str, options: dict[str, Any], seconds: float
+    name: str,
+    raw: MultiLabelDataset,
+    root: Path,
+    seed: int,
+    row: str,
+    options: dict[str, Any],
+    seconds: float,
 ) -> list[Run]:
     """The scores of one row of one seed, for every share."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     recipe = RECIPES[name].as_member(FAMILY["lamp-given"])
     split = recipe.split(raw, recipe.splits[0], seed)
-    trial = Trial(Task(name, recipe.prepare(raw, split, root / name), recipe), split, seed, options, raw, seconds)
+    trial = Trial(
+        Task(name, recipe.prepare(raw, split, root / name), recipe),
+        split,
+        seed,
+        options,
+        raw,
+        seconds,
+    )
     predict, settings = ROWS[row](trial)
-    shared = {"model": row, "seed": seed, "seconds": time.perf_counter() - start, "settings": settings}
+    shared = {
+        "model": row,
+        "seed": seed,
+        "seconds": time.perf_counter() - start,
+        "settings": settings,
+    }
     y, counted, alone = trial.task.dataset.y[split.test], trial.task.counted, predict(None)
     runs = []
     for share in SHARES:
@@ -168,7 +198,9 @@ def run_row(
         for is_given, scores in ways.items():
             found = torch.as_tensor(np.asarray(scores), dtype=torch.float64)[:, counted]
             values = {metric: compute(rest, found) for metric, compute in METRICS.items()}
-            values = {metric: None if math.isnan(value) else value for metric, value in values.items()}
+            values = {
+                metric: None if math.isnan(value) else value for metric, value in values.items()
+            }
             runs.append({**shared, "share": share, "given": is_given, **values})
     return runs
 
@@ -183,7 +215,9 @@ def _lamp(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     dataset, split = trial.task.dataset, trial.split
     given = torch.full_like(dataset.y, torch.nan)
     given[split.val] = trial.masked(split.val, trial.seed)
-    return _trained(trial._replace(task=replaced(trial.task, dataset=with_attribute(dataset, "given", given))))
+    return _trained(
+        trial._replace(task=replaced(trial.task, dataset=with_attribute(dataset, "given", given)))
+    )
 
 
 def _plain(trial: Trial) -> tuple[Predict, dict[str, Any]]:
@@ -200,7 +234,9 @@ def _trained(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     def predict(given: Tensor | None) -> Tensor:
         test = task.dataset[split.test]
         if "given" in test[0]:
-            test = with_attribute(test, "given", torch.full_like(test.y, torch.nan) if given is None else given)
+            test = with_attribute(
+                test, "given", torch.full_like(test.y, torch.nan) if given is None else given
+            )
         return result.scores(DataLoader(test, task.recipe.batch_size))
 
     return predict, {"best_value": result.best_value, "node_messages": node_messages}
@@ -217,7 +253,10 @@ def _filled(given: Tensor, frequency: Tensor) -> Tensor:
 
 
 #: How what is known enters the logistic regression; the better one on validation samples is taken.
-ENCODINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"indicators": _indicators, "filled": _filled}
+ENCODINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "indicators": _indicators,
+    "filled": _filled,
+}
 
 
 def _logistic(trial: Trial) -> tuple[Predict, dict[str, Any]]:
@@ -241,7 +280,9 @@ def _logistic(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     model = LinearBaseline("logistic", C).fit(join(rows, shown), _hide(y[rows], shown))
 
     def predict(given: Tensor | None) -> Any:
-        return model.predict_proba(join(test, torch.full_like(y[test], torch.nan) if given is None else given))
+        return model.predict_proba(
+            join(test, torch.full_like(y[test], torch.nan) if given is None else given)
+        )
 
     return predict, {"best_value": value, "encoding": best, "C": C}
 
@@ -254,18 +295,31 @@ def _stacked(trial: Trial) -> tuple[Predict, dict[str, Any]]:
 
     def fit(C: float, part: Tensor, given: Tensor) -> list[LinearBaseline]:
         known = _filled(given, frequency).numpy()
-        columns = [np.column_stack([logits[part.numpy(), label], known]) for label in range(y.size(1))]
+        columns = [
+            np.column_stack([logits[part.numpy(), label], known]) for label in range(y.size(1))
+        ]
         targets = _hide(y[part], given)
-        return [LinearBaseline("logistic", C).fit(x, targets[:, [label]]) for label, x in enumerate(columns)]
+        return [
+            LinearBaseline("logistic", C).fit(x, targets[:, [label]])
+            for label, x in enumerate(columns)
+        ]
 
     def scores(models: list[LinearBaseline], part: Tensor, given: Tensor | None) -> np.ndarray:
-        known = _filled(torch.full_like(y[part], torch.nan) if given is None else given, frequency).numpy()
+        known = _filled(
+            torch.full_like(y[part], torch.nan) if given is None else given, frequency
+        ).numpy()
         own = logits[part.numpy()]
-        parts = [each.predict_proba(np.column_stack([own[:, label], known])) for label, each in enumerate(models)]
+        parts = [
+            each.predict_proba(np.column_stack([own[:, label], known]))
+            for label, each in enumerate(models)
+        ]
         return np.hstack(parts)
 
     first = shown[: len(train)]
-    values = {C: macro_roc_auc(_hide(y[val], on_val), scores(fit(C, train, first), val, on_val)) for C in C_GRID[:3]}
+    values = {
+        C: macro_roc_auc(_hide(y[val], on_val), scores(fit(C, train, first), val, on_val))
+        for C in C_GRID[:3]
+    }
     best = max(values, key=lambda C: values[C])
     models = fit(best, rows, shown)
     return lambda given: scores(models, test, given), {"best_value": values[best], "C": best}
@@ -273,7 +327,9 @@ def _stacked(trial: Trial) -> tuple[Predict, dict[str, Any]]:
 
 def _join(x: Any, encode: Callable[[Tensor], Tensor], part: Tensor, given: Tensor) -> Any:
     """The inputs of a part beside what is known of its labels."""
-    return sp.hstack([sp.csr_array(x[part.numpy()]), sp.csr_array(encode(given).numpy())], format="csr")
+    return sp.hstack(
+        [sp.csr_array(x[part.numpy()]), sp.csr_array(encode(given).numpy())], format="csr"
+    )
 
 
 class Base(NamedTuple):
@@ -305,7 +361,9 @@ def _default(trial: Trial, closed: bool = False) -> tuple[Predict, dict[str, Any
     base, test = _base(trial), trial.split.test.numpy()
     if closed:
         y = trial.task.dataset.y[base.known].double().numpy()
-        stacking = GivenLabelStacking(names=["closed form"]).fit(base.logits[base.known], y, 0.0, trial.seed)
+        stacking = GivenLabelStacking(names=["closed form"]).fit(
+            base.logits[base.known], y, 0.0, trial.seed
+        )
     else:
         stage = base.model.stage(GivenLabels)
         assert stage is not None
@@ -313,7 +371,9 @@ def _default(trial: Trial, closed: bool = False) -> tuple[Predict, dict[str, Any
 
     def predict(given: Tensor | None) -> Any:
         logits = base.logits[test]
-        return expit(logits if given is None else stacking.decision_function(logits, given.double().numpy()))
+        return expit(
+            logits if given is None else stacking.decision_function(logits, given.double().numpy())
+        )
 
     chosen = {key: value for key, value in stacking.report.items() if key != "seconds"}
     return predict, {"seconds": trial.seconds, **chosen}
@@ -321,7 +381,11 @@ def _default(trial: Trial, closed: bool = False) -> tuple[Predict, dict[str, Any
 
 def _neighbours(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     """Averages the labels of training samples, by how they agree with the given ones, and the default's scores."""
-    (train, val, test), y, base = trial.split.parts, trial.task.dataset.y, expit(_base(trial).logits)
+    (train, val, test), y, base = (
+        trial.split.parts,
+        trial.task.dataset.y,
+        expit(_base(trial).logits),
+    )
     frequency = y[train].nanmean(dim=0).nan_to_num(0.5).numpy()
     spread = np.sqrt(frequency * (1 - frequency)) + 0.1
     labels = y[train].numpy()
@@ -337,7 +401,10 @@ def _neighbours(trial: Trial) -> tuple[Predict, dict[str, Any]]:
         return (1 - share) * own + share * weight @ np.nan_to_num(labels)
 
     shown = trial.masked(val, trial.seed)
-    values = {each: macro_roc_auc(_hide(y[val], shown), scores(val, shown, *each)) for each in NEIGHBOUR_GRID}
+    values = {
+        each: macro_roc_auc(_hide(y[val], shown), scores(val, shown, *each))
+        for each in NEIGHBOUR_GRID
+    }
     rate, share = max(values, key=lambda each: values[each])
     return lambda given: scores(test, given, rate, share), {"rate": rate, "share": share}
 

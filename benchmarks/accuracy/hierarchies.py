@@ -65,7 +65,12 @@ PUBLISHED: Mapping[str, float] = {
     "derisi_GO": 0.370,
     "gasch2_GO": 0.414,
 }
-FOREST, TREES, RIDGE, MEAN = "random forest", "extremely randomised trees", "kernel ridge", "mean of these three"
+FOREST, TREES, RIDGE, MEAN = (
+    "random forest",
+    "extremely randomised trees",
+    "kernel ridge",
+    "mean of these three",
+)
 PLAIN, COHERENT, THREE = "network", "network with coherence", "three networks with coherence"
 STACK, DEFAULT = "the default without coherence", "the default"
 MESSAGES = ("edgeless", "up", "down", "both", "complete", "learned")
@@ -93,9 +98,22 @@ def main(
     """
     torch.set_num_threads(1)
     names, chosen = datasets.split(","), parts.split(",")
-    makers = {"frequency": frequency, "alone": alone, "networks": networks, "default": default, "messages": messages}
-    present = [name for name in names if name in PUBLISHED and all(path is not None for path in files_of(root, name))]
-    content: dict[str, Any] = {"dataset": {name: _described(root, name) for name in present}, "seconds": seconds}
+    makers = {
+        "frequency": frequency,
+        "alone": alone,
+        "networks": networks,
+        "default": default,
+        "messages": messages,
+    }
+    present = [
+        name
+        for name in names
+        if name in PUBLISHED and all(path is not None for path in files_of(root, name))
+    ]
+    content: dict[str, Any] = {
+        "dataset": {name: _described(root, name) for name in present},
+        "seconds": seconds,
+    }
     calls = {
         (name, part, seed): delayed(makers[part])(root, name, seed, seconds)
         for seed, name, part in product(range(seeds), present, chosen)
@@ -133,7 +151,10 @@ def files_of(root: Path, name: str) -> list[Path | None]:
 def _described(root: Path, name: str) -> dict[str, Any]:
     train, test = load(root, name)
     size = {"num_samples": len(train), "num_test": len(test), "num_labels": train.num_labels}
-    return {**size, "sha256": [file_sha256(path) for path in files_of(root, name) if path is not None]}
+    return {
+        **size,
+        "sha256": [file_sha256(path) for path in files_of(root, name) if path is not None],
+    }
 
 
 def load(root: Path, name: str, seed: int = 0) -> tuple[Any, Any]:
@@ -152,11 +173,15 @@ def _official(root: Path, name: str) -> tuple[ArrayDataset, ArrayDataset]:
     return from_arff(*train, kind="vector"), from_arff(test, kind="vector")
 
 
-def _matrices(train: ArrayDataset, test: ArrayDataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _matrices(
+    train: ArrayDataset, test: ArrayDataset
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Inputs with a mean of 0 and a mean square length of 1, 0 where unknown, and labels, of both parts."""
     x, x_test = (each.rows("x").double().numpy() for each in (train, test))
     mean, spread = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
-    x, x_test = (np.nan_to_num((each - mean) / np.where(spread > 0, spread, 1)) for each in (x, x_test))
+    x, x_test = (
+        np.nan_to_num((each - mean) / np.where(spread > 0, spread, 1)) for each in (x, x_test)
+    )
     return x / x.shape[1] ** 0.5, x_test / x.shape[1] ** 0.5, train.y.numpy(), test.y.numpy()
 
 
@@ -193,7 +218,11 @@ def alone(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     common: dict[str, Any] = {"min_samples_leaf": 5, "random_state": seed, "max_outputs": 512}
     forest = ForestBaseline(150, max_features=0.33, **common).fit(x, y).predict_proba(x_test)
     rows.add(FOREST, forest)
-    trees = ForestBaseline(150, max_features=1.0, extra_trees=True, **common).fit(x, y).predict_proba(x_test)
+    trees = (
+        ForestBaseline(150, max_features=1.0, extra_trees=True, **common)
+        .fit(x, y)
+        .predict_proba(x_test)
+    )
     rows.add(TREES, trees)
     ridge = _ridge(x, y).predict_proba(x_test)
     rows.add(RIDGE, ridge)
@@ -213,7 +242,9 @@ def networks(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     rows.add(f"{PLAIN}, made coherent afterwards", coherent(torch.from_numpy(plain), pairs), 0.0)
     three = []
     for number in range(3):
-        network = NetworkBaseline(random_state=seed + 100 * number, label_graph=train.label_graph).fit(x, y)
+        network = NetworkBaseline(
+            random_state=seed + 100 * number, label_graph=train.label_graph
+        ).fit(x, y)
         three.append(network.predict_proba(x_test))
         if not number:
             rows.add(COHERENT, three[0])
@@ -231,7 +262,9 @@ def default(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     rows.add(DEFAULT, model.probabilities(test), taken)
     for title, each in classifier_scores(model, test).items():
         rows.add(f"part: {title}", each.scores, each.seconds)
-        rows.add(f"part: {title}, coherent", coherent(torch.from_numpy(each.scores), pairs), each.seconds)
+        rows.add(
+            f"part: {title}, coherent", coherent(torch.from_numpy(each.scores), pairs), each.seconds
+        )
     if model.networks:
         flow = model.prepare(test)
         model.network_stage.apply(flow)
@@ -246,8 +279,12 @@ def messages(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     """LaMP over scores of the same classifiers, along label graphs that differ in their edges alone, made coherent."""
     train, test = load(root, name, seed)
     rows, pairs = _Rows(name, "messages", seed, test.y.numpy()), pairs_of(train.label_graph)
-    searches = {kind: search for kind, search in many_labels(train.label_graph).items() if kind != "network"}
-    chain = Chain(*kind_of(train).steps(), StackingFeatures(searches=searches, seconds=seconds / 4, seed=seed))
+    searches = {
+        kind: search for kind, search in many_labels(train.label_graph).items() if kind != "network"
+    }
+    chain = Chain(
+        *kind_of(train).steps(), StackingFeatures(searches=searches, seconds=seconds / 4, seed=seed)
+    )
     samples, found = chain.fit_transform(train, _everything(train)), chain.transform(test)
     split, settings = stratified_split(samples.y, (0.9, 0.1, 0.0), seed), settings_of(samples)
     stack = found.rows("base_scores").mean(dim=-1).sigmoid()
@@ -257,15 +294,23 @@ def messages(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
         if kind in ("complete", "learned") and train.num_labels > _LARGE:
             continue
         if kind == "learned":
-            graph = learned(complete, make_loader(samples[split.train], batch_size=256), top_k=TOP_K)
+            graph = learned(
+                complete, make_loader(samples[split.train], batch_size=256), top_k=TOP_K
+            )
         else:
             graph = graph_of(kind, train.label_graph)
-        trained = dataclasses.replace(settings.train, fit={**settings.train.fit, "max_epochs": 12, "patience": 4})
+        trained = dataclasses.replace(
+            settings.train, fit={**settings.train.fit, "max_epochs": 12, "patience": 4}
+        )
         with tempfile.TemporaryDirectory() as folder:
             build = partial(_build, settings, graph)
-            model = train_model(build, samples, split, trained, folder, seed=seed).module.model.eval()
+            model = train_model(
+                build, samples, split, trained, folder, seed=seed
+            ).module.model.eval()
         complete = model if kind == "complete" else complete
-        rows.add(f"messages: {kind}", coherent(logits_of(model, batches_of(found)).sigmoid(), pairs))
+        rows.add(
+            f"messages: {kind}", coherent(logits_of(model, batches_of(found)).sigmoid(), pairs)
+        )
     return rows.runs
 
 
@@ -296,7 +341,9 @@ def _ridge(x: Any, y: np.ndarray) -> KernelRidgeBaseline:
     """The setting with the best held-out scores of training samples, fitted to all of them."""
 
     def value(setting: tuple[float, float]) -> float:
-        return micro_average_precision(y, KernelRidgeBaseline(*setting).held_out_scores(x, y, refit=False))
+        return micro_average_precision(
+            y, KernelRidgeBaseline(*setting).held_out_scores(x, y, refit=False)
+        )
 
     return KernelRidgeBaseline(*max(_KERNELS, key=value)).fit(x, y)
 

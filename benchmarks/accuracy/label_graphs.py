@@ -26,7 +26,14 @@ def label_graph_of(
     if kind != "learned":
         return task.recipe.label_graph(kind, task.dataset, split)
     return learned_by(
-        task, *task.train(split, seed, task.recipe.label_graph("complete", task.dataset, split), node_messages, options)
+        task,
+        *task.train(
+            split,
+            seed,
+            task.recipe.label_graph("complete", task.dataset, split),
+            node_messages,
+            options,
+        ),
     )
 
 
@@ -45,7 +52,9 @@ def mean_label_attention(model: nn.Module, loader: Iterable[Data]) -> Tensor:
     return _weights(learned(model, loader))
 
 
-def recovery(scores: Tensor, graph: LabelGraph, counted: Tensor | None = None) -> dict[str, float | None]:
+def recovery(
+    scores: Tensor, graph: LabelGraph, counted: Tensor | None = None
+) -> dict[str, float | None]:
     """ROC-AUC and average precision of the scores of label pairs against the pairs that a graph joins; None for a graph
     that joins all pairs or none.
 
@@ -66,7 +75,9 @@ def recovery(scores: Tensor, graph: LabelGraph, counted: Tensor | None = None) -
     }
 
 
-def co_occurrence_scores(y_train: Tensor, weight: Literal["count", "conditional", "correlation"]) -> Tensor:
+def co_occurrence_scores(
+    y_train: Tensor, weight: Literal["count", "conditional", "correlation"]
+) -> Tensor:
     """The rival: how often, or how tightly, two labels occur together in the training samples that know both; the
     conditional probability is that of a row given a column.
     """

@@ -38,10 +38,15 @@ def compare(
     test = split.test.numpy()
     y, entity = dataset.y[test].toarray(), dataset.entity_of[test]
     weights = np.stack([np.ones(len(y)), *resamples(entity, draws)], axis=1)
-    values = {title: _mean_over_seeds(y, paths[title], weights) for title in sorted(paths, key=ORDER.index)}
+    values = {
+        title: _mean_over_seeds(y, paths[title], weights)
+        for title in sorted(paths, key=ORDER.index)
+    }
     return {
         one: {
-            title: {key: _interval(found[key] - values[one][key]) for key in found if key in values[one]}
+            title: {
+                key: _interval(found[key] - values[one][key]) for key in found if key in values[one]
+            }
             for title, found in values.items()
             if title != one
         }
@@ -49,15 +54,22 @@ def compare(
     }
 
 
-def _mean_over_seeds(y: np.ndarray, files: list[Path], weights: np.ndarray) -> dict[str, np.ndarray]:
+def _mean_over_seeds(
+    y: np.ndarray, files: list[Path], weights: np.ndarray
+) -> dict[str, np.ndarray]:
     """The metrics of a row in all draws: the means of those of its seeds, not those of an ensemble."""
     parts = np.array_split(weights, range(CHUNK, weights.shape[1], CHUNK), axis=1)
     found: dict[str, list[np.ndarray]] = {}
     for file in files:
-        scores, thresholds = np.load(file.with_name(f"{file.stem}.npy")), read_file(file).get("thresholds", {})
+        scores, thresholds = (
+            np.load(file.with_name(f"{file.stem}.npy")),
+            read_file(file).get("thresholds", {}),
+        )
         for key, metric in weighed_metrics(y, scores, thresholds).items():
             found.setdefault(key, []).append(np.concatenate([metric(part) for part in parts]))
-    return {key: np.mean(values, axis=0) for key, values in found.items() if len(values) == len(files)}
+    return {
+        key: np.mean(values, axis=0) for key, values in found.items() if len(values) == len(files)
+    }
 
 
 def _interval(differences: np.ndarray) -> list[float] | None:
@@ -68,7 +80,9 @@ def _interval(differences: np.ndarray) -> list[float] | None:
     return [float(differences[0]), *np.quantile(drawn, (0.025, 0.975)).tolist()]
 
 
-def weighed_metrics(y: np.ndarray, scores: np.ndarray, thresholds: Mapping[str, float]) -> dict[str, Weighed]:
+def weighed_metrics(
+    y: np.ndarray, scores: np.ndarray, thresholds: Mapping[str, float]
+) -> dict[str, Weighed]:
     """The columns of the tables as functions of weights of rows, sorted and ranked once for all draws.
 
     F1 is left out where its threshold is not known.
@@ -80,11 +94,18 @@ def weighed_metrics(y: np.ndarray, scores: np.ndarray, thresholds: Mapping[str, 
         some = ~np.isnan(values)
         return _share(np.where(some, values, 0.0).sum(axis=0), some.sum(axis=0))
 
-    found: dict[str, Weighed] = {"roc_auc_micro": lambda weight: pooled(weight)[0], "roc_auc_macro": macro_auc}
+    found: dict[str, Weighed] = {
+        "roc_auc_micro": lambda weight: pooled(weight)[0],
+        "roc_auc_macro": macro_auc,
+    }
     for key in ("f1_micro", "f1_macro"):
         if key in thresholds:
             found[key] = _f1(y == 1, scores >= thresholds[key], pooled=key == "f1_micro")
-    return {**found, "R@10": _mean_of(recall_at_k, y, scores), "NDCG@10": _mean_of(ndcg_at_k, y, scores)}
+    return {
+        **found,
+        "R@10": _mean_of(recall_at_k, y, scores),
+        "NDCG@10": _mean_of(ndcg_at_k, y, scores),
+    }
 
 
 def _f1(positive: np.ndarray, predicted: np.ndarray, *, pooled: bool) -> Weighed:
@@ -94,10 +115,14 @@ def _f1(positive: np.ndarray, predicted: np.ndarray, *, pooled: bool) -> Weighed
         hits, total = hits.sum(axis=1), total.sum(axis=1)
         return lambda weight: 2 * (hits @ weight) / np.maximum(total @ weight, 1)
     hits, total = (part.T.astype(np.float32) for part in (hits, total))
-    return lambda weight: np.mean(2 * (hits @ weight.astype("f4")) / np.maximum(total @ weight.astype("f4"), 1), axis=0)
+    return lambda weight: np.mean(
+        2 * (hits @ weight.astype("f4")) / np.maximum(total @ weight.astype("f4"), 1), axis=0
+    )
 
 
-def _mean_of(metric: Callable[[np.ndarray, np.ndarray], float], y: np.ndarray, scores: np.ndarray) -> Weighed:
+def _mean_of(
+    metric: Callable[[np.ndarray, np.ndarray], float], y: np.ndarray, scores: np.ndarray
+) -> Weighed:
     """A metric that is the mean over samples, NaN for those that are left out."""
     each = np.array([metric(y[[row]], scores[[row]]) for row in range(len(y))])
     some = ~np.isnan(each)
@@ -116,7 +141,9 @@ def _roc_auc(y: np.ndarray, scores: np.ndarray, *, pooled: bool) -> Weighed:
     label, score, row = label[order], scores.ravel()[order], order // y.shape[1]
     positive = y.ravel()[order] == 1
     labels = np.flatnonzero(np.append(True, np.diff(label) != 0))  # where each begins
-    ties = np.flatnonzero(np.append(True, (np.diff(label) != 0) | (np.diff(score) != 0)))  # equal scores of a label
+    ties = np.flatnonzero(
+        np.append(True, (np.diff(label) != 0) | (np.diff(score) != 0))
+    )  # equal scores of a label
     label_of_tie = np.searchsorted(labels, ties, side="right") - 1
     first_tie = np.searchsorted(ties, labels)
 
@@ -126,7 +153,9 @@ def _roc_auc(y: np.ndarray, scores: np.ndarray, *, pooled: bool) -> Weighed:
         below = np.cumsum(lost) - lost
         # One half of equal scores is below.
         pairs = won * (below - below[first_tie][label_of_tie] + lost / 2)
-        better, positives, negatives = (np.add.reduceat(part, first_tie) for part in (pairs, won, lost))
+        better, positives, negatives = (
+            np.add.reduceat(part, first_tie) for part in (pairs, won, lost)
+        )
         return _share(better, positives * negatives)
 
     return lambda weights: np.stack([areas(weight) for weight in weights.T], axis=1)
@@ -137,4 +166,6 @@ def resamples(entity: np.ndarray, draws: int, seed: int = 0) -> Iterator[np.ndar
     rng = np.random.default_rng(seed)
     names, place = np.unique(entity, return_inverse=True)
     for _ in range(draws):
-        yield np.bincount(rng.integers(len(names), size=len(names)), minlength=len(names))[place].astype(np.float64)
+        yield np.bincount(rng.integers(len(names), size=len(names)), minlength=len(names))[
+            place
+        ].astype(np.float64)

@@ -77,14 +77,20 @@ class Cell:
     @property
     def described(self) -> Described:
         """All that the cell is made with."""
-        model = {"class": self.build.func.__name__, "channels": self.channels, **self.build.keywords}
+        model = {
+            "class": self.build.func.__name__,
+            "channels": self.channels,
+            **self.build.keywords,
+        }
         preset = {part: self.preset[part] for part in ("module", "fit", "data")}
         return _plain({"model": model, "window_size": self.window_size, **preset})
 
 
 def _plain(settings: Described) -> Described:
     """The same as JSON keeps it."""
-    plain: Described = json.loads(json.dumps(settings, default=lambda value: getattr(value, "__name__", repr(value))))
+    plain: Described = json.loads(
+        json.dumps(settings, default=lambda value: getattr(value, "__name__", repr(value)))
+    )
     return plain
 
 
@@ -92,18 +98,35 @@ def _graph(dataset: NextSetDataset) -> LabelGraph:
     return fully_connected(dataset.label_names)
 
 
-def _lanet(dataset: NextSetDataset, split: Split, channels: int, *, entity: bool = True, **window: Any) -> LANET:
+def _lanet(
+    dataset: NextSetDataset, split: Split, channels: int, *, entity: bool = True, **window: Any
+) -> LANET:
     """LANET as published, with options of its window."""
     options: Any = {**dataset.window, **window}
     return LANET(_graph(dataset), dataset.num_entities, channels, entity=entity, window=options)
 
 
 def _with_memory(
-    dataset: NextSetDataset, split: Split, channels: int, *, hidden_channels: int, neighbours: bool = True, **model: Any
+    dataset: NextSetDataset,
+    split: Split,
+    channels: int,
+    *,
+    hidden_channels: int,
+    neighbours: bool = True,
+    **model: Any,
 ) -> LANET:
     """LANET with a memory."""
-    memory = personal_memory(dataset, split.train, channels, neighbours=neighbours, hidden_channels=hidden_channels)
-    return LANET(_graph(dataset), dataset.num_entities, channels, memory=memory, window=dataset.window, **model)
+    memory = personal_memory(
+        dataset, split.train, channels, neighbours=neighbours, hidden_channels=hidden_channels
+    )
+    return LANET(
+        _graph(dataset),
+        dataset.num_entities,
+        channels,
+        memory=memory,
+        window=dataset.window,
+        **model,
+    )
 
 
 class MemoryAlone(nn.Module):
@@ -119,22 +142,33 @@ class MemoryAlone(nn.Module):
         return logits
 
 
-def _memory_alone(dataset: NextSetDataset, split: Split, channels: int, *, hidden_channels: int) -> MemoryAlone:
-    return MemoryAlone(personal_memory(dataset, split.train, channels, hidden_channels=hidden_channels))
+def _memory_alone(
+    dataset: NextSetDataset, split: Split, channels: int, *, hidden_channels: int
+) -> MemoryAlone:
+    return MemoryAlone(
+        personal_memory(dataset, split.train, channels, hidden_channels=hidden_channels)
+    )
 
 
 def _time_attention(dataset: NextSetDataset, split: Split, channels: int) -> TimeAttention:
     return TimeAttention(dataset.num_labels, dataset.num_entities, channels, window=dataset.window)
 
 
-def _two_attentions(dataset: NextSetDataset, split: Split, channels: int, *, gated: bool) -> TwoAttentions:
+def _two_attentions(
+    dataset: NextSetDataset, split: Split, channels: int, *, gated: bool
+) -> TwoAttentions:
     """Attention among labels and among events."""
     label, time = _lanet(dataset, split, channels), _time_attention(dataset, split, channels)
     return TwoAttentions(label, time, gated)
 
 
 def _rival(
-    dataset: NextSetDataset, split: Split, channels: int, *, kind: Callable[..., nn.Module], entity: bool = True
+    dataset: NextSetDataset,
+    split: Split,
+    channels: int,
+    *,
+    kind: Callable[..., nn.Module],
+    entity: bool = True,
 ) -> nn.Module:
     """A model of events."""
     events = {"window_size": dataset.window_size or 1, "gaps": dataset.gaps, "entity": entity}
@@ -172,7 +206,9 @@ class BoostedHistory(NextSetBaseline):
         """Returns probabilities."""
         target = np.asarray(targets)
         parts = [target[i : i + CHUNK] for i in range(0, len(target), CHUNK)]
-        found = np.concatenate([self._trees.predict_proba(self._rows(dataset, part))[:, 1] for part in parts])
+        found = np.concatenate(
+            [self._trees.predict_proba(self._rows(dataset, part))[:, 1] for part in parts]
+        )
         return found.reshape(len(target), dataset.num_labels)
 
     def _rows(self, dataset: NextSetDataset, target: np.ndarray) -> np.ndarray:
@@ -181,23 +217,37 @@ class BoostedHistory(NextSetBaseline):
 
 
 def _trees() -> Any:
-    sizes: dict[str, Any] = {"learning_rate": 0.1, "max_leaf_nodes": 31, "max_iter": 150, "min_samples_leaf": 200}
+    sizes: dict[str, Any] = {
+        "learning_rate": 0.1,
+        "max_leaf_nodes": 31,
+        "max_iter": 150,
+        "min_samples_leaf": 200,
+    }
     if find_spec("lightgbm") is None:
         return HistGradientBoostingClassifier(**sizes, early_stopping=False, random_state=0)
     from lightgbm import LGBMClassifier
 
     return LGBMClassifier(
-        learning_rate=0.1, num_leaves=31, n_estimators=150, min_child_samples=200, random_state=0, verbose=-1
+        learning_rate=0.1,
+        num_leaves=31,
+        n_estimators=150,
+        min_child_samples=200,
+        random_state=0,
+        verbose=-1,
     )
 
 
 LANET_MODEL = partial(_lanet)
-_SIZES = {key: value for key, value in (MEMORY["memory"] | MEMORY["model"]).items() if key != "channels"}
+_SIZES = {
+    key: value for key, value in (MEMORY["memory"] | MEMORY["model"]).items() if key != "channels"
+}
 CHANNELS: int = MEMORY["model"]["channels"]
 MEMORY_ALONE = partial(_memory_alone, hidden_channels=_SIZES["hidden_channels"])
 WITH_MEMORY = partial(_with_memory, **_SIZES)
 WITHOUT_NEIGHBOURS = partial(WITH_MEMORY, neighbours=False)
-LSTM, TRANSFORMER, AUTOENCODER = (partial(_rival, kind=kind) for kind in (LSTMBaseline, TransformerBase, C2AE))
+LSTM, TRANSFORMER, AUTOENCODER = (
+    partial(_rival, kind=kind) for kind in (LSTMBaseline, TransformerBase, C2AE)
+)
 #: Options of models that are not told the entity.
 NO_ID: dict[str, Any] = {"entity": False}
 TABLE_3 = [
@@ -219,8 +269,20 @@ SHORT_TABLE = [
     Cell("short", "LANET, no ID", partial(_lanet, **NO_ID), channels=16, settings="short"),
     Cell("short", "LANET", LANET_MODEL, channels=16, settings="short"),
     Cell("short", "memory alone", MEMORY_ALONE, channels=CHANNELS, settings="memory"),
-    Cell("short", "LANET with memory, no ID", partial(WITH_MEMORY, **NO_ID), channels=CHANNELS, settings="memory"),
-    Cell("short", "LANET with memory, no neighbours", WITHOUT_NEIGHBOURS, channels=CHANNELS, settings="memory"),
+    Cell(
+        "short",
+        "LANET with memory, no ID",
+        partial(WITH_MEMORY, **NO_ID),
+        channels=CHANNELS,
+        settings="memory",
+    ),
+    Cell(
+        "short",
+        "LANET with memory, no neighbours",
+        WITHOUT_NEIGHBOURS,
+        channels=CHANNELS,
+        settings="memory",
+    ),
     Cell("short", "LANET with memory, BCE", WITH_MEMORY, channels=CHANNELS, settings="short"),
 ]
 #: LANET itself, the first row of the other tables and a point of both figures, and LANET without ID, a row of table 5,
@@ -240,7 +302,10 @@ FIGURE_3 = [
         Cell("figure 3a", f"window_size={window_size}", LANET_MODEL, window_size=window_size)
         for window_size in (1, 2, 5, 8)
     ),
-    *(Cell("figure 3b", f"dimension={size}", LANET_MODEL, channels=size) for size in (16, 32, 64, 256)),
+    *(
+        Cell("figure 3b", f"dimension={size}", LANET_MODEL, channels=size)
+        for size in (16, 32, 64, 256)
+    ),
 ]
 CELLS = {cell.key: cell for cell in (*TABLE_3, *SHORT_TABLE, *TABLE_4, *TABLE_5, *FIGURE_3)}
 TABLES = tuple(dict.fromkeys(cell.table for cell in CELLS.values()))
@@ -249,7 +314,9 @@ TABLES = tuple(dict.fromkeys(cell.table for cell in CELLS.values()))
 BASELINES: dict[str, Callable[[], NextSetBaseline]] = {
     "label frequency": GlobalFrequency,
     "last set": LastSet,
-    "logistic regression, last 3 events": lambda: LogisticHistory(window_size=3, decay=1.0, weight_decay=30.0),
+    "logistic regression, last 3 events": lambda: LogisticHistory(
+        window_size=3, decay=1.0, weight_decay=30.0
+    ),
     "personal frequency, undecayed": PersonalFrequency,
     "personal frequency": lambda: PersonalFrequency(decay=0.95, backoff=2.0),
     "TIFU-KNN": TIFUKNN,

@@ -84,12 +84,18 @@ def main(
     check_replacement(replace, max_epochs=max_epochs, batches=batches, draws=draws < DRAWS)
     events = load_events(data, folder, label=label).with_at_least(min_events)
     split = time_split(events)
-    print(f"{events}\n{split}\nwindows that cross no border: {time_split(events, min_history=3, cross_borders=False)}")
+    print(
+        f"{events}\n{split}\nwindows that cross no border: {time_split(events, min_history=3, cross_borders=False)}"
+    )
     limits = {"max_epochs": max_epochs, "limit_train_batches": batches}
     options = {name: value for name, value in limits.items() if value is not None}
     # Reduced runs have a folder of their own, so that neither replaces, or goes on from, the other.
     reduced = {**({} if min_events == MIN_EVENTS else {"min_events": min_events}), **options}
-    place = files.RUNS / "lanet" / name_of(data, label or "", *(f"{key}={value}" for key, value in reduced.items()))
+    place = (
+        files.RUNS
+        / "lanet"
+        / name_of(data, label or "", *(f"{key}={value}" for key, value in reduced.items()))
+    )
     wanted = [] if cells else checked("tables", tables, TABLES)
     chosen = [CELLS[name] for name in (checked("cells", cells, list(CELLS)) if cells else CELLS)]
     chosen = [cell for cell in chosen if cells or cell.table in wanted]
@@ -101,15 +107,27 @@ def main(
     def kept() -> list[Path]:
         return [path for path in sorted(place.glob("*.json")) if is_kept(path, split, options)]
 
-    made = {(cell.title, seed) for cell in chosen for seed in all_seeds} | {(title, 0) for title in BASELINES}
+    made = {(cell.title, seed) for cell in chosen for seed in all_seeds} | {
+        (title, 0) for title in BASELINES
+    }
     made |= {(run["model"], run["seed"]) for run in runs(kept())}
     check_kept(name, itemgetter("model", "seed"), made, replace=replace)
     for seed, key in (*product([0], BASELINES), *product(all_seeds, (cell.key for cell in chosen))):
         make(key, seed, events, split, place, options)
-    settings = {"data": data, "label": label, "min_events": min_events, "limits": options, "draws": draws}
+    settings = {
+        "data": data,
+        "label": label,
+        "min_events": min_events,
+        "limits": options,
+        "draws": draws,
+    }
     paths = kept()
     dataset = EventPreprocessor().fit_transform(events, split)
-    counts = {"entities": len(dataset.ptr) - 1, "events": len(dataset), "labels": dataset.num_labels}
+    counts = {
+        "entities": len(dataset.ptr) - 1,
+        "events": len(dataset),
+        "labels": dataset.num_labels,
+    }
     counts |= dict(zip(("train", "val", "test"), split.sizes, strict=True))
     content = {"settings": settings, "counts": counts, "runs": runs(paths), "differences": {}}
     if draws:
@@ -133,7 +151,9 @@ def is_kept(path: Path, split: Split, options: Found) -> bool:
     return settings is not None and same and set(report.COLUMNS) <= set(found["metrics"])
 
 
-def make(name: str, seed: int, events: EventSequences, split: Split, place: Path, options: Found) -> None:
+def make(
+    name: str, seed: int, events: EventSequences, split: Split, place: Path, options: Found
+) -> None:
     """Trains a cell, or fits a predictor without a network, and tests it, unless it is kept."""
     path = place / f"{name}-{seed}.json"
     if is_kept(path, split, options):
@@ -142,7 +162,9 @@ def make(name: str, seed: int, events: EventSequences, split: Split, place: Path
     if name in BASELINES:
         dataset = EventPreprocessor().fit_transform(events, split)
         baseline = BASELINES[name]().fit(dataset, split.train)
-        scores = {key: baseline.predict_proba(dataset, getattr(split, key)) for key in ("val", "test")}
+        scores = {
+            key: baseline.predict_proba(dataset, getattr(split, key)) for key in ("val", "test")
+        }
         found["fitted_by"] = getattr(baseline, "fitted_by", None)
     else:
         cell, run_folder = CELLS[name], place / path.stem
@@ -152,12 +174,23 @@ def make(name: str, seed: int, events: EventSequences, split: Split, place: Path
         model = cell.build(dataset, split, cell.channels)
         module = MultiLabelModule(model, dataset.label_names, **cell.preset["module"])
         loader = MultiLabelDataModule(dataset, split, seed=seed, **cell.preset["data"])
-        fitted = fit(module, loader, run_folder, resume=resume, logger=False, **{**cell.preset["fit"], **options})
+        fitted = fit(
+            module,
+            loader,
+            run_folder,
+            resume=resume,
+            logger=False,
+            **{**cell.preset["fit"], **options},
+        )
         training = fitted.training
         loaders = {"val": loader.val_dataloader(), "test": loader.test_dataloader()}
         scores = {key: training.scores(part).numpy() for key, part in loaders.items()}
         found |= {"epochs": training.num_epochs, "options": options}
-    found |= {"seconds": time.perf_counter() - start, "split": split.hash, "settings": described(name)}
+    found |= {
+        "seconds": time.perf_counter() - start,
+        "split": split.hash,
+        "settings": described(name),
+    }
     y = {key: dataset.y[getattr(split, key).numpy()].toarray() for key in ("train", "val", "test")}
     found["metrics"], found["thresholds"] = metrics(y, scores)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -179,18 +212,28 @@ def metrics(y: Found, scores: Found) -> tuple[dict[str, float | None], dict[str,
     }
     found = {name: evaluate(y["test"], scores["test"], each) for name, each in tuners.items()}
     frequent = y["test"].sum(axis=0) >= FEW
-    of_frequent = roc_auc_per_label(y["test"][:, frequent], scores["test"][:, frequent]) if frequent.any() else []
+    of_frequent = (
+        roc_auc_per_label(y["test"][:, frequent], scores["test"][:, frequent])
+        if frequent.any()
+        else []
+    )
     defined = [value for value in of_frequent if not np.isnan(value)]
     values = {
         **{key: found[""][key] for key in ("roc_auc_micro", "roc_auc_macro")},
         "roc_auc_macro10": np.mean(defined) if defined else np.nan,
-        **{f"{key}{name}": each[key] for name, each in found.items() for key in ("f1_micro", "f1_macro")},
+        **{
+            f"{key}{name}": each[key]
+            for name, each in found.items()
+            for key in ("f1_micro", "f1_macro")
+        },
         "R@10": recall_at_k(y["test"], scores["test"]),
         "NDCG@10": ndcg_at_k(y["test"], scores["test"]),
         "HR@10": hit_rate_at_k(y["test"], scores["test"]),
     }
     thresholds = {key: tuners[""][key].threshold for key in ("f1_micro", "f1_macro")}
-    return {key: None if np.isnan(value) else float(value) for key, value in values.items()}, thresholds
+    return {
+        key: None if np.isnan(value) else float(value) for key, value in values.items()
+    }, thresholds
 
 
 def draw(training: Training, loader: MultiLabelDataModule, split: Split, path: Path) -> None:
@@ -202,7 +245,9 @@ def draw(training: Training, loader: MultiLabelDataModule, split: Split, path: P
     dataset: Any = loader.dataset
     frequency = np.asarray(dataset.y[split.train.numpy()].sum(axis=0)).ravel()
     drawn = np.argsort(-frequency, kind="stable")[:DRAWN_LABELS]
-    report.draw_attention(weights[np.ix_(drawn, drawn)], [dataset.label_names[label] for label in drawn]).savefig(path)
+    report.draw_attention(
+        weights[np.ix_(drawn, drawn)], [dataset.label_names[label] for label in drawn]
+    ).savefig(path)
 
 
 def runs(paths: Iterable[Path]) -> list[Found]:

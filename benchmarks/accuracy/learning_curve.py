@@ -41,7 +41,12 @@ from tg_mlc.nn.encoders import BagEncoder
 from tg_mlc.papers.recipes import RECIPES
 
 PAGE = Path(__file__).parents[2] / "docs" / "training.md"
-DEFAULT, TIED, RELEASED, POOLED = "by default", "tied readout (the paper's equation)", "released layout", "pooling"
+DEFAULT, TIED, RELEASED, POOLED = (
+    "by default",
+    "tied readout (the paper's equation)",
+    "released layout",
+    "pooling",
+)
 METRICS = ("f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
 
 
@@ -83,14 +88,22 @@ def main(
     content = {
         "dataset": {**describe_dataset(dataset, samples), "kind": kind_of(samples)},
         "split": split.hash,
-        "settings": {"epochs": epochs, "seeds": list(chosen), "channels": channels, "lr": lr, "batch_size": 32},
+        "settings": {
+            "epochs": epochs,
+            "seeds": list(chosen),
+            "channels": channels,
+            "lr": lr,
+            "batch_size": 32,
+        },
     }
     counted = recipe.counted_labels(samples)
     calls = {
         (model, seed): delayed(curve)(model, samples, split, counted, seed, epochs, channels, lr)
         for seed, model in product(chosen, models)
     }
-    collect(name, content, calls, itemgetter("model", "seed"), _in_short, jobs=jobs, replace=replace)
+    collect(
+        name, content, calls, itemgetter("model", "seed"), _in_short, jobs=jobs, replace=replace
+    )
 
 
 def _in_short(run: Run) -> str:
@@ -147,7 +160,9 @@ class Released(nn.Module):
 
     def __init__(self, num_inputs: int, num_labels: int, channels: int) -> None:
         super().__init__()
-        self.layout = ReleasedLayout(num_inputs + 1, num_labels, channels, heads=4, discard_feature_attention=True)
+        self.layout = ReleasedLayout(
+            num_inputs + 1, num_labels, channels, heads=4, discard_feature_attention=True
+        )
 
     def forward(self, batch: Batch) -> Tensor:
         words = (batch.x + 1).split(batch.ptr.diff().tolist())
@@ -183,7 +198,13 @@ def curve(
             optimizer.step()
             seconds += time.process_time() - start
             losses.append(loss.item())
-        run = {"model": name, "seed": seed, "epoch": epoch, "seconds": seconds, "loss": float(np.mean(losses))}
+        run = {
+            "model": name,
+            "seed": seed,
+            "epoch": epoch,
+            "seconds": seconds,
+            "loss": float(np.mean(losses)),
+        }
         runs.append(run | _scores(model, samples, split, counted))
     return runs
 
@@ -195,7 +216,9 @@ def _scores(model: nn.Module, samples: MultiLabelDataset, split: Split, counted:
     parts = {"validation": samples[split.val], "test": samples[split.test]}
     y = {name: part.y[:, counted] for name, part in parts.items()}
     scores = {
-        name: torch.cat([model(batch).sigmoid() for batch in DataLoader(part, batch_size=64)])[:, counted]
+        name: torch.cat([model(batch).sigmoid() for batch in DataLoader(part, batch_size=64)])[
+            :, counted
+        ]
         for name, part in parts.items()
     }
     tuners = tune_thresholds(y["validation"], scores["validation"])

@@ -107,10 +107,14 @@ def main(
     changes += [f"{LABEL_DROPOUT}{float(share):g}" for share in label_dropout.split(",") if share]
     rows = _rows(chosen("--table", table, list(TABLES)), models, node_messages, kinds, changes)
     rows = [row for row in rows if any(_suits(name, row) for name in names) and _can_be_made(row)]
-    grid = Grid(Samples(root), accelerator, tracked=replace, again=again, channels=channels, epochs=epochs)
+    grid = Grid(
+        Samples(root), accelerator, tracked=replace, again=again, channels=channels, epochs=epochs
+    )
     states = []
     for seed, name in product(range(first_seed, first_seed + seeds), names):
-        cells = [Cell(name, without_own_steps(name, row), seed) for row in rows if _suits(name, row)]
+        cells = [
+            Cell(name, without_own_steps(name, row), seed) for row in rows if _suits(name, row)
+        ]
         states += [grid.make(cell, end) for cell in sorted(cells, key=grid.cost)]
     if not states:
         raise SystemExit(
@@ -185,7 +189,9 @@ class Grid:
         if end is not None and time.perf_counter() + estimate(cell, self.seconds) > end:
             return "left out because time is up"
         made = run_cell(cell, task, split, self.options, self.learned)
-        write_results(cell.name, {"dataset": data, "settings": settings, **made}, replace=self.tracked)
+        write_results(
+            cell.name, {"dataset": data, "settings": settings, **made}, replace=self.tracked
+        )
         print(f"{cell.name}: {in_short(made['run'])}", flush=True)
         self.seconds[cell] = made["run"]["seconds"]
         return "made"
@@ -195,19 +201,32 @@ def estimate(cell: Cell, seconds: dict[Cell, float]) -> float:
     """The longest that the same cell took with another seed; else another one of its data set and model; else zero."""
     here = {other: value for other, value in seconds.items() if other.dataset == cell.dataset}
     same = [value for other, value in here.items() if other.row == cell.row]
-    return max(same or (value for other, value in here.items() if other.row.model == cell.row.model), default=0.0)
+    return max(
+        same or (value for other, value in here.items() if other.row.model == cell.row.model),
+        default=0.0,
+    )
 
 
 def _rows(
-    tables: Sequence[str], models: str, node_messages: str, graphs: Sequence[str], changes: Sequence[str]
+    tables: Sequence[str],
+    models: str,
+    node_messages: str,
+    graphs: Sequence[str],
+    changes: Sequence[str],
 ) -> list[Row]:
     """The rows of tables that can be trained, and have the models, node messages and graphs that are asked for."""
     every = [row for name in tables for row in TABLES[name].rows]
-    every = list(dict.fromkeys(row for row in every if row.node_messages is None or row.model in FAMILY))
+    every = list(
+        dict.fromkeys(row for row in every if row.node_messages is None or row.model in FAMILY)
+    )
     names = list(dict.fromkeys(row.model for row in every))
     wanted = chosen("--models", models or ",".join(names), names)
-    both = [answer == "true" for answer in chosen("--node_messages", node_messages, ("false", "true"))]
-    rows = [row for row in every if row.model in wanted and (row.graph is None or row.graph in graphs)]
+    both = [
+        answer == "true" for answer in chosen("--node_messages", node_messages, ("false", "true"))
+    ]
+    rows = [
+        row for row in every if row.model in wanted and (row.graph is None or row.graph in graphs)
+    ]
     # Node messages are a choice for models that have rows with and without them.
     of = {name: {row.node_messages for row in every if row.model == name} for name in names}
     rows = [row for row in rows if row.node_messages in (None, *both) or len(of[row.model]) == 1]
@@ -215,7 +234,11 @@ def _rows(
         return rows
     with_changes = [changed(row, change=change) for row in rows if row.graph for change in changes]
     # Where each label attends to itself alone, there is nothing to drop among labels.
-    return [row for row in with_changes if not (row.graph == "edgeless" and str(row.change).startswith(LABEL_DROPOUT))]
+    return [
+        row
+        for row in with_changes
+        if not (row.graph == "edgeless" and str(row.change).startswith(LABEL_DROPOUT))
+    ]
 
 
 def _suits(dataset: str, row: Row) -> bool:

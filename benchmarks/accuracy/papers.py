@@ -72,7 +72,14 @@ class Table(NamedTuple):
     note: str = ""
 
 
-_CLASSIFIERS = ("linear SVM", "random forest", "classifier chain", "ensemble of chains", "ML-kNN", "label trees")
+_CLASSIFIERS = (
+    "linear SVM",
+    "random forest",
+    "classifier chain",
+    "ensemble of chains",
+    "ML-kNN",
+    "label trees",
+)
 _BASELINES: Rows = {Row(name): () for name in (FREQUENCY, *_CLASSIFIERS)}
 _LAMP: Rows = {
     **_BASELINES,
@@ -82,7 +89,9 @@ _LAMP: Rows = {
     Row("gaml", True): ("GAML",),
     Row("seq2seq", True): ("RNN Seq2Seq",),
     **{
-        Row("lamp", node_messages, graph): (f"{paper} + LaMP_{LETTERS[graph]}",) if graph in LETTERS else ()
+        Row("lamp", node_messages, graph): (f"{paper} + LaMP_{LETTERS[graph]}",)
+        if graph in LETTERS
+        else ()
         for node_messages, paper in {False: "Emb", True: "FMP"}.items()
         for graph in GRAPHS
     },

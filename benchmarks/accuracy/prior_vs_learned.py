@@ -31,8 +31,23 @@ import torch
 from joblib import delayed
 
 from benchmarks.accuracy.baselines import baselines, classifier_scores, run_baseline, scores_of
-from benchmarks.accuracy.label_graphs import co_occurrence_scores, label_graph_of, mean_label_attention, recovery
-from benchmarks.accuracy.runs import LAMP, LEARNED, Row, Samples, Settings, Task, in_short, recorded, row_and_seed
+from benchmarks.accuracy.label_graphs import (
+    co_occurrence_scores,
+    label_graph_of,
+    mean_label_attention,
+    recovery,
+)
+from benchmarks.accuracy.runs import (
+    LAMP,
+    LEARNED,
+    Row,
+    Samples,
+    Settings,
+    Task,
+    in_short,
+    recorded,
+    row_and_seed,
+)
 from benchmarks.command_line import chosen, run
 from benchmarks.files import check_replacement, collect, name_of, read_file
 from benchmarks.report.comparisons import Comparison, full
@@ -59,7 +74,9 @@ class Change:
 
     graph: str | None = None
     base_scores: tuple[str, ...] | None = None  #: the classifiers that are kept
-    parts: dict[str, dict[str, Any]] = field(default_factory=dict)  #: arguments by the recipe's attributes
+    parts: dict[str, dict[str, Any]] = field(
+        default_factory=dict
+    )  #: arguments by the recipe's attributes
 
     def of(self, recipe: Recipe) -> Recipe:
         """The changed recipe."""
@@ -89,9 +106,17 @@ def changes_of(recipe: Recipe, classifiers: Iterable[str], graph: str) -> dict[s
     present = set(classifiers)
 
     def differs(change: Change) -> bool:
-        kept = None if change.base_scores is None else {PUBLISHED[kind].title for kind in change.base_scores}
+        kept = (
+            None
+            if change.base_scores is None
+            else {PUBLISHED[kind].title for kind in change.base_scores}
+        )
         other_scores = kept is not None and kept < present
-        return other_scores or change.graph not in (None, graph) or (bool(change.parts) and change.of(recipe) != recipe)
+        return (
+            other_scores
+            or change.graph not in (None, graph)
+            or (bool(change.parts) and change.of(recipe) != recipe)
+        )
 
     return {name: change for name, change in CHANGES.items() if differs(change)}
 
@@ -143,17 +168,25 @@ def main(
         raise SystemExit(f"Expected --dataset to be one of {', '.join(RECIPES)} (got {dataset})")
     recipe = RECIPES[dataset]
     if ablation and dataset not in TABLES:
-        raise SystemExit(f"Expected --dataset of --ablation to be one of {', '.join(TABLES)} (got {dataset})")
+        raise SystemExit(
+            f"Expected --dataset of --ablation to be one of {', '.join(TABLES)} (got {dataset})"
+        )
     split = recipe.splits[0] if split is None else split
     if split not in recipe.splits:
-        raise SystemExit(f"Expected --split of {dataset} to be one of {', '.join(recipe.splits)} (got {split})")
+        raise SystemExit(
+            f"Expected --split of {dataset} to be one of {', '.join(recipe.splits)} (got {split})"
+        )
     own = own_graphs(graphs, ("edgeless", "complete", "learned", *recipe.graphs))
     recipe = with_graphs(recipe, own)
     paths = {str(path): name for name, path in own.items()}
     by_name = ",".join(paths.get(str(Path(entry.strip())), entry) for entry in graphs.split(","))
-    wanted = chosen(f"--graphs of {dataset}", by_name, ("edgeless", "complete", "learned", *recipe.graphs))
+    wanted = chosen(
+        f"--graphs of {dataset}", by_name, ("edgeless", "complete", "learned", *recipe.graphs)
+    )
     with_settings = cast("list[Settings]", chosen("--settings", settings, get_args(Settings)))
-    answers = [answer == "true" for answer in chosen("--node_messages", node_messages, ("false", "true"))]
+    answers = [
+        answer == "true" for answer in chosen("--node_messages", node_messages, ("false", "true"))
+    ]
     rows = [
         Row(LAMP, answer, graph, whose, None if atoms else WITHOUT_ATOMS)
         for whose, answer, graph in product(with_settings, answers, wanted)
@@ -173,18 +206,26 @@ def main(
     if ablation:
         titles = [each.title for each in classifier_scores(first.dataset).classifiers.values()]
         changes = changes_of(recipe, titles, wanted[0])
-        rows += [replace_fields(rows[0], graph=each.graph or wanted[0], change=name) for name, each in changes.items()]
+        rows += [
+            replace_fields(rows[0], graph=each.graph or wanted[0], change=name)
+            for name, each in changes.items()
+        ]
     priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))
     content: dict[str, Any] = {
         "dataset": {**samples.describe(dataset), "counted_labels": int(first.counted.sum())},
         "split": split,
         "redrawn": recipe.redraw is not None,
         "seeds": list(all_seeds),
-        "recipes": {"best": recorded(recipe) | options, "published": recorded(recipe.as_published()) | options},
+        "recipes": {
+            "best": recorded(recipe) | options,
+            "published": recorded(recipe.as_published()) | options,
+        },
         "own_graphs": {name: sha256(path.read_bytes()) for name, path in own.items()},
     }
     # Models as published alone have a file of their own, beside that of models with all that helps.
-    name = name_of("prior_vs_learned", dataset, split, "published" if with_settings == ["published"] else "")
+    name = name_of(
+        "prior_vs_learned", dataset, split, "published" if with_settings == ["published"] else ""
+    )
     if ablation:
         name = f"ablation-{dataset}"
         content["changes"] = {name: asdict(change) for name, change in changes.items()}
@@ -197,13 +238,22 @@ def main(
         if model not in left_out
     }
     pairs = product([row for row in rows if row.model not in left_out], trials.items())
-    calls |= {(row, seed): delayed(run_variant)(*trial, seed, row, options, priors) for row, (seed, trial) in pairs}
+    calls |= {
+        (row, seed): delayed(run_variant)(*trial, seed, row, options, priors)
+        for row, (seed, trial) in pairs
+    }
 
     def keeps(run: Mapping[str, Any]) -> bool:
         known = run["recovery"]
-        return not known or Row.of(run) not in rows or all(f"{LEARNED}, {prior}" in known for prior in priors)
+        return (
+            not known
+            or Row.of(run) not in rows
+            or all(f"{LEARNED}, {prior}" in known for prior in priors)
+        )
 
-    path = collect(name, content, calls, row_and_seed, in_short, keeps=keeps, jobs=jobs, replace=replace)
+    path = collect(
+        name, content, calls, row_and_seed, in_short, keeps=keeps, jobs=jobs, replace=replace
+    )
     print("\n".join(["", *full(Comparison.of(name, [read_file(path)]))]))
 
 
@@ -212,9 +262,13 @@ def own_graphs(text: str, known: Collection[str]) -> dict[str, Path]:
     found = {path.stem: path for entry in text.split(",") if (path := Path(entry.strip())).suffix}
     for name, path in found.items():
         if name in known:
-            raise SystemExit(f"Expected a file of --graphs to have a name of its own (got '{path}'); rename it")
+            raise SystemExit(
+                f"Expected a file of --graphs to have a name of its own (got '{path}'); rename it"
+            )
         if not path.is_file():
-            raise SystemExit(f"Expected a file of --graphs to be one that LabelGraph.save wrote (got no '{path}')")
+            raise SystemExit(
+                f"Expected a file of --graphs to be one that LabelGraph.save wrote (got no '{path}')"
+            )
     return found
 
 
@@ -229,7 +283,9 @@ def with_graphs(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
                 f"{graph.num_labels}); build it anew"
             )
         if list(graph.label_names or dataset.label_names) != list(dataset.label_names):
-            raise SystemExit(f"Expected '{path}' to have the labels of the data set, in its order; build it anew")
+            raise SystemExit(
+                f"Expected '{path}' to have the labels of the data set, in its order; build it anew"
+            )
         return graph
 
     own = {name: partial(read, path=path) for name, path in files.items()}
@@ -248,11 +304,18 @@ def _try_out(task: Task, split: Split, rows: Sequence[Row]) -> None:
             labels, part = edgeless(task.dataset.label_names), task.dataset[split.train]
             recipe.build(part, labels, node_messages=row.node_messages, **options)
         except (TypeError, ValueError) as error:
-            raise SystemExit(f"Expected --atoms and --node_messages that models of {task.name} take: {error}") from None
+            raise SystemExit(
+                f"Expected --atoms and --node_messages that models of {task.name} take: {error}"
+            ) from None
 
 
 def run_variant(
-    task: Task, split: Split, seed: int, row: Row, options: dict[str, Any], priors: Sequence[str] = ALWAYS_COMPARED
+    task: Task,
+    split: Split,
+    seed: int,
+    row: Row,
+    options: dict[str, Any],
+    priors: Sequence[str] = ALWAYS_COMPARED,
 ) -> list[dict[str, Any]]:
     """One row of label message passing."""
     torch.set_num_threads(1)
@@ -261,8 +324,13 @@ def run_variant(
     if change := CHANGES.get(row.change or ""):
         dataset = task.dataset
         if change.base_scores is not None:
-            places = [list(classifier_scores(dataset).classifiers).index(kind) for kind in change.base_scores]
-            dataset = with_attribute(dataset, "base_scores", dataset.rows("base_scores")[..., places])
+            places = [
+                list(classifier_scores(dataset).classifiers).index(kind)
+                for kind in change.base_scores
+            ]
+            dataset = with_attribute(
+                dataset, "base_scores", dataset.rows("base_scores")[..., places]
+            )
         task = Task(task.name, dataset, change.of(task.recipe))
     label_graph = label_graph_of(task, split, seed, cast(str, row.graph), node_messages, options)
     result, data = task.train(split, seed, label_graph, node_messages, options)
@@ -281,7 +349,11 @@ def _recovered(
     y = task.dataset.y[split.train]
     scores = {LEARNED: mean_label_attention(result.module.model, batches)}
     scores |= {w: co_occurrence_scores(y, w) for w in ("count", "conditional", "correlation")}
-    known = {name: task.recipe.label_graph(name, task.dataset, split) for name in priors if name in task.recipe.graphs}
+    known = {
+        name: task.recipe.label_graph(name, task.dataset, split)
+        for name in priors
+        if name in task.recipe.graphs
+    }
     return {
         f"{score}, {name}": recovery(values, prior, task.counted)
         for name, prior in known.items()

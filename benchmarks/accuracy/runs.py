@@ -73,12 +73,17 @@ class Row:
     @property
     def remarks(self) -> list[str]:
         """Differences from the best settings."""
-        return [*(["as published"] if self.settings == "published" else []), *([self.change] if self.change else [])]
+        return [
+            *(["as published"] if self.settings == "published" else []),
+            *([self.change] if self.change else []),
+        ]
 
 
 def recorded(recipe: Recipe) -> dict[str, Any]:
     """The parts of a recipe that files of results keep."""
-    return {key: getattr(recipe, key) for key in RECORDED} | {"module": {**recipe.objective, **recipe.module}}
+    return {key: getattr(recipe, key) for key in RECORDED} | {
+        "module": {**recipe.objective, **recipe.module}
+    }
 
 
 @dataclass
@@ -93,13 +98,21 @@ class Run:
     undefined: list[str]
     test: str = ""  #: the hash of the test rows
     per_label: Metrics = field(default_factory=dict)  #: the same with a threshold for each label
-    by_frequency: Metrics = field(default_factory=dict)  #: the same with thresholds that follow frequencies
-    by_label_set: Metrics = field(default_factory=dict)  #: those of the likeliest label set of training samples
-    preferred: Metrics = field(default_factory=dict)  #: of these two, for every metric the better on validation samples
+    by_frequency: Metrics = field(
+        default_factory=dict
+    )  #: the same with thresholds that follow frequencies
+    by_label_set: Metrics = field(
+        default_factory=dict
+    )  #: those of the likeliest label set of training samples
+    preferred: Metrics = field(
+        default_factory=dict
+    )  #: of these two, for every metric the better on validation samples
     thresholds: dict[str, float] = field(default_factory=dict)
     density: float | None = None
     validation: float | None = None
-    on_validation: Metrics = field(default_factory=dict)  #: the metrics of validation samples, with the same thresholds
+    on_validation: Metrics = field(
+        default_factory=dict
+    )  #: the metrics of validation samples, with the same thresholds
     recovery: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,7 +129,11 @@ def frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
         {
             **({"row": Row.of(run)} if "node_messages" in run else {}),
             **{key: value for key, value in run.items() if key not in BY_METRIC},
-            **{f"{part}.{name}": value for part in BY_METRIC for name, value in run.get(part, {}).items()},
+            **{
+                f"{part}.{name}": value
+                for part in BY_METRIC
+                for name, value in run.get(part, {}).items()
+            },
         }
         for run in runs
     )
@@ -129,8 +146,19 @@ def row_and_seed(run: Mapping[str, Any]) -> tuple[Row, int]:
 
 def in_short(run: Mapping[str, Any]) -> str:
     """A stored run in one line: some metrics and the time."""
-    names = ("subset_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
-    values = [f"{name} {run['metrics'][name]:.4f}" for name in names if run["metrics"].get(name) is not None]
+    names = (
+        "subset_accuracy",
+        "f1_samples",
+        "f1_micro",
+        "f1_macro",
+        "roc_auc_macro",
+        "average_precision_macro",
+    )
+    values = [
+        f"{name} {run['metrics'][name]:.4f}"
+        for name in names
+        if run["metrics"].get(name) is not None
+    ]
     row = Row.of(run).title if "node_messages" in run else run["model"]
     return f"{row:<28} seed {run['seed']}: {', '.join(values)} ({run['seconds']:.0f} s)"
 
@@ -150,7 +178,9 @@ class Task:
 
     def with_settings(self, settings: Settings | None) -> Task:
         """The task with the recipe of these settings."""
-        return replace(self, changed=self.recipe.as_published()) if settings == "published" else self
+        return (
+            replace(self, changed=self.recipe.as_published()) if settings == "published" else self
+        )
 
     @property
     def counted(self) -> torch.Tensor:
@@ -158,7 +188,12 @@ class Task:
         return self.recipe.counted_labels(self.dataset)
 
     def train(
-        self, split: Split, seed: int, label_graph: LabelGraph, node_messages: bool, options: dict[str, Any]
+        self,
+        split: Split,
+        seed: int,
+        label_graph: LabelGraph,
+        node_messages: bool,
+        options: dict[str, Any],
     ) -> tuple[Training, MultiLabelDataModule]:
         """Trains, on the CPU unless an option says otherwise, and keeps no files."""
         given = {"node_messages": node_messages, "seed": seed, "config": {"dataset": self.name}}
@@ -166,11 +201,25 @@ class Task:
         with tempfile.TemporaryDirectory() as folder:
             return self.recipe.train(self.dataset, split, label_graph, folder, **options)
 
-    def run(self, row: Row, split: Split, seed: int, seconds: float, on_val: ArrayLike, on_test: ArrayLike) -> Run:
+    def run(
+        self,
+        row: Row,
+        split: Split,
+        seed: int,
+        seconds: float,
+        on_val: ArrayLike,
+        on_test: ArrayLike,
+    ) -> Run:
         """All metrics on the test set; thresholds, one per metric or one per label, come from the validation set."""
         keep, y = self.counted, self.dataset.y
-        names = [name for name, counts in zip(self.dataset.label_names, keep.tolist(), strict=True) if counts]
-        val, test = (torch.as_tensor(np.asarray(s), dtype=torch.float64)[:, keep] for s in (on_val, on_test))
+        names = [
+            name
+            for name, counts in zip(self.dataset.label_names, keep.tolist(), strict=True)
+            if counts
+        ]
+        val, test = (
+            torch.as_tensor(np.asarray(s), dtype=torch.float64)[:, keep] for s in (on_val, on_test)
+        )
         y_train, y_val, y_test = (y[part][:, keep] for part in split.parts)
         tuners = tune_thresholds(y_val, val)
         following = tune_thresholds(y_val, val, "frequency", y_train=y_train)
@@ -180,23 +229,40 @@ class Task:
             found: Metrics = evaluate(y, scores, tuners, names).to_dict()["values"]
             return found
 
-        per_label, by_frequency = tune_thresholds(y_val, val, "per_label"), values(y_test, test, following)
+        per_label, by_frequency = (
+            tune_thresholds(y_val, val, "per_label"),
+            values(y_test, test, following),
+        )
         by_set_on_val: Metrics = dict.fromkeys(DECISION_METRICS)
         by_label_set: Metrics = dict.fromkeys(DECISION_METRICS)
         # Sets are undefined where no training sample is known entirely.
         if not y_train.isnan().any(dim=1).all():
             sets = LabelSets.tuned(y_train, y_val, val)
-            on_val, on_test = (values(y, sets.predict(s).double()) for y, s in ((y_val, val), (y_test, test)))
-            by_set_on_val, by_label_set = ({name: on[name] for name in DECISION_METRICS} for on in (on_val, on_test))
+            on_val, on_test = (
+                values(y, sets.predict(s).double()) for y, s in ((y_val, val), (y_test, test))
+            )
+            by_set_on_val, by_label_set = (
+                {name: on[name] for name in DECISION_METRICS} for on in (on_val, on_test)
+            )
         preferred = {
-            name: by_label_set[name] if _exceeds(by_set_on_val[name], tuner.best_value) else by_frequency[name]
+            name: by_label_set[name]
+            if _exceeds(by_set_on_val[name], tuner.best_value)
+            else by_frequency[name]
             for name, tuner in following.items()
         }
-        run = Run(row, seed, split.hash, seconds, evaluation.to_dict()["values"], evaluation.undefined)
+        run = Run(
+            row, seed, split.hash, seconds, evaluation.to_dict()["values"], evaluation.undefined
+        )
         run.test = hashlib.sha256(split.test.numpy().tobytes()).hexdigest()
         run.per_label, run.by_frequency = values(y_test, test, per_label), by_frequency
-        run.by_label_set, run.preferred, run.on_validation = by_label_set, preferred, values(y_val, val, tuners)
-        run.thresholds = {name: float(np.asarray(tuner.thresholds).item()) for name, tuner in tuners.items()}
+        run.by_label_set, run.preferred, run.on_validation = (
+            by_label_set,
+            preferred,
+            values(y_val, val, tuners),
+        )
+        run.thresholds = {
+            name: float(np.asarray(tuner.thresholds).item()) for name, tuner in tuners.items()
+        }
         return run
 
 
@@ -223,7 +289,9 @@ class Samples:
         """The sizes and the hash of a data set."""
         return describe_dataset(name, self.raw(name, RECIPES[name]))
 
-    def trial(self, name: str, recipe: Recipe, seed: int, method: str | None = None) -> tuple[Task, Split]:
+    def trial(
+        self, name: str, recipe: Recipe, seed: int, method: str | None = None
+    ) -> tuple[Task, Split]:
         """The samples as a recipe takes them, and the parts of a seed."""
         raw = self.raw(name, recipe) if recipe.redraw is None else recipe.redraw(seed)
         split = recipe.split(raw, method or recipe.splits[0], seed)

@@ -65,9 +65,18 @@ def main(
     content |= {"monitor": recipe.fit["monitor"], "recipe": recorded(recipe)}
     calls = {
         (setting, value, seed): delayed(trial)(task, split, seed, setting, value)
-        for seed, (setting, value) in product(range(first_seed, first_seed + seeds), values_of(recipe))
+        for seed, (setting, value) in product(
+            range(first_seed, first_seed + seeds), values_of(recipe)
+        )
     }
-    collect(f"settings-{dataset}", content, calls, itemgetter("setting", "value", "seed"), str, replace=replace)
+    collect(
+        f"settings-{dataset}",
+        content,
+        calls,
+        itemgetter("setting", "value", "seed"),
+        str,
+        replace=replace,
+    )
 
 
 def values_of(recipe: Recipe) -> Iterator[tuple[str | None, float | None]]:
@@ -85,14 +94,20 @@ def with_setting(recipe: Recipe, setting: str | None, value: float | None) -> Re
     return changed(recipe, **{part: {**getattr(recipe, part), key: value}})
 
 
-def trial(task: Task, split: Split, seed: int, setting: str | None, value: float | None) -> list[Run]:
+def trial(
+    task: Task, split: Split, seed: int, setting: str | None, value: float | None
+) -> list[Run]:
     """The best score of validation samples over the epochs, and the time that it took."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     task = changed(task, changed=with_setting(task.recipe, setting, value))
     label_graph = task.recipe.label_graph("complete", task.dataset, split)
     result, _ = task.train(split, seed, label_graph, False, {})
-    found = {"validation": result.best_value, "epochs": result.num_epochs, "seconds": time.perf_counter() - start}
+    found = {
+        "validation": result.best_value,
+        "epochs": result.num_epochs,
+        "seconds": time.perf_counter() - start,
+    }
     return [{"setting": setting, "value": value, "seed": seed, **found}]
 
 

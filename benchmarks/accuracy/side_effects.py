@@ -43,7 +43,11 @@ from tg_mlc.stacking.given import GivenLabelStacking
 
 NAME = "side_effects"
 NEW, GIVEN, HIDDEN = "new drug", "effects given", "pairs hidden"
-METRICS = {"roc_auc": micro_roc_auc, "average_precision": micro_average_precision, "roc_auc_macro": macro_roc_auc}
+METRICS = {
+    "roc_auc": micro_roc_auc,
+    "average_precision": micro_average_precision,
+    "roc_auc_macro": macro_roc_auc,
+}
 
 KNN, RIDGE, LABELS = "nearest neighbours", "kernel ridge", "kernel ridge, times correlated effects"
 MORGAN, MEAN = "Tanimoto", "mean of seven kernels"
@@ -64,10 +68,18 @@ AMOUNTS: dict[str, tuple[str, float]] = {
 EXPECTED = {"present": (1, 3, 10, 0.5), "both": (0.1, 0.3, 0.5, 0.7)}
 NUM_PARTS, NEGATIVES, TOP_K = 5, 0.1, 64
 
-STRUCTURE, LABEL_SIDE, DRUG_SIDE = "kernel ridge on structures", "EASE", "EASE over drugs and structures"
+STRUCTURE, LABEL_SIDE, DRUG_SIDE = (
+    "kernel ridge on structures",
+    "EASE",
+    "EASE over drugs and structures",
+)
 BOTH_SIDES, FACTORS = "both EASE, their mean", "factors"
 FACTORS_SETTING: dict[str, Any] = {"rank": 20, "penalty": 30.0, "weight": 10.0}
-PRIOR_SIDE, RESIDUALS, ALL = "EASE with term classes", "the same and residuals of similar drugs", "these and factors"
+PRIOR_SIDE, RESIDUALS, ALL = (
+    "EASE with term classes",
+    "the same and residuals of similar drugs",
+    "these and factors",
+)
 
 
 def main(
@@ -92,19 +104,26 @@ def main(
     """
     torch.set_num_threads(1)
     dataset = SideEffectFrequencies(root / "side-effects")
-    content: dict[str, Any] = {"dataset": describe_dataset("side-effects", dataset), "expected": EXPECTED}
+    content: dict[str, Any] = {
+        "dataset": describe_dataset("side-effects", dataset),
+        "expected": EXPECTED,
+    }
     calls = {(NEW, fold, 0): delayed(new_drugs)(root, fold) for fold in range(folds)}
     every = product(range(seeds), range(folds))
     pairs = {(HIDDEN, fold, seed): delayed(hidden_pairs)(root, fold, seed) for seed, fold in every}
     calls |= {key: call for key, call in pairs.items() if key[2] == 0}
     calls |= {(GIVEN, fold, 0): delayed(with_given)(root, fold) for fold in range(given_folds)}
     calls |= pairs
-    calls |= {(DEFAULT, fold, 0): delayed(default)(root, fold, seconds) for fold in range(default_folds)}
+    calls |= {
+        (DEFAULT, fold, 0): delayed(default)(root, fold, seconds) for fold in range(default_folds)
+    }
     collect(NAME, content, calls, itemgetter("part", "fold", "seed"), _in_short, replace=replace)
 
 
 def _in_short(run: Run) -> str:
-    values = ", ".join(f"{metric} {run[metric]:.4f}" for metric in (*METRICS, "precision_at_10") if run.get(metric))
+    values = ", ".join(
+        f"{metric} {run[metric]:.4f}" for metric in (*METRICS, "precision_at_10") if run.get(metric)
+    )
     what = f"{run['task']}{', ' * bool(run['given'])}{run['given']}"
     return f"{what}, fold {run['fold']}, seed {run['seed']}: {run['model']:<50} {values} ({run['seconds']:.0f} s)"
 
@@ -122,19 +141,25 @@ class Drugs(NamedTuple):
 @cache
 def load(root: Path) -> Drugs:
     """Loads the drugs and computes kernels once; a file keeps these."""
-    dataset, kept = SideEffectFrequencies(root / "side-effects"), root / "side-effects" / "kernels.npz"
+    dataset, kept = (
+        SideEffectFrequencies(root / "side-effects"),
+        root / "side-effects" / "kernels.npz",
+    )
     if not kept.exists():
         np.savez(kept, **_kernels([data.smiles for data in dataset]))
     with np.load(kept) as kernels:
         known = {name: kernels[name] for name in (MORGAN, MEAN)}
     classes = cosine(dataset.classes.numpy().astype(float))
-    return Drugs(dataset.y.numpy().astype(float), dataset.fold.numpy(), known, classes, dataset.label_graph)
+    return Drugs(
+        dataset.y.numpy().astype(float), dataset.fold.numpy(), known, classes, dataset.label_graph
+    )
 
 
 def _kernels(smiles: list[str]) -> dict[str, Array]:
     """The Tanimoto kernel of substructures within two bonds, and the mean of six kinds of them and descriptors."""
     chem, maccs, descriptors = (
-        require(f"rdkit.Chem{part}", extra="molecules") for part in ("", ".MACCSkeys", ".Descriptors")
+        require(f"rdkit.Chem{part}", extra="molecules")
+        for part in ("", ".MACCSkeys", ".Descriptors")
     )
     make = require("rdkit.Chem.rdFingerprintGenerator", extra="molecules")
     features = make.GetMorganFeatureAtomInvGen()
@@ -146,15 +171,22 @@ def _kernels(smiles: list[str]) -> dict[str, Array]:
     ]
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
         molecules = [chem.MolFromSmiles(each) for each in smiles]
-        counts = [[each.GetCountFingerprintAsNumPy(mol) for mol in molecules] for each in generators]
+        counts = [
+            [each.GetCountFingerprintAsNumPy(mol) for mol in molecules] for each in generators
+        ]
         paths = make.GetRDKitFPGenerator(fpSize=4096)
         counts += [
             [paths.GetFingerprintAsNumPy(mol) for mol in molecules],
             [np.array(maccs.GenMACCSKeys(mol)) for mol in molecules],
         ]
-        described = np.array([[compute(mol) for _, compute in descriptors.descList] for mol in molecules], dtype=float)
+        described = np.array(
+            [[compute(mol) for _, compute in descriptors.descList] for mol in molecules],
+            dtype=float,
+        )
     found = [fill.tanimoto(np.array(each, dtype=float)) for each in counts]
-    ranks = np.nan_to_num(described, posinf=0, neginf=0).argsort(axis=0).argsort(axis=0) / len(smiles)
+    ranks = np.nan_to_num(described, posinf=0, neginf=0).argsort(axis=0).argsort(axis=0) / len(
+        smiles
+    )
     apart = np.square(ranks[:, None] - ranks[None]).mean(axis=-1)
     return {MORGAN: found[0], MEAN: np.mean([*found, np.exp(-apart / apart.mean())], axis=0)}
 
@@ -182,14 +214,23 @@ def new_drugs(root: Path, fold: int) -> list[Run]:
     return runs
 
 
-def base_rows(drugs: Drugs, train: Array, test: Array) -> dict[str, tuple[Array, Array, dict[str, Any], float]]:
+def base_rows(
+    drugs: Drugs, train: Array, test: Array
+) -> dict[str, tuple[Array, Array, dict[str, Any], float]]:
     """Held-out scores of training drugs and scores of test drugs by every method, the stack at last."""
     y, rows = drugs.y[train], {}
     frequency = (y.sum(axis=0) + 0.5) / (len(y) + 1)
-    rows[FREQUENCY] = np.tile(frequency, (len(train), 1)), np.tile(frequency, (len(test), 1)), {}, 0.0
+    rows[FREQUENCY] = (
+        np.tile(frequency, (len(train), 1)),
+        np.tile(frequency, (len(test), 1)),
+        {},
+        0.0,
+    )
     correlated = np.eye(y.shape[1]) + cosine(y.T)
 
-    def add(name: str, fit: Callable[..., tuple[Array, Array]], candidates: Iterable[dict[str, Any]]) -> None:
+    def add(
+        name: str, fit: Callable[..., tuple[Array, Array]], candidates: Iterable[dict[str, Any]]
+    ) -> None:
         start, best = time.perf_counter(), (-math.inf, {}, (y, y))
         for setting in candidates:
             found = fit(**setting)
@@ -204,7 +245,10 @@ def base_rows(drugs: Drugs, train: Array, test: Array) -> dict[str, tuple[Array,
         ) -> tuple[Array, Array]:
             scaled = (among - least) / (1 - least)
             np.fill_diagonal(scaled, 0.0)
-            found = (fill.neighbours(each, y, frequency, power, prior) for each in (scaled, (to - least) / (1 - least)))
+            found = (
+                fill.neighbours(each, y, frequency, power, prior)
+                for each in (scaled, (to - least) / (1 - least))
+            )
             return next(found), next(found)
 
         def regress(
@@ -214,15 +258,35 @@ def base_rows(drugs: Drugs, train: Array, test: Array) -> dict[str, tuple[Array,
             return frequency + held_out, frequency + to @ dual
 
         grid = product((0.0, 0.2), (1.0, 2.0, 3.0, 4.0), (0.3, 1.0))
-        add(f"{KNN}, {kind}", nearest, (dict(zip(("least", "power", "prior"), each, strict=True)) for each in grid))
+        add(
+            f"{KNN}, {kind}",
+            nearest,
+            (dict(zip(("least", "power", "prior"), each, strict=True)) for each in grid),
+        )
         add(f"{RIDGE}, {kind}", regress, ({"alpha": alpha} for alpha in (1.0, 3.0, 6.0, 10.0)))
-    add(f"{LABELS}, {MEAN}", partial(regress, labels=correlated), ({"alpha": alpha} for alpha in (5.0, 10.0, 20.0)))
-    start, sharper = time.perf_counter(), [nearest(0.2, 4.0, 0.1), regress(1.0)]  # for the highest ranks
+    add(
+        f"{LABELS}, {MEAN}",
+        partial(regress, labels=correlated),
+        ({"alpha": alpha} for alpha in (5.0, 10.0, 20.0)),
+    )
+    start, sharper = (
+        time.perf_counter(),
+        [nearest(0.2, 4.0, 0.1), regress(1.0)],
+    )  # for the highest ranks
     together = [*(rows[f"{each}, {MEAN}"] for each in (KNN, RIDGE, LABELS)), *sharper]
     inputs = [_pairs([each[part] for each in together], frequency) for part in (0, 1)]
-    model = require("sklearn.linear_model", extra="data").LogisticRegression(max_iter=300).fit(inputs[0], y.ravel())
+    model = (
+        require("sklearn.linear_model", extra="data")
+        .LogisticRegression(max_iter=300)
+        .fit(inputs[0], y.ravel())
+    )
     scores = [model.decision_function(each).reshape(-1, y.shape[1]) for each in inputs]
-    rows[STACK] = scores[0], scores[1], {"weights": model.coef_[0].tolist()}, time.perf_counter() - start
+    rows[STACK] = (
+        scores[0],
+        scores[1],
+        {"weights": model.coef_[0].tolist()},
+        time.perf_counter() - start,
+    )
     return rows
 
 
@@ -263,9 +327,16 @@ def with_given(root: Path, fold: int) -> list[Run]:
             for setting in candidates:
                 found = np.empty_like(given)
                 for each in range(NUM_PARTS):
-                    mine, known = fold_of[repeated] == each, train.at(np.flatnonzero(fold_of != each))
-                    found[mine] = method(drugs, known, train.at(repeated[mine]), given[mine], **setting)
-                parts = zip(np.split(rest, len(amounts)), np.split(found, len(amounts)), strict=True)
+                    mine, known = (
+                        fold_of[repeated] == each,
+                        train.at(np.flatnonzero(fold_of != each)),
+                    )
+                    found[mine] = method(
+                        drugs, known, train.at(repeated[mine]), given[mine], **setting
+                    )
+                parts = zip(
+                    np.split(rest, len(amounts)), np.split(found, len(amounts)), strict=True
+                )
                 if (value := sum(starmap(goodness, parts))) > best:
                     best, settings[name], held_out[name] = value, setting, found
             seconds[name] = time.perf_counter() - start
@@ -273,13 +344,24 @@ def with_given(root: Path, fold: int) -> list[Run]:
         inputs = _described(held_out, train.base[repeated], given, frequency)
         combined, weights = _boosted(inputs, rest, held_out[EASE], fold_of[repeated] == 0, rng)
         settings[TOGETHER], seconds[TOGETHER] = {"weights": weights}, time.perf_counter() - start
-        for title, (_, amount) in ((title, each) for title, each in AMOUNTS.items() if each[0] == kind):
+        for title, (_, amount) in (
+            (title, each) for title, each in AMOUNTS.items() if each[0] == kind
+        ):
             known, scores = draw_given(test.y, kind, amount, of_test), {BASE: test.base}
             for name, (method, _) in _methods(drugs).items():
                 scores[name] = method(drugs, train, test, known, **settings[name])
-            scores[TOGETHER] = combined(_described(scores, test.base, known, frequency), scores[EASE], known)
+            scores[TOGETHER] = combined(
+                _described(scores, test.base, known, frequency), scores[EASE], known
+            )
             for model, found in scores.items():
-                shared = {"part": GIVEN, "task": GIVEN, "given": title, "fold": fold, "seed": 0, "model": model}
+                shared = {
+                    "part": GIVEN,
+                    "task": GIVEN,
+                    "given": title,
+                    "fold": fold,
+                    "seed": 0,
+                    "model": model,
+                }
                 made = {"settings": settings.get(model, {}), "seconds": seconds.get(model, 0.0)}
                 runs.append({**shared, **made, **_of_the_rest(test.y, found, known)})
     return runs
@@ -291,10 +373,15 @@ def _of_the_rest(y: Array, scores: Array, given: Array) -> dict[str, float]:
     rest = np.where(unknown, y, np.nan)
     best = np.argsort(-np.where(unknown, scores, -np.inf), axis=1, kind="stable")[:, :10]
     hits = float(np.take_along_axis(y, best, axis=1).mean())
-    return {**{metric: compute(rest, scores) for metric, compute in METRICS.items()}, "precision_at_10": hits}
+    return {
+        **{metric: compute(rest, scores) for metric, compute in METRICS.items()},
+        "precision_at_10": hits,
+    }
 
 
-def _overlap(drugs: Drugs, train: Part, part: Part, given: Array, power: float, prior: float) -> Array:
+def _overlap(
+    drugs: Drugs, train: Part, part: Part, given: Array, power: float, prior: float
+) -> Array:
     """Neighbours that are alike in structure and have the known effects."""
     known, present = ~np.isnan(given), np.nan_to_num(given)
     agree = present @ train.y.T + (known - present) @ (1 - train.y.T)
@@ -304,20 +391,27 @@ def _overlap(drugs: Drugs, train: Part, part: Part, given: Array, power: float, 
     return logit(fill.neighbours(similarity, train.y, frequency, power, prior))
 
 
-def _fold_in(drugs: Drugs, train: Part, part: Part, given: Array, penalty: float, prior: float) -> Array:
+def _fold_in(
+    drugs: Drugs, train: Part, part: Part, given: Array, penalty: float, prior: float
+) -> Array:
     return np.asarray(
-        np.nan_to_num(given) @ fill.autoencoder(fill.weighted_gram(train.y), penalty, prior * drugs.classes)
+        np.nan_to_num(given)
+        @ fill.autoencoder(fill.weighted_gram(train.y), penalty, prior * drugs.classes)
     )
 
 
-def _messages(drugs: Drugs, train: Part, part: Part, given: Array, graph: str, damping: float, power: float) -> Array:
+def _messages(
+    drugs: Drugs, train: Part, part: Part, given: Array, graph: str, damping: float, power: float
+) -> Array:
     label_graphs: dict[str, Callable[[], LabelGraph]] = {
         "term classes": lambda: drugs.term_graph,
         "learned": lambda: co_occurrence(train.y, weight="correlation", top_k=TOP_K),
         "complete": lambda: fully_connected(train.y.shape[1]),
     }
     net = ResidualMessages(label_graphs[graph]())
-    base, y, new, known = (torch.from_numpy(each).float() for each in (train.base, train.y, part.base, given))
+    base, y, new, known = (
+        torch.from_numpy(each).float() for each in (train.base, train.y, part.base, given)
+    )
     with torch.inference_mode():
         return net.start_from_residuals(base, y, damping, power)(new, known).double().numpy()
 
@@ -325,17 +419,28 @@ def _messages(drugs: Drugs, train: Part, part: Part, given: Array, graph: str, d
 def _methods(drugs: Drugs) -> Mapping[str, tuple[Callable[..., Array], list[dict[str, Any]]]]:
     """Methods that take known effects, with the settings that are tried."""
     overlap = [{"power": power, "prior": 0.02} for power in (1.0, 2.0, 3.0)]
-    linear = [{"penalty": penalty, "prior": prior} for penalty in (200.0, 400.0) for prior in (0.0, 10.0)]
-    closed = [{"damping": damping, "power": power} for damping, power in ((3.0, 0.5), (10.0, 0.25), (10.0, 0.5))]
-    messages = {f"{MESSAGES}, {graph}": (partial(_messages, graph=graph), closed) for graph in GRAPHS}
+    linear = [
+        {"penalty": penalty, "prior": prior} for penalty in (200.0, 400.0) for prior in (0.0, 10.0)
+    ]
+    closed = [
+        {"damping": damping, "power": power}
+        for damping, power in ((3.0, 0.5), (10.0, 0.25), (10.0, 0.5))
+    ]
+    messages = {
+        f"{MESSAGES}, {graph}": (partial(_messages, graph=graph), closed) for graph in GRAPHS
+    }
     return {OVERLAP: (_overlap, overlap), EASE: (_fold_in, linear), **messages}
 
 
-def _described(scores: Mapping[str, Array], base: Array, given: Array, frequency: Array) -> list[Array]:
+def _described(
+    scores: Mapping[str, Array], base: Array, given: Array, frequency: Array
+) -> list[Array]:
     """Inputs of boosted trees for every pair."""
     number = (~np.isnan(given)).sum(axis=1, keepdims=True)
     linear = scores[EASE]
-    apart = (linear - linear.mean(axis=1, keepdims=True)) / (linear.std(axis=1, keepdims=True) + 0.01)
+    apart = (linear - linear.mean(axis=1, keepdims=True)) / (
+        linear.std(axis=1, keepdims=True) + 0.01
+    )
     present, total = (each.sum(axis=1, keepdims=True) for each in (np.nan_to_num(given), linear))
     by_drug = (np.log1p(number), np.log1p(present), total)
     messages, overlap = scores[f"{MESSAGES}, complete"], scores[OVERLAP]
@@ -352,7 +457,13 @@ def _boosted(
     known = ~np.isnan(rest)
     used = known & ~choosing[:, None] & ((rest == 1) | (rng.random(rest.shape) < NEGATIVES))
     x, y = np.stack([each[used] for each in inputs], axis=1), rest[used]
-    options = {"max_iter": 150, "learning_rate": 0.06, "max_leaf_nodes": 15, "min_samples_leaf": 200, "random_state": 0}
+    options = {
+        "max_iter": 150,
+        "learning_rate": 0.06,
+        "max_leaf_nodes": 15,
+        "min_samples_leaf": 200,
+        "random_state": 0,
+    }
     trees = require("sklearn.ensemble", extra="data").HistGradientBoostingClassifier(**options)
     trees.fit(x, y, sample_weight=np.where(y == 1, 1, 1 / NEGATIVES))
     scale = linear[known].std()
@@ -369,7 +480,9 @@ def _boosted(
         rows = (number > least) & (number <= bound)
         tried = (0.0, 0.5, 1.0, 2.0) if np.nansum(mine[rows]) else (0.0,)
         values = [
-            goodness(mine[rows], found[rows] + w * linear[choosing][rows] / scale) if len(tried) > 1 else 0
+            goodness(mine[rows], found[rows] + w * linear[choosing][rows] / scale)
+            if len(tried) > 1
+            else 0
             for w in tried
         ]
         weights.append(tried[int(np.argmax(values))])
@@ -401,8 +514,17 @@ def hidden_pairs(root: Path, fold: int, seed: int) -> list[Run]:
     start = time.perf_counter()
     for name, setting, scores in completed(drugs, known, best):
         found = {metric: compute(target, scores) for metric, compute in METRICS.items()}
-        shared = {"part": HIDDEN, "task": HIDDEN, "given": "", "fold": fold, "seed": seed, "model": name}
-        runs.append({**shared, "settings": setting, "seconds": time.perf_counter() - start, **found})
+        shared = {
+            "part": HIDDEN,
+            "task": HIDDEN,
+            "given": "",
+            "fold": fold,
+            "seed": seed,
+            "model": name,
+        }
+        runs.append(
+            {**shared, "settings": setting, "seconds": time.perf_counter() - start, **found}
+        )
         start = time.perf_counter()
     return runs
 
@@ -425,7 +547,9 @@ def completed(
         sides[LABEL_SIDE] = x @ fill.autoencoder(x.T @ x, **setting)
         yield LABEL_SIDE, setting, sides[LABEL_SIDE]
     for setting in tried(DRUG_SIDE, penalty=(100.0, 200.0, 400.0), structure=(20.0, 60.0)):
-        sides[DRUG_SIDE] = fill.autoencoder(x @ x.T, setting["penalty"], setting["structure"] * structure).T @ x
+        sides[DRUG_SIDE] = (
+            fill.autoencoder(x @ x.T, setting["penalty"], setting["structure"] * structure).T @ x
+        )
         yield DRUG_SIDE, setting, sides[DRUG_SIDE]
     if best:
         yield BOTH_SIDES, {}, _standard(sides[LABEL_SIDE], x) + _standard(sides[DRUG_SIDE], x)
@@ -433,7 +557,11 @@ def completed(
     yield FACTORS, FACTORS_SETTING, latent
     alike, effects = cosine(x) + structure, np.eye(x.shape[1]) + cosine(x.T) / 2
     for setting in tried(PRIOR_SIDE, penalty=(150.0, 250.0)):
-        yield PRIOR_SIDE, setting, x @ fill.autoencoder(fill.weighted_gram(x), setting["penalty"], 10 * drugs.classes)
+        yield (
+            PRIOR_SIDE,
+            setting,
+            x @ fill.autoencoder(fill.weighted_gram(x), setting["penalty"], 10 * drugs.classes),
+        )
     for setting in tried(RESIDUALS, penalty=(150.0, 250.0), alpha=(10.0, 20.0)):
         linear = x @ fill.autoencoder(fill.weighted_gram(x), setting["penalty"], 10 * drugs.classes)
         scores = linear + fill.crossed(alike, effects, x - linear, setting["alpha"])
@@ -453,18 +581,38 @@ def default(root: Path, fold: int, seconds: float) -> list[Run]:
     train, test = (dataset[rows].copy() for rows in (dataset.fold != fold, dataset.fold == fold))
     model = auto(train, seconds, 0)
     y, scores = test.y.numpy().astype(float), model.probabilities(test)
-    shared = {"part": DEFAULT, "fold": fold, "seed": 0, "model": DEFAULT, "settings": {"seconds": seconds}}
+    shared = {
+        "part": DEFAULT,
+        "fold": fold,
+        "seed": 0,
+        "model": DEFAULT,
+        "settings": {"seconds": seconds},
+    }
     values = {metric: compute(y, scores) for metric, compute in METRICS.items()}
     runs = [{**shared, "task": NEW, "given": "", "seconds": time.perf_counter() - start, **values}]
     # As auto(..., given_masks="present") does, without fitting all else again.
-    present = GivenLabelStacking("present").fit(model.training.held_out, train.y.numpy(), GIVEN_SHARE * seconds)
+    present = GivenLabelStacking("present").fit(
+        model.training.held_out, train.y.numpy(), GIVEN_SHARE * seconds
+    )
     stage, of_test = model.stage(GivenLabels), np.random.default_rng([fold, 1])
     assert stage is not None
     engines = {"both": stage.engine, "present": present}
     for title, (kind, amount) in AMOUNTS.items():
-        known, start, stage.engine = draw_given(y, kind, amount, of_test), time.perf_counter(), engines[kind]
+        known, start, stage.engine = (
+            draw_given(y, kind, amount, of_test),
+            time.perf_counter(),
+            engines[kind],
+        )
         values = _of_the_rest(y, model.probabilities(test, given=known), known)
-        runs.append({**shared, "task": GIVEN, "given": title, "seconds": time.perf_counter() - start, **values})
+        runs.append(
+            {
+                **shared,
+                "task": GIVEN,
+                "given": title,
+                "seconds": time.perf_counter() - start,
+                **values,
+            }
+        )
     return runs
 
 

@@ -61,17 +61,23 @@ def main(
     names = datasets.split(",")
     allowed = {name: seconds or SECONDS.get(name, 300.0) for name in names}
     content = {
-        "datasets": {name: describe_dataset(name, RECIPES[name].load_dataset(root)) for name in names},
+        "datasets": {
+            name: describe_dataset(name, RECIPES[name].load_dataset(root)) for name in names
+        },
         "settings": {"resplits": NUM_RESPLITS, "seconds": allowed},
         "seeds": list(range(seeds)),
     }
     keys = ((name, seed) for seed, name in product(range(seeds), names))
-    calls = {(name, seed): delayed(run_dataset)(name, seed, root, allowed[name]) for name, seed in keys}
+    calls = {
+        (name, seed): delayed(run_dataset)(name, seed, root, allowed[name]) for name, seed in keys
+    }
     collect(NAME, content, calls, itemgetter("dataset", "seed"), _in_short, replace=replace)
 
 
 def _in_short(run: Run) -> str:
-    found = ", ".join(f"{key} {value:.4f}" for key, value in run.items() if isinstance(value, float))
+    found = ", ".join(
+        f"{key} {value:.4f}" for key, value in run.items() if isinstance(value, float)
+    )
     return f"{run['dataset']} seed {run['seed']}, {run.get('sets') or run['model']}: {found}"
 
 
@@ -86,11 +92,20 @@ def run_dataset(name: str, seed: int, root: Path, seconds: float) -> list[Run]:
     found = {DEFAULT: (expit(model.training.held_out), scores)}
     found |= {title: each[:2] for title, each in classifier_scores(model, held_out).items()}
     runs = [*sets(y, scores, seed), *_plain(y, model.answer(held_out).decisions)]
-    runs += [each for title, pair in found.items() for each in calibrated(title, train.y.numpy(), y, *pair)]
-    return [{"dataset": name, "seed": seed, "seconds": time.monotonic() - begin, **each} for each in runs]
+    runs += [
+        each
+        for title, pair in found.items()
+        for each in calibrated(title, train.y.numpy(), y, *pair)
+    ]
+    return [
+        {"dataset": name, "seed": seed, "seconds": time.monotonic() - begin, **each}
+        for each in runs
+    ]
 
 
-def sets(y: np.ndarray, scores: np.ndarray, seed: int, resplits: int = NUM_RESPLITS) -> Iterator[Run]:
+def sets(
+    y: np.ndarray, scores: np.ndarray, seed: int, resplits: int = NUM_RESPLITS
+) -> Iterator[Run]:
     """How much of what applies label sets hold, over divisions of the same scores."""
     for share, per in product(SHARES, ("label", "sample")):
         generator, names = np.random.default_rng(seed), [str(label) for label in range(y.shape[1])]
@@ -100,7 +115,9 @@ def sets(y: np.ndarray, scores: np.ndarray, seed: int, resplits: int = NUM_RESPL
             known, new = order[::2], order[1::2]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # rare labels that all sets hold
-                tuner = ConformalThresholds(y[known], scores[known]).tuner(Coverage(share, per), names)
+                tuner = ConformalThresholds(y[known], scores[known]).tuner(
+                    Coverage(share, per), names
+                )
             decided = tuner.predict(scores[new]) == 1
             term = 1 / ((y[known] == 1).sum(axis=0) + 1)
             found.append((*_held(y[new], decided), decided.sum(axis=1).mean(), term))
@@ -129,14 +146,23 @@ def _held(y: np.ndarray, decided: np.ndarray) -> tuple[np.ndarray, float]:
     some = positive.any(axis=1)
     with np.errstate(invalid="ignore"):
         of_labels = (positive & decided).sum(axis=0) / positive.sum(axis=0)
-    return of_labels, float(((positive & decided).sum(axis=1)[some] / positive.sum(axis=1)[some]).mean())
+    return of_labels, float(
+        ((positive & decided).sum(axis=1)[some] / positive.sum(axis=1)[some]).mean()
+    )
 
 
 def _plain(y: np.ndarray, decided: np.ndarray) -> Iterator[Run]:
     of_labels, of_samples = _held(y, decided)
     size, true_size = float(decided.sum(axis=1).mean()), float(np.nansum(y) / len(y))
     found = {"of labels": float(np.nanmean(of_labels)), "least label": float(np.nanmin(of_labels))}
-    yield {"sets": PLAIN, "per": "threshold", **found, "of samples": of_samples, "size": size, "true size": true_size}
+    yield {
+        "sets": PLAIN,
+        "per": "threshold",
+        **found,
+        "of samples": of_samples,
+        "size": size,
+        "true size": true_size,
+    }
 
 
 def calibrated(

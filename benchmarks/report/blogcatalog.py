@@ -20,7 +20,10 @@ ADDED = {
     "known labels of neighbours add to label messages": (nodes.WITH_KNOWN, nodes.ALONE),
     "label propagation adds to both regressions": (nodes.WITH_GIVEN, nodes.BASE),
     "label messages add to both regressions": (nodes.ON_BASE, nodes.BASE),
-    "label messages add to both regressions and label propagation": (nodes.ON_GIVEN, nodes.WITH_GIVEN),
+    "label messages add to both regressions and label propagation": (
+        nodes.ON_GIVEN,
+        nodes.WITH_GIVEN,
+    ),
     "all together adds to the regression on 128 dimensions": (nodes.ON_GIVEN, nodes.NETMF),
 }
 
@@ -34,7 +37,11 @@ def section(result: Result) -> list[str]:
     lines = []
     for part, intro in PARTS.items():
         values = {
-            row: [spread(groups[row, share][f"{part}.{metric}"]) for share in shares for metric in nodes.METRICS]
+            row: [
+                spread(groups[row, share][f"{part}.{metric}"])
+                for share in shares
+                for metric in nodes.METRICS
+            ]
             for row in nodes.ROWS
             if row in set(runs["model"])
         }
@@ -47,7 +54,9 @@ def section(result: Result) -> list[str]:
             micro, macro = (ours[key] - theirs[key] for key in ("known.f1_micro", "known.f1_macro"))
             p = corrected_difference(macro.to_numpy(), test_share=1 - share, train_share=share).p
             test = "" if len(macro) < 2 else f" ({p_in_words(p)})"
-            texts.append(f"at {share:.0%} micro F1 {micro.mean():+.3f}, macro F1 {macro.mean():+.3f}{test}")
+            texts.append(
+                f"at {share:.0%} micro F1 {micro.mean():+.3f}, macro F1 {macro.mean():+.3f}{test}"
+            )
         added.append(f"{name}: {'; '.join(texts)}")
     count = f"{seeds} random splits" if seeds > 1 else "One random split"
     notes = [

@@ -14,13 +14,24 @@ from benchmarks.accuracy.papers import BEST, figures
 from benchmarks.accuracy.runs import BASELINES, FREQUENCY, LAMP, LEARNED, Row, frame, recorded
 from benchmarks.files import Result, names, read
 from benchmarks.report.statistics import Spread, paired_tests, spread
-from benchmarks.report.writing import METRICS, bold, cell, listed, machine, p_in_words, table, titles
+from benchmarks.report.writing import (
+    METRICS,
+    bold,
+    cell,
+    listed,
+    machine,
+    p_in_words,
+    table,
+    titles,
+)
 from tg_mlc.papers.recipes import RECIPES
 
 PREFIX = "prior_vs_learned-"
 #: Rows of a short table, beside that of the papers. Those of other graphs than these give way.
 MOST_ROWS, USUAL_GRAPHS = 12, (None, "edgeless", "complete", "prior")
-COLUMNS = titles("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")
+COLUMNS = titles(
+    "subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro"
+)
 MESSAGES = {None: "", False: "no", True: "yes"}
 HEADS = ("model", "node messages", "label graph", *COLUMNS.values(), "seconds")
 #: Ways to decide, beside one threshold for each metric, and what their rows are called.
@@ -45,13 +56,19 @@ class Comparison(NamedTuple):
     @classmethod
     def load(cls, name: str) -> Comparison:
         """The tracked comparison of a name."""
-        stems = [stem for stem in (name, PREFIX + name, f"{PREFIX}{name}-published") if stem in names(stem)]
+        stems = [
+            stem
+            for stem in (name, PREFIX + name, f"{PREFIX}{name}-published")
+            if stem in names(stem)
+        ]
         return cls.of(name, [read(stem) for stem in stems or [name]])
 
     @classmethod
     def of(cls, name: str, results: list[Result]) -> Comparison:
         """The comparison that some results are."""
-        runs = pd.concat([frame(result["runs"]).assign(file=place) for place, result in enumerate(results)])
+        runs = pd.concat(
+            [frame(result["runs"]).assign(file=place) for place, result in enumerate(results)]
+        )
         first = runs.groupby("row", sort=False)["file"].transform("min")
         return cls(name, results, runs[runs["file"] == first])
 
@@ -80,7 +97,9 @@ def compared() -> list[str]:
     return sorted({name.removeprefix(PREFIX).removesuffix("-published") for name in names(PREFIX)})
 
 
-def spreads(runs: pd.DataFrame, part: str = "metrics", columns: Sequence[str] = tuple(COLUMNS)) -> dict[str, Spread]:
+def spreads(
+    runs: pd.DataFrame, part: str = "metrics", columns: Sequence[str] = tuple(COLUMNS)
+) -> dict[str, Spread]:
     """Mean and standard deviation over the seeds of a row by metric."""
     return {name: spread(runs.get(f"{part}.{name}")) for name in columns}
 
@@ -113,7 +132,10 @@ def short(comparison: Comparison) -> list[str]:
         if t.against.model in BASELINES and t.metric == "roc_auc_macro":
             gain = f"{t.mean_difference:+.4f} against {t.against.model} (sd {t.sd:.4f}, {p_in_words(t.p)})"
             gains.setdefault(t.row, []).append(gain)
-    notes = [f"{row.title}, macro ROC-AUC (corrected paired t-tests): {', '.join(g)}" for row, g in gains.items()]
+    notes = [
+        f"{row.title}, macro ROC-AUC (corrected paired t-tests): {', '.join(g)}"
+        for row, g in gains.items()
+    ]
     notes += map(source, comparison.results)
     return [*table(HEADS, lines), "", *listed(dict.fromkeys(notes))]
 
@@ -132,7 +154,14 @@ def full(comparison: Comparison) -> list[str]:
         heads = ("row", "against", "metric", "mean difference", "sd", "test", "p")
         lines = [
             [
-                *(t.row.title, t.against.title, METRICS[t.metric], f"{t.mean_difference:+.4f}", f"{t.sd:.4f}", t.name),
+                *(
+                    t.row.title,
+                    t.against.title,
+                    METRICS[t.metric],
+                    f"{t.mean_difference:+.4f}",
+                    f"{t.sd:.4f}",
+                    t.name,
+                ),
                 p_in_words(t.p).removeprefix("p ").removeprefix("= "),
             ]
             for t in tests
@@ -144,11 +173,19 @@ def full(comparison: Comparison) -> list[str]:
         for score, found in recovered(runs).items()
     ]
     if ranked:
-        out += ["", "## Label graphs, as attention and statistics rank their edges", "", *listed(ranked)]
+        out += [
+            "",
+            "## Label graphs, as attention and statistics rank their edges",
+            "",
+            *listed(ranked),
+        ]
     out += ["", "## Thresholds by seed", ""]
     for row, runs in rows.items():
         of_row = runs.filter(like="thresholds.").dropna(axis=1)
-        found = (f"{METRICS[name.partition('.')[2]]} {'/'.join(map('{:g}'.format, of_row[name]))}" for name in of_row)
+        found = (
+            f"{METRICS[name.partition('.')[2]]} {'/'.join(map('{:g}'.format, of_row[name]))}"
+            for name in of_row
+        )
         out.append(f"- {row.title}: {', '.join(found)}")
     undefined = sorted({*chain.from_iterable(comparison.runs["undefined"])})
     left_out = f"With one class only in the test set of some seed, left out of its ROC-AUC: {', '.join(undefined)}"
@@ -165,7 +202,13 @@ def _line(row: Row, runs: pd.DataFrame, best: Mapping[str, str]) -> list[str]:
 
 
 def _line_of_paper(name: str, values: Mapping[str, float], best: Mapping[str, str]) -> list[str]:
-    return [name, "", "", *(cell({"mean": values.get(column)}, best.get(column)) for column in COLUMNS), ""]
+    return [
+        name,
+        "",
+        "",
+        *(cell({"mean": values.get(column)}, best.get(column)) for column in COLUMNS),
+        "",
+    ]
 
 
 def _best(rows: Sequence[Mapping[str, float | None]]) -> dict[str, str]:
@@ -180,14 +223,19 @@ def _best(rows: Sequence[Mapping[str, float | None]]) -> dict[str, str]:
 
 def in_words(values: Mapping[str, float | None]) -> str:
     """Numbers by name."""
-    return ", ".join(f"{name} {'undefined' if value is None else f'{value:.3f}'}" for name, value in values.items())
+    return ", ".join(
+        f"{name} {'undefined' if value is None else f'{value:.3f}'}"
+        for name, value in values.items()
+    )
 
 
 def changed_settings(result: Result) -> Iterator[str]:
     """Which settings the recipe of a data set has changed since, or did not record then."""
     recipe = RECIPES.get(result["dataset"]["name"])
     for whose in sorted({run["settings"] for run in result["runs"]} - {None}) if recipe else ():
-        now = json.loads(json.dumps(recorded(recipe.as_published() if whose == "published" else recipe)))
+        now = json.loads(
+            json.dumps(recorded(recipe.as_published() if whose == "published" else recipe))
+        )
         then, now = (dict(_flat(each)) for each in (result["recipes"][whose], now))
         changed = sorted(key for key in then.keys() | now.keys() if then.get(key) != now.get(key))
         if changed:
@@ -207,8 +255,14 @@ def source(result: Result) -> str:
     data, seeds, split = result["dataset"], result["seeds"], result["split"]
     whose = {run["settings"] for run in result["runs"]} - {None}
     which = "as published: " if whose == {"published"} else ""
-    over = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}; mean ± standard deviation"
-    splits = "the official split, the same for all seeds" if split == "official" else f"{split} splits"
+    over = (
+        f"seed {seeds[0]}"
+        if len(seeds) == 1
+        else f"seeds {seeds[0]} to {seeds[-1]}; mean ± standard deviation"
+    )
+    splits = (
+        "the official split, the same for all seeds" if split == "official" else f"{split} splits"
+    )
     splits = "samples drawn anew for every seed" if result.get("redrawn") else splits
     return (
         f"{which}{splits}, {over}; {data['num_samples']} samples, {data['counted_labels']} labels counted, "
@@ -218,7 +272,11 @@ def source(result: Result) -> str:
 
 def numbers(comparison: Comparison) -> dict[str, Any]:
     """Numbers of a comparison for :func:`draw`: rows of its short table, and the papers' best."""
-    rows = {row: runs for row, runs in comparison.rows.items() if row in comparison.shown and row.model != FREQUENCY}
+    rows = {
+        row: runs
+        for row, runs in comparison.rows.items()
+        if row in comparison.shown and row.model != FREQUENCY
+    }
     papers = [values for name, values in comparison.papers.items() if name.startswith(BEST)]
     return {
         "rows": {row.title: spreads(runs, columns=list(DRAWN)) for row, runs in rows.items()},
@@ -230,17 +288,30 @@ def draw(numbers: dict[str, Any]) -> Figure:
     """Mean and standard deviation of some metrics by row, and the papers' best as a line."""
     rows = numbers["rows"]
     figure = Figure(figsize=(10, 1.2 + 0.28 * len(rows)), layout="constrained")
-    for axes, (name, title) in zip(figure.subplots(1, len(DRAWN), sharey=True), DRAWN.items(), strict=True):
+    for axes, (name, title) in zip(
+        figure.subplots(1, len(DRAWN), sharey=True), DRAWN.items(), strict=True
+    ):
         for place, values in enumerate(rows.values()):
             if values[name]["mean"] is not None:
                 sd = values[name]["sd"] or 0
-                axes.errorbar(values[name]["mean"], place, xerr=sd, fmt="o", color="tab:blue", capsize=2)
+                axes.errorbar(
+                    values[name]["mean"], place, xerr=sd, fmt="o", color="tab:blue", capsize=2
+                )
         if name in numbers["papers"]:
-            axes.axvline(numbers["papers"][name], color="black", linestyle="--", linewidth=1, label=BEST)
-        axes.set(xlabel=title, yticks=range(len(rows)), yticklabels=list(rows), ylim=(len(rows) - 0.5, -0.5))
+            axes.axvline(
+                numbers["papers"][name], color="black", linestyle="--", linewidth=1, label=BEST
+            )
+        axes.set(
+            xlabel=title,
+            yticks=range(len(rows)),
+            yticklabels=list(rows),
+            ylim=(len(rows) - 0.5, -0.5),
+        )
         axes.grid(axis="y", alpha=0.3)
     if numbers["papers"]:
-        figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower right", frameon=False)
+        figure.legend(
+            *figure.axes[0].get_legend_handles_labels(), loc="outside lower right", frameon=False
+        )
     return figure
 
 
@@ -269,7 +340,10 @@ def planted_numbers() -> dict[str, Any]:
         rows = Comparison.load(name).rows
         found = recovered(rows[COMPLETE])
         by_share[name.split("-")[1]] = {
-            "metrics": {row.title: spreads(rows[row], columns=("subset_accuracy", "roc_auc_macro")) for row in PLANTED},
+            "metrics": {
+                row.title: spreads(rows[row], columns=("subset_accuracy", "roc_auc_macro"))
+                for row in PLANTED
+            },
             "recovery": {score: found[score] for score in RANKED},
         }
     return by_share
@@ -277,12 +351,20 @@ def planted_numbers() -> dict[str, Any]:
 
 def planted_table(numbers: dict[str, Any]) -> list[str]:
     """Subset accuracy and macro ROC-AUC of each row at each share, the best in bold."""
-    columns = [(metric, share) for metric in ("subset_accuracy", "roc_auc_macro") for share in numbers]
-    found = {row: [numbers[share]["metrics"][row.title][metric] for metric, share in columns] for row in PLANTED}
+    columns = [
+        (metric, share) for metric in ("subset_accuracy", "roc_auc_macro") for share in numbers
+    ]
+    found = {
+        row: [numbers[share]["metrics"][row.title][metric] for metric, share in columns]
+        for row in PLANTED
+    }
     trained = [cells for row, cells in found.items() if row.model not in ORACLES]
     best = bold(zip(*trained, strict=True))
     unmarked = [None] * len(columns)
-    lines = [[row.title, *map(cell, cells, unmarked if row.model in ORACLES else best)] for row, cells in found.items()]
+    lines = [
+        [row.title, *map(cell, cells, unmarked if row.model in ORACLES else best)]
+        for row, cells in found.items()
+    ]
     return table(["model", *(f"{METRICS[metric]}, {share}%" for metric, share in columns)], lines)
 
 
@@ -296,12 +378,20 @@ def draw_planted(numbers: dict[str, Any]) -> Figure:
         means, sds = [each["mean"] for each in cells], [each["sd"] or 0 for each in cells]
         left.errorbar(shares, means, sds, color=color, linestyle=style, label=row.title)
     left.set(xlabel="share of information that neighbours carry", ylabel="macro ROC-AUC")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=3, fontsize="small")
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside lower left", ncols=3, fontsize="small"
+    )
     for score, color in RANKED.items():
         values = [found["recovery"][score]["average precision"] for found in numbers.values()]
         right.plot(shares, values, color=color, marker="o", label=score.partition(",")[0])
-    chance = [next(iter(found["recovery"].values()))["share of pairs joined"] for found in numbers.values()]
+    chance = [
+        next(iter(found["recovery"].values()))["share of pairs joined"]
+        for found in numbers.values()
+    ]
     right.plot(shares, chance, color="black", linestyle=":", label="chance")
-    right.set(xlabel="share of information that neighbours carry", ylabel="average precision of the planted graph")
+    right.set(
+        xlabel="share of information that neighbours carry",
+        ylabel="average precision of the planted graph",
+    )
     right.legend(fontsize="small")
     return figure

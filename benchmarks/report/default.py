@@ -16,7 +16,14 @@ from benchmarks.report.writing import METRICS, cell, machine, p_in_words, ranked
 from tg_mlc.datasets.registry import published
 from tg_mlc.metrics.paired import Difference, corrected_difference
 
-COLUMNS = titles("subset_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
+COLUMNS = titles(
+    "subset_accuracy",
+    "f1_samples",
+    "f1_micro",
+    "f1_macro",
+    "roc_auc_macro",
+    "average_precision_macro",
+)
 #: The metrics in the chart.
 DRAWN = ("f1_samples", "average_precision_macro")
 INTRO = """\
@@ -35,8 +42,12 @@ def page(found: Result) -> str:
     """The page of all data sets."""
     runs = frame(found["runs"])
     parts = runs.groupby("dataset", sort=False)
-    sections = ["\n".join([f"## {published(name).title}", "", *section(here)]) for name, here in parts]
-    source = machine(found, f"one thread, at most about {found['seconds']:g} seconds for each model")
+    sections = [
+        "\n".join([f"## {published(name).title}", "", *section(here)]) for name, here in parts
+    ]
+    source = machine(
+        found, f"one thread, at most about {found['seconds']:g} seconds for each model"
+    )
     return "\n\n".join([INTRO, summary(runs), *sections, f"{source}."]) + "\n"
 
 
@@ -58,7 +69,11 @@ def section(runs: pd.DataFrame) -> list[str]:
     """Metrics and time of every row of a data set, and how the default compares with the best of the others in each."""
     rows = dict(iter(runs.groupby("model", sort=False)))
     lines = [
-        [model, *(cell(spread(found[f"metrics.{metric}"])) for metric in COLUMNS), f"{found['seconds'].mean():.0f}"]
+        [
+            model,
+            *(cell(spread(found[f"metrics.{metric}"])) for metric in COLUMNS),
+            f"{found['seconds'].mean():.0f}",
+        ]
         for model, found in rows.items()
     ]
     found = {title: _difference(runs, metric) for metric, title in COLUMNS.items()}
@@ -73,20 +88,40 @@ def section(runs: pd.DataFrame) -> list[str]:
             f"{title} {each.mean:+.4f}{'' if each.p is None else f' ({p_in_words(each.p)})'}"
             for title, (each, _) in found.items()
         )
-        notes.append(f"- what label message passing adds to the same classifiers combined: {', '.join(gains)}")
-    return [*table(("model", *COLUMNS.values(), "seconds"), lines), "", *notes, *_by_positives(rows)]
+        notes.append(
+            f"- what label message passing adds to the same classifiers combined: {', '.join(gains)}"
+        )
+    return [
+        *table(("model", *COLUMNS.values(), "seconds"), lines),
+        "",
+        *notes,
+        *_by_positives(rows),
+    ]
 
 
 def _by_positives(rows: dict[str, pd.DataFrame]) -> list[str]:
     """How each row ranks labels that few training samples have, and many."""
-    told = {model: found.get("by_positives", pd.Series(dtype=object)).dropna() for model, found in rows.items()}
-    numbers = {name: [each[name]["labels"] for each in told[OURS] if name in each] for name in POSITIVES}
-    shown = {name: "average_precision" if most else "roc_auc" for name, most in POSITIVES.items() if numbers[name]}
+    told = {
+        model: found.get("by_positives", pd.Series(dtype=object)).dropna()
+        for model, found in rows.items()
+    }
+    numbers = {
+        name: [each[name]["labels"] for each in told[OURS] if name in each] for name in POSITIVES
+    }
+    shown = {
+        name: "average_precision" if most else "roc_auc"
+        for name, most in POSITIVES.items()
+        if numbers[name]
+    }
     if len(shown) < 2:
         return []
     values = {
         model: [
-            spread(each[name][metric] for each in found if name in each and each[name][metric] is not None)
+            spread(
+                each[name][metric]
+                for each in found
+                if name in each and each[name][metric] is not None
+            )
             for name, metric in shown.items()
         ]
         for model, found in told.items()
@@ -122,7 +157,10 @@ def short(found: Result) -> list[str]:
 
 def _counted(differences: list[Difference]) -> list[str]:
     median = pd.Series([each.mean for each in differences]).median()
-    above, below = sum(each.low > 0 for each in differences), sum(each.high < 0 for each in differences)
+    above, below = (
+        sum(each.low > 0 for each in differences),
+        sum(each.high < 0 for each in differences),
+    )
     return [f"{median:+.3f}", f"{above}, {below}"]
 
 
@@ -130,7 +168,10 @@ def numbers(found: Result) -> dict[str, Any]:
     """Leads over the best classifier with their intervals, for :func:`draw`."""
     runs = frame(found["runs"])
     return {
-        metric: {name: _difference(here, metric)[0]._asdict() for name, here in runs.groupby("dataset", sort=False)}
+        metric: {
+            name: _difference(here, metric)[0]._asdict()
+            for name, here in runs.groupby("dataset", sort=False)
+        }
         for metric in DRAWN
     }
 
@@ -138,22 +179,35 @@ def numbers(found: Result) -> dict[str, Any]:
 def draw(numbers: dict[str, Any]) -> Figure:
     """Leads of the default over the best classifier, by data set."""
     figure = Figure(figsize=(8, 3.2), layout="constrained")
-    for axes, (metric, found) in zip(figure.subplots(1, len(numbers), sharey=True), numbers.items(), strict=True):
+    for axes, (metric, found) in zip(
+        figure.subplots(1, len(numbers), sharey=True), numbers.items(), strict=True
+    ):
         places = range(len(found))
         means = [each["mean"] for each in found.values()]
         reach = [each["high"] - each["mean"] for each in found.values()]
         axes.axvline(0, color="black", linewidth=0.8)
         axes.errorbar(means, places, xerr=reach, fmt="o", color="#0072b2", capsize=2)
-        axes.set(title=METRICS[metric], xlabel="default less best classifier", yticks=places, yticklabels=list(found))
+        axes.set(
+            title=METRICS[metric],
+            xlabel="default less best classifier",
+            yticks=places,
+            yticklabels=list(found),
+        )
         axes.grid(axis="y", alpha=0.2)
         axes.set_ylim(len(found) - 0.5, -0.5)
     return figure
 
 
-def _difference(runs: pd.DataFrame, metric: str, other: str | None = None) -> tuple[Difference, str]:
+def _difference(
+    runs: pd.DataFrame, metric: str, other: str | None = None
+) -> tuple[Difference, str]:
     """The lead over a row, or over the best classifier, and which that is."""
     values = runs.pivot(index="seed", columns="model", values=f"metrics.{metric}").astype(float)
     if other is None:
-        models = [model for model in runs["model"].unique() if model not in (OURS, COMBINED, FREQUENCY)]
+        models = [
+            model for model in runs["model"].unique() if model not in (OURS, COMBINED, FREQUENCY)
+        ]
         other = str(values[models].mean().idxmax())
-    return corrected_difference((values[OURS] - values[other]).to_numpy(), SHARES[2], SHARES[0]), other
+    return corrected_difference(
+        (values[OURS] - values[other]).to_numpy(), SHARES[2], SHARES[0]
+    ), other

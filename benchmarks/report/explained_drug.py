@@ -31,7 +31,10 @@ def draw(result: Result) -> Figure:
 
 def _molecule(axes: Axes, smiles: str, scores: dict[str, float]) -> None:
     """Bonds as lines, atoms other than carbon as letters, scores as discs."""
-    chem, depict = require("rdkit.Chem", extra="molecules"), require("rdkit.Chem.rdDepictor", extra="molecules")
+    chem, depict = (
+        require("rdkit.Chem", extra="molecules"),
+        require("rdkit.Chem.rdDepictor", extra="molecules"),
+    )
     molecule = chem.MolFromSmiles(smiles)
     depict.SetPreferCoordGen(True)
     depict.Compute2DCoords(molecule)
@@ -40,18 +43,31 @@ def _molecule(axes: Axes, smiles: str, scores: dict[str, float]) -> None:
     largest = max(abs(score) for score in by_atom.values())
     for atom, score in by_atom.items():
         size, color = _RADIUS * (abs(score) / largest) ** 0.5, RAISES if score > 0 else LOWERS
-        axes.add_patch(Circle(place[atom], size, facecolor=color, edgecolor="none", alpha=0.45, zorder=0))
+        axes.add_patch(
+            Circle(place[atom], size, facecolor=color, edgecolor="none", alpha=0.45, zorder=0)
+        )
     for bond in molecule.GetBonds():
         start, end = place[bond.GetBeginAtomIdx()], place[bond.GetEndAtomIdx()]
         across = np.array([start[1] - end[1], end[0] - start[0]]) / np.linalg.norm(end - start)
-        shifts = (-0.08, 0.08) if bond.GetIsAromatic() or bond.GetBondTypeAsDouble() == 2 else (0.0,)
+        shifts = (
+            (-0.08, 0.08) if bond.GetIsAromatic() or bond.GetBondTypeAsDouble() == 2 else (0.0,)
+        )
         for shift in shifts:
             dashed = "--" if bond.GetIsAromatic() and shift > 0 else "-"
-            axes.plot(*np.stack([start, end]).T + shift * across[:, None], dashed, color=INK, linewidth=1.2)
+            axes.plot(
+                *np.stack([start, end]).T + shift * across[:, None],
+                dashed,
+                color=INK,
+                linewidth=1.2,
+            )
     for atom in molecule.GetAtoms():
         if atom.GetSymbol() != "C":
             hydrogens = atom.GetTotalNumHs()
-            text = atom.GetSymbol() + ("H" if hydrogens else "") + (f"$_{hydrogens}$" if hydrogens > 1 else "")
+            text = (
+                atom.GetSymbol()
+                + ("H" if hydrogens else "")
+                + (f"$_{hydrogens}$" if hydrogens > 1 else "")
+            )
             box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
             axes.text(*place[atom.GetIdx()], text, ha="center", va="center", color=INK, bbox=box)
     axes.set(aspect="equal", xticks=[], yticks=[])
@@ -68,7 +84,9 @@ def _labels(axes: Axes, result: Result) -> None:
     }
     chosen = sorted(changes, key=lambda name: -abs(changes[name]))[:_SHOWN]
     values = [changes[name] for name in chosen]
-    axes.barh(chosen, values, color=[RAISES if value > 0 else LOWERS for value in values], alpha=0.8)
+    axes.barh(
+        chosen, values, color=[RAISES if value > 0 else LOWERS for value in values], alpha=0.8
+    )
     axes.axvline(0, color=INK, linewidth=0.8)
     axes.invert_yaxis()
     axes.tick_params(axis="y", labelsize="small")

@@ -46,7 +46,14 @@ PUBLISHED = {
     RANDOM: (0.61, 0.42, 0.50, 0.50),
 }
 #: The least that the best method is to reach: on NCI the mean and the worst label, and on each published task.
-GOALS = {"NCI, mean": 0.975, "worst label": 0.80, "benzene": 0.98, "logic7": 0.90, "logic8": 0.95, "logic10": 0.85}
+GOALS = {
+    "NCI, mean": 0.975,
+    "worst label": 0.80,
+    "benzene": 0.98,
+    "logic7": 0.90,
+    "logic8": 0.95,
+    "logic10": 0.85,
+}
 LABELS = """\
 ## Labels that move another label
 
@@ -88,7 +95,10 @@ MOST_SECONDS = 60  #: that a report of 20 drugs is to take
 def page(result: Result, times: Result | None = None, folder: Path | None = None) -> str:
     """The page, with how long a report takes, if that was measured, and the figures that its folder has."""
     runs = result["runs"]
-    found = {task: [run for run in runs if run["task"] == task] for task in dict.fromkeys(run["task"] for run in runs)}
+    found = {
+        task: [run for run in runs if run["task"] == task]
+        for task in dict.fromkeys(run["task"] for run in runs)
+    }
     for run, floor in product(found.get("nci", []), found.pop("nci-size", [])):
         if run["seed"] == floor["seed"]:
             run["areas"] |= floor["areas"]
@@ -135,7 +145,10 @@ def _methods(runs: Iterable[dict[str, Any]]) -> list[str]:
     """All methods, what needs no trained network last."""
     names = dict.fromkeys(name for run in runs for name in run)
     floors = (SIZE, SHUFFLED, RANDOM)
-    return [*(name for name in names if name not in floors), *(name for name in floors if name in names)]
+    return [
+        *(name for name in names if name not in floors),
+        *(name for name in floors if name in names),
+    ]
 
 
 def _atoms(found: dict[str, list[dict[str, Any]]]) -> list[str]:
@@ -146,34 +159,49 @@ def _atoms(found: dict[str, list[dict[str, Any]]]) -> list[str]:
             "median": ("nci", lambda areas: float(np.median(list(areas.values())))),
             "worst label": ("nci", lambda areas: min(areas.values())),
         }
-    logic = [task for task in LOGIC if task in (found["logic"][0]["shares"] if "logic" in found else {})]
+    logic = [
+        task for task in LOGIC if task in (found["logic"][0]["shares"] if "logic" in found else {})
+    ]
     columns |= {task: ("logic", lambda areas, task=task: areas[task]) for task in logic}
     methods = _methods(run["areas"] for runs in found.values() for run in runs)
     values = {
         method: [
-            spread(of(areas) if (areas := run["areas"].get(method)) else None for run in found[task])
+            spread(
+                of(areas) if (areas := run["areas"].get(method)) else None for run in found[task]
+            )
             for task, of in columns.values()
         ]
         for method in methods
     }
     lines = ranked(["method", *columns], values)
     if logic:
-        rows = ([method, *("" if each is None else f"{each:.2f}" for each in row)] for method, row in PUBLISHED.items())
+        rows = (
+            [method, *("" if each is None else f"{each:.2f}" for each in row)]
+            for method, row in PUBLISHED.items()
+        )
         lines += ["", *table(["published", *LOGIC], rows)]
     notes = []
     for place, name in enumerate(columns):
-        means = {method: each[place]["mean"] or 0.0 for method, each in values.items() if method not in (SIZE, RANDOM)}
+        means = {
+            method: each[place]["mean"] or 0.0
+            for method, each in values.items()
+            if method not in (SIZE, RANDOM)
+        }
         best = max(means, key=lambda method: means[method])
         if (goal := GOALS.get(name)) is not None:
             how = "reached" if means[best] >= goal else "missed"
-            notes.append(f"{name}: the goal of {goal} is {how} by {best}, the best method, with {means[best]:.3f}")
+            notes.append(
+                f"{name}: the goal of {goal} is {how} by {best}, the best method, with {means[best]:.3f}"
+            )
     for task, runs in found.items():
         share = np.mean([value for run in runs for value in run["shares"].values()])
         notes.append(
             f"{task}: {len(runs[0]['shares'])} labels, on average {share:.0%} of a molecule's atoms; the network's "
             f"macro ROC-AUC on the test molecules is {cell(spread(run['roc_auc'] for run in runs))}"
         )
-        notes.append(f"{task}: faithfulness chooses {', '.join(sorted({run['chosen'] for run in runs}))}")
+        notes.append(
+            f"{task}: faithfulness chooses {', '.join(sorted({run['chosen'] for run in runs}))}"
+        )
     if missing := [task for task in LOGIC if "logic" in found and task not in logic]:
         notes.append(f"too few of these molecules fulfil {', '.join(missing)} to measure it")
     return [*lines, "", *listed(notes)]
@@ -203,11 +231,17 @@ def _faithful(found: dict[str, list[dict[str, Any]]]) -> list[str]:
     rows = ([method, *(shown(method, runs) for runs in found.values())] for method in methods)
     notes, every = [], [run for runs in found.values() for run in runs]
     for rival in (RANDOM, SHUFFLED, "attention"):
-        gains = [(run["gains"][run["chosen"]], run["gains"][rival]) for run in every if rival in run["gains"]]
+        gains = [
+            (run["gains"][run["chosen"]], run["gains"][rival])
+            for run in every
+            if rival in run["gains"]
+        ]
         if gains:
             ahead = sum(chosen > other for chosen, other in gains)
             notes.append(f"the chosen method is ahead of {rival} in {ahead} of {len(gains)} runs")
     means = (np.mean([run["alike"] for run in runs]) for runs in found.values())
     alike = [f"{name} {mean:.2f}" for name, mean in zip(names, means, strict=True)]
-    notes.append(f"rank correlation of scores before and after weights were shuffled: {', '.join(alike)}")
+    notes.append(
+        f"rank correlation of scores before and after weights were shuffled: {', '.join(alike)}"
+    )
     return [*table(["method", *names], rows), "", *listed(notes)]

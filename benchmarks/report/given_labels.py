@@ -57,7 +57,9 @@ To repeat a measurement, run `python -m benchmarks.accuracy.given_labels --datas
 
 def divided(found: dict[str, Result]) -> tuple[dict[str, Result], dict[str, Result]]:
     """Those of the short page, and those with LaMP of data sets that were measured again without it."""
-    again = {name: result for name, result in found.items() if name + measured.WITHOUT_LAMP in found}
+    again = {
+        name: result for name, result in found.items() if name + measured.WITHOUT_LAMP in found
+    }
     return {name: result for name, result in found.items() if name not in again}, again
 
 
@@ -67,10 +69,16 @@ def page(found: dict[str, Result], pictures: str = "") -> str:
     for name, result in found.items():
         dataset = name.removesuffix(measured.WITHOUT_LAMP)
         title = f"## `{dataset}`: {published(dataset).title}{'' if name == dataset else ', without LaMP'}"
-        sections.append("\n".join([title, "", f"![{name}]({pictures}given-labels-{name}.svg)", "", *section(result)]))
+        sections.append(
+            "\n".join(
+                [title, "", f"![{name}]({pictures}given-labels-{name}.svg)", "", *section(result)]
+            )
+        )
     # Which models were trained for fewer epochs than their recipe says.
     recipes = {
-        name: RECIPES[name].as_member(FAMILY["lamp-given"]) for name in found if measured.WITHOUT_LAMP not in name
+        name: RECIPES[name].as_member(FAMILY["lamp-given"])
+        for name in found
+        if measured.WITHOUT_LAMP not in name
     }
     fewer = [
         f"{name} {_epochs(found[name])} of {recipe.fit['max_epochs']}"
@@ -113,7 +121,9 @@ class Scores:
 def section(result: Result) -> list[str]:
     """Scores by the share that is given, and what half of the labels say of the other half."""
     scores = Scores(result)
-    lines = [[row, *(cell(spread(scores.of(row, share))) for share in SHOWN)] for row in scores.rows]
+    lines = [
+        [row, *(cell(spread(scores.of(row, share))) for share in SHOWN)] for row in scores.rows
+    ]
     halves = []
     for row in (row for row in scores.rows if row in measured.TAKE_GIVEN):
         gains = []
@@ -121,7 +131,9 @@ def section(result: Result) -> list[str]:
             given, alone = (scores.of(row, HALF, given, metric) for given in (True, False))
             tested = scores.tested(given - alone)
             gains.append(f"{title} from {cell(spread(alone))} to {cell(spread(given))} ({tested})")
-        halves.append(f"- {row}: half of the labels given takes, of the other half, {', and '.join(gains)}")
+        halves.append(
+            f"- {row}: half of the labels given takes, of the other half, {', and '.join(gains)}"
+        )
     data, seeds = result["dataset"], result["seeds"]
     trained = ""
     for run in (run for run in result["runs"] if run["model"] == measured.WITH_MASKS):
@@ -164,7 +176,9 @@ def numbers(result: Result) -> dict[str, Any]:
     scores = Scores(result)
     return {
         "shares": scores.shares,
-        "given": {row: [scores.of(row, share).tolist() for share in scores.shares] for row in scores.rows},
+        "given": {
+            row: [scores.of(row, share).tolist() for share in scores.shares] for row in scores.rows
+        },
         "alone": {
             row: [scores.of(row, share, given=False).tolist() for share in scores.shares]
             for row in scores.rows
@@ -182,6 +196,11 @@ def draw(numbers: dict[str, Any]) -> Figure:
         draw_lines(axes, percent, values, row, COLORS[row])
     for row, values in numbers["alone"].items():
         axes.plot(percent, [np.mean(each) for each in values], color=COLORS[row], linestyle=":")
-    axes.set(xlabel="labels given, % (dotted: none given, the same labels predicted)", ylabel=f"{TITLE}, test set")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="small")
+    axes.set(
+        xlabel="labels given, % (dotted: none given, the same labels predicted)",
+        ylabel=f"{TITLE}, test set",
+    )
+    figure.legend(
+        *axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="small"
+    )
     return figure

@@ -59,7 +59,9 @@ def page(result: Result, growth: Result | None = None) -> str:
     along = runs[is_along].assign(model=runs["model"].str.removeprefix(PREFIX))
     genes, of_topics = runs[~is_along & ~is_topic], runs[is_topic]
     is_on = genes.groupby("model")["dataset"].transform("nunique")
-    on_few = 2 * is_on < genes["dataset"].nunique()  # told below the table, which is wide and long enough
+    on_few = (
+        2 * is_on < genes["dataset"].nunique()
+    )  # told below the table, which is wide and long enough
     others = (
         f"On {name} alone: {'; '.join(f'{row} {value:.3f}' for row, value in _means(each).items())}."
         for name, each in genes[on_few].groupby("dataset", sort=False)
@@ -71,9 +73,15 @@ def page(result: Result, growth: Result | None = None) -> str:
     ]
     if (is_along & ~is_topic).any():
         shown = along[along["dataset"] != TOPICS]
-        sections += [MESSAGES, "\n".join(_rows(shown, published=False)), "\n".join(listed(_gains(shown)))]
+        sections += [
+            MESSAGES,
+            "\n".join(_rows(shown, published=False)),
+            "\n".join(listed(_gains(shown))),
+        ]
     if is_topic.any():
-        parts = of_topics["model"].str.startswith("part: ") | of_topics["model"].str.endswith(", coherent")
+        parts = of_topics["model"].str.startswith("part: ") | of_topics["model"].str.endswith(
+            ", coherent"
+        )
         by_model = of_topics[~parts].groupby("model", sort=False)["average_precision"]
         rows = [[model, cell(spread(each))] for model, each in by_model]
         sections += [TOPICS_INTRO, "\n".join(table(("model", "micro average precision"), rows))]
@@ -81,9 +89,13 @@ def page(result: Result, growth: Result | None = None) -> str:
             sections.append("\n".join(listed(_gains(along[along["dataset"] == TOPICS]))))
     if growth is not None:
         rows = [[_shown(row.get(key)) for key in COLUMNS] for row in growth["growth"]]
-        where = f"Written by `python -m benchmarks.speed.hierarchies`. {machine(growth, 'one thread')}."
+        where = (
+            f"Written by `python -m benchmarks.speed.hierarchies`. {machine(growth, 'one thread')}."
+        )
         sections += [GROWTH_INTRO, "\n".join(table(tuple(COLUMNS.values()), rows)), where]
-    seeds = ", ".join(f"{name} {each.nunique()}" for name, each in runs.groupby("dataset", sort=False)["seed"])
+    seeds = ", ".join(
+        f"{name} {each.nunique()}" for name, each in runs.groupby("dataset", sort=False)["seed"]
+    )
     source = (
         f"Seeds: {seeds}; cells without a figure were not run. To repeat it, run "
         f"`python -m benchmarks.accuracy.{NAME}`. {machine(result, 'one thread')}."
@@ -115,8 +127,14 @@ def _sentences(runs: pd.DataFrame) -> list[str]:
             continue
         parts = means[[model for model in means.index if model.startswith("part: ")]]
         above = "above" if round(means[DEFAULT], 3) > PUBLISHED[name] else "not above"
-        single = "" if not len(parts) else f"; its best single part, {parts.idxmax()[6:]}, has {parts.max():.3f}"
-        found.append(f"{name}: {means[DEFAULT]:.3f}, {above} the published {PUBLISHED[name]:.3f}{single}.")
+        single = (
+            ""
+            if not len(parts)
+            else f"; its best single part, {parts.idxmax()[6:]}, has {parts.max():.3f}"
+        )
+        found.append(
+            f"{name}: {means[DEFAULT]:.3f}, {above} the published {PUBLISHED[name]:.3f}{single}."
+        )
     return found
 
 
@@ -138,7 +156,13 @@ def _gains(runs: pd.DataFrame) -> list[str]:
 
 
 def _shown(value: float | None) -> str:
-    return "" if value is None else f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
+    return (
+        ""
+        if value is None
+        else f"{value:,.0f}"
+        if value >= 100 or value == int(value)
+        else f"{value:.3g}"
+    )
 
 
 def draw(growth: list[dict[str, float]]) -> Figure:
@@ -146,11 +170,25 @@ def draw(growth: list[dict[str, float]]) -> Figure:
     figure = Figure(figsize=(8, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     labels = [row["num_labels"] for row in growth]
-    for key in ("train_ms", "complete_ms", "inference_ms", "shortlist_ms", "head_ms", "dense_head_ms"):
+    for key in (
+        "train_ms",
+        "complete_ms",
+        "inference_ms",
+        "shortlist_ms",
+        "head_ms",
+        "dense_head_ms",
+    ):
         points = [(row["num_labels"], row[key]) for row in growth if key in row]
-        left.loglog(*zip(*points, strict=True), marker="o", markersize=3, label=COLUMNS[key].removesuffix(", ms"))
+        left.loglog(
+            *zip(*points, strict=True),
+            marker="o",
+            markersize=3,
+            label=COLUMNS[key].removesuffix(", ms"),
+        )
     left.set(xlabel="labels", ylabel="milliseconds")
     left.legend(fontsize="small")
-    right.loglog(labels, [row["megabytes"] for row in growth], marker="o", markersize=3, color="#1b2a41")
+    right.loglog(
+        labels, [row["megabytes"] for row in growth], marker="o", markersize=3, color="#1b2a41"
+    )
     right.set(xlabel="labels", ylabel="megabytes")
     return figure

@@ -31,11 +31,17 @@ def gains(cells: pd.DataFrame) -> list[dict[str, Any]]:
     of_papers = messages.comparisons(messages.shown(cells)).itertuples()
     tests: list[tuple[str, str, Any]] = [(ALONE, test.dataset, test) for test in of_papers]
     for name in (name for name in compared() if not name.startswith("planted")):
-        comparison, dataset = Comparison.load(name), name.removesuffix("-official").removesuffix("-random")
+        comparison, dataset = (
+            Comparison.load(name),
+            name.removesuffix("-official").removesuffix("-random"),
+        )
         for row in comparison.rows:
             if row.model == LAMP and row.settings == "best" and row.graph != "edgeless":
                 against = replace(row, graph="edgeless")
-                tests += [(BEST, dataset, test) for test in compare_rows(comparison.runs, row, against, tuple(COLUMNS))]
+                tests += [
+                    (BEST, dataset, test)
+                    for test in compare_rows(comparison.runs, row, against, tuple(COLUMNS))
+                ]
     found = []
     for setting, dataset, test in tests:
         row = test.row
@@ -44,7 +50,13 @@ def gains(cells: pd.DataFrame) -> list[dict[str, Any]]:
             graph, data = "prior" if row.graph in PRIORS else row.graph, dataset
             data += ", with node messages" if row.node_messages else ""
             data += f", {row.graph}" if row.graph != graph else ""
-            gain = {"setting": setting, "data": data, "graph": graph, "metric": test.metric, "seeds": test.num_seeds}
+            gain = {
+                "setting": setting,
+                "data": data,
+                "graph": graph,
+                "metric": test.metric,
+                "seeds": test.num_seeds,
+            }
             found.append({**gain, "mean": test.mean_difference, "low": test.low, "high": test.high})
     return found
 
@@ -83,11 +95,23 @@ def draw(found: list[dict[str, Any]]) -> Figure:
         axes.axvline(0, color="black", linewidth=0.8)
         for shift, (graph, colour) in enumerate(GRAPHS.items()):
             points = here[here["graph"] == graph]
-            y, reach = points["data"].map(places) + 0.22 * (shift - 1), points["high"] - points["mean"]
+            y, reach = (
+                points["data"].map(places) + 0.22 * (shift - 1),
+                points["high"] - points["mean"],
+            )
             style = {"fmt": "o", "markersize": 4, "color": colour, "capsize": 2, "label": graph}
             axes.errorbar(points["mean"], y, xerr=reach, **style)
-        axes.set(title=setting, xlabel="samples F1 above edgeless", xlim=(-0.045, 0.045), xticks=TICKS)
-        axes.set(yticks=range(len(places)), yticklabels=list(places), ylim=(len(places) - 0.5, -0.5))
+        axes.set(
+            title=setting, xlabel="samples F1 above edgeless", xlim=(-0.045, 0.045), xticks=TICKS
+        )
+        axes.set(
+            yticks=range(len(places)), yticklabels=list(places), ylim=(len(places) - 0.5, -0.5)
+        )
         axes.grid(axis="y", alpha=0.2)
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+    )
     return figure

@@ -22,8 +22,22 @@ from benchmarks.report.writing import METRICS, bold, cell, listed, table, titles
 #: Figures of the LANET paper.
 FIGURES = Path(__file__).parents[1] / "accuracy" / "lanet_papers.csv"
 COLUMNS = (
-    *("roc_auc_micro", "roc_auc_macro", "roc_auc_macro10", "f1_micro", "f1_macro", "f1_micro per label"),
-    *("f1_macro per label", "f1_micro by frequency", "f1_macro by frequency", "R@10", "NDCG@10", "HR@10"),
+    *(
+        "roc_auc_micro",
+        "roc_auc_macro",
+        "roc_auc_macro10",
+        "f1_micro",
+        "f1_macro",
+        "f1_micro per label",
+    ),
+    *(
+        "f1_macro per label",
+        "f1_micro by frequency",
+        "f1_macro by frequency",
+        "R@10",
+        "NDCG@10",
+        "HR@10",
+    ),
 )
 #: Those of the paper, whose F1 has a threshold for each label.
 PAPER_COLUMNS = {
@@ -33,7 +47,11 @@ PAPER_COLUMNS = {
     "f1_macro per label": "f1_macro",
 }
 FREQUENCY, TIFU, ALONE = "label frequency", "TIFU-KNN", "short: memory alone"
-PUBLISHED, SHORT_NO_ID, MEMORY = "table 3: LANET", "short: LANET, no ID", "table 3: LANET with memory"
+PUBLISHED, SHORT_NO_ID, MEMORY = (
+    "table 3: LANET",
+    "short: LANET, no ID",
+    "table 3: LANET with memory",
+)
 NO_ID = "table 3: LANET, no ID"
 #: The size of a view in LANET after few epochs.
 NARROW = next(cell.channels for cell in SHORT_TABLE if cell.title == SHORT_NO_ID)
@@ -77,7 +95,12 @@ NAMED = {
 WINDOW = "logistic regression, last 3 events"
 #: Rows that are told as much as others: the last three events, without the entity or with it.
 EQUALS = {
-    SHORT_NO_ID: ("short: LSTM, no ID", "short: TransformerBase, no ID", "short: CLASS2C2AE, no ID", WINDOW),
+    SHORT_NO_ID: (
+        "short: LSTM, no ID",
+        "short: TransformerBase, no ID",
+        "short: CLASS2C2AE, no ID",
+        WINDOW,
+    ),
     PUBLISHED: ("table 3: LSTM", "table 3: TransformerBase", "table 3: CLASS2C2AE"),
 }
 TITLES = {
@@ -140,11 +163,32 @@ def page(found: dict[str, Result]) -> str:
     """The page of all of them."""
     lines = [INTRO]
     for name, result in found.items():
-        lines += ["", f"## {TITLES.get(name, name)}", *(line for each in REMARKS.get(name, ()) for line in ("", each))]
-        lines += ["", *listed(_findings(result)), "", *everything(result), "", *_sources(result), *grouped(result)]
+        lines += [
+            "",
+            f"## {TITLES.get(name, name)}",
+            *(line for each in REMARKS.get(name, ()) for line in ("", each)),
+        ]
+        lines += [
+            "",
+            *listed(_findings(result)),
+            "",
+            *everything(result),
+            "",
+            *_sources(result),
+            *grouped(result),
+        ]
         if figure_3_numbers(result):
-            lines += ["", "### Figure 3: events and sizes", "", f"![Micro ROC-AUC of LANET]({picture(name)})"]
-        told = {title: of for title, of in result["differences"].items() if title in (TIFU, MEMORY, *EQUALS)}
+            lines += [
+                "",
+                "### Figure 3: events and sizes",
+                "",
+                f"![Micro ROC-AUC of LANET]({picture(name)})",
+            ]
+        told = {
+            title: of
+            for title, of in result["differences"].items()
+            if title in (TIFU, MEMORY, *EQUALS)
+        }
         lines += ["", "### Differences", *differences(told)] if told else []
     return "\n".join(lines) + "\n"
 
@@ -167,7 +211,9 @@ def _runs(result: Result) -> dict[str, pd.DataFrame]:
 def everything(result: Result) -> list[str]:
     """Mean and standard deviation over seeds of every cell in every column, the best in bold."""
     rows = {}
-    for title, runs in _runs(result).items():  # with what fitted a row where that is not always the same
+    for title, runs in _runs(
+        result
+    ).items():  # with what fitted a row where that is not always the same
         fitted_by = runs.iloc[0].get("fitted_by")
         rows[f"{title} ({fitted_by})" if isinstance(fitted_by, str) else title] = runs
     return _table(list(map(column_title, COLUMNS)), rows, COLUMNS)
@@ -181,22 +227,39 @@ def grouped(result: Result) -> list[str]:
         rows = {name: runs[title] for name, title in group.rows.items() if title in runs}
         if len(rows) > 1:
             paper = group.number, result["settings"]["data"]
-            lines += ["", f"### {group.title}", "", *_table(heads, rows, tuple(PAPER_COLUMNS), paper)]
+            lines += [
+                "",
+                f"### {group.title}",
+                "",
+                *_table(heads, rows, tuple(PAPER_COLUMNS), paper),
+            ]
     return lines
 
 
 def _table(
-    heads: list[str], rows: dict[str, pd.DataFrame], columns: Sequence[str], paper: tuple[str, str] | None = None
+    heads: list[str],
+    rows: dict[str, pd.DataFrame],
+    columns: Sequence[str],
+    paper: tuple[str, str] | None = None,
 ) -> list[str]:
     """A row for each name: the number of seeds, then means, the best of a column in bold, with the paper's figure."""
-    values = {name: [spread(runs.get(f"metrics.{column}")) for column in columns] for name, runs in rows.items()}
+    values = {
+        name: [spread(runs.get(f"metrics.{column}")) for column in columns]
+        for name, runs in rows.items()
+    }
     best = bold(zip(*values.values(), strict=True), digits=4)
     lines = []
     for name, row in values.items():
-        cells = [cell(value, first, digits=4) or "-" for value, first in zip(row, best, strict=True)]
+        cells = [
+            cell(value, first, digits=4) or "-" for value, first in zip(row, best, strict=True)
+        ]
         if paper:
-            theirs = [reported(FIGURES).get((*paper, name, PAPER_COLUMNS[column])) for column in columns]
-            cells = [c if f is None else f"{c} (paper {f:g})" for c, f in zip(cells, theirs, strict=True)]
+            theirs = [
+                reported(FIGURES).get((*paper, name, PAPER_COLUMNS[column])) for column in columns
+            ]
+            cells = [
+                c if f is None else f"{c} (paper {f:g})" for c, f in zip(cells, theirs, strict=True)
+            ]
         lines.append([name, str(len(rows[name])), *cells])
     return table(["", "seeds", *heads], lines)
 
@@ -206,8 +269,14 @@ def differences(found: dict[str, Any]) -> list[str]:
     lines = []
     for against, rows in found.items():
         metrics = list(next(iter(rows.values()), {}))
-        texts = ([title, *(interval(of.get(metric)) for metric in metrics)] for title, of in rows.items())
-        lines += ["", f"Differences to {against}, with 95 % intervals of a bootstrap over entities:", ""]
+        texts = (
+            [title, *(interval(of.get(metric)) for metric in metrics)] for title, of in rows.items()
+        )
+        lines += [
+            "",
+            f"Differences to {against}, with 95 % intervals of a bootstrap over entities:",
+            "",
+        ]
         lines += table(["", *map(column_title, metrics)], texts)
     return lines
 
@@ -215,12 +284,20 @@ def differences(found: dict[str, Any]) -> list[str]:
 def figure_3_numbers(result: Result) -> dict[str, dict[str, list[float]]]:
     """Mean and standard deviation of micro ROC-AUC by the size of windows and of views, each if it varies."""
     runs, panels = _runs(result), {}
-    for panel, key, figure in (("window_size", "window_size", "figure 3a"), ("dimension", "channels", "figure 3b")):
+    for panel, key, figure in (
+        ("window_size", "window_size", "figure 3a"),
+        ("dimension", "channels", "figure 3b"),
+    ):
         cells = [each for each in CELLS.values() if each.table == figure or each.title == PUBLISHED]
         points = {getattr(each, key): runs[each.title] for each in cells if each.title in runs}
         if len(points) > 1:
-            found = {str(place): spread(points[place]["metrics.roc_auc_micro"]) for place in sorted(points)}
-            panels[panel] = {place: [each["mean"], each["sd"] or 0.0] for place, each in found.items()}
+            found = {
+                str(place): spread(points[place]["metrics.roc_auc_micro"])
+                for place in sorted(points)
+            }
+            panels[panel] = {
+                place: [each["mean"], each["sd"] or 0.0] for place, each in found.items()
+            }
     return panels
 
 
@@ -231,7 +308,9 @@ def draw_figure_3(numbers: dict[str, dict[str, list[float]]]) -> Figure:
     for panel, (name, points) in zip(axes, numbers.items(), strict=True):
         means, spreads = zip(*points.values(), strict=True)
         panel.errorbar(range(len(points)), means, spreads, marker="o", capsize=2)
-        panel.set(xticks=range(len(points)), xticklabels=list(points), xlabel=name, ylabel="micro ROC-AUC")
+        panel.set(
+            xticks=range(len(points)), xticklabels=list(points), xlabel=name, ylabel="micro ROC-AUC"
+        )
     return figure
 
 
@@ -241,7 +320,11 @@ def draw_attention(weights: np.ndarray, names: list[str]) -> Figure:
     axes = figure.subplots()
     figure.colorbar(axes.imshow(weights, cmap="viridis"))
     places = range(len(names))
-    axes.set(xlabel="label attended to", ylabel="label", title="mean attention over heads, layers and targets")
+    axes.set(
+        xlabel="label attended to",
+        ylabel="label",
+        title="mean attention over heads, layers and targets",
+    )
     axes.set_xticks(places, names, rotation=90, fontsize=6)
     axes.set_yticks(places, names, fontsize=6)
     return figure
@@ -291,10 +374,14 @@ def _against_frequency(result: Result) -> Iterator[str]:
             yield f"All {len(known)} other rows are surely above label frequency in {NAMED[metric]}."
 
 
-def _lead(result: Result, title: str, among: str, others: Collection[str] | None = None) -> Iterator[str]:
+def _lead(
+    result: Result, title: str, among: str, others: Collection[str] | None = None
+) -> Iterator[str]:
     """Which rows one is surely above in each metric, which surely below, and from which it is not told apart."""
     rows = {
-        other: of for other, of in result["differences"].get(title, {}).items() if others is None or other in others
+        other: of
+        for other, of in result["differences"].get(title, {}).items()
+        if others is None or other in others
     }
     for metric, name in NAMED.items():
         known = {other: of[metric] for other, of in rows.items() if of.get(metric)}
@@ -316,8 +403,14 @@ def _attention(result: Result) -> Iterator[str]:
     gain, runs = result["differences"].get(ALONE, {}).get(MEMORY, {}), _runs(result)
     for metric, title in NAMED.items():
         if gain.get(metric):
-            lowest, alone, both = (runs[row][f"metrics.{metric}"].mean() for row in (FREQUENCY, ALONE, MEMORY))
-            share = f", {(alone - lowest) / (both - lowest):.0%} of LANET's lead" if both > lowest else ""
+            lowest, alone, both = (
+                runs[row][f"metrics.{metric}"].mean() for row in (FREQUENCY, ALONE, MEMORY)
+            )
+            share = (
+                f", {(alone - lowest) / (both - lowest):.0%} of LANET's lead"
+                if both > lowest
+                else ""
+            )
             yield (
                 f"Attention adds {interval(gain[metric])} to the memory in {title}. Label frequency has "
                 f"{number(lowest)}, LANET with memory {number(both)}, memory alone {number(alone)}{share}."
@@ -328,8 +421,16 @@ def _sources(result: Result) -> list[str]:
     """Targets, split, seeds, and the machine."""
     runs = result["runs"]
     counts, versions = result["counts"], result["environment"]["versions"]
-    seeds, splits = sorted({run["seed"] for run in runs}), sorted({run["split"][:12] for run in runs})
-    machines = sorted({f"{run['environment']['processor']}, {run['environment']['threads']} thread(s)" for run in runs})
+    seeds, splits = (
+        sorted({run["seed"] for run in runs}),
+        sorted({run["split"][:12] for run in runs}),
+    )
+    machines = sorted(
+        {
+            f"{run['environment']['processor']}, {run['environment']['threads']} thread(s)"
+            for run in runs
+        }
+    )
     limits = "; ".join(f"{name}={value}" for name, value in result["settings"]["limits"].items())
     return [
         f"- {counts['entities']:,} entities with at least {result['settings']['min_events']} events, "

@@ -27,7 +27,11 @@ def _by_model(result: Result) -> dict[str, pd.DataFrame]:
 
 def section(result: Result) -> list[str]:
     """A table of some epochs, and what it was measured on."""
-    metric, data, settings = METRICS[DRAWN[result["dataset"]["kind"]]], result["dataset"], result["settings"]
+    metric, data, settings = (
+        METRICS[DRAWN[result["dataset"]["kind"]]],
+        result["dataset"],
+        result["settings"],
+    )
     epochs = [epoch for epoch in SHOWN if epoch <= settings["epochs"]]
     lines = []
     for model, runs in _by_model(result).items():
@@ -37,10 +41,14 @@ def section(result: Result) -> list[str]:
             lines.append([model, part, *cells, seconds])
     seeds = settings["seeds"]
     over = (
-        f"seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation)" if len(seeds) > 1 else f"one seed, {seeds[0]},"
+        f"seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation)"
+        if len(seeds) > 1
+        else f"one seed, {seeds[0]},"
     )
     return [
-        *table(("model", metric, *(f"epoch {epoch}" for epoch in epochs), "seconds an epoch"), lines),
+        *table(
+            ("model", metric, *(f"epoch {epoch}" for epoch in epochs), "seconds an epoch"), lines
+        ),
         "",
         f"- {over} on one split; Adam with learning rate {settings['lr']:g} and batches of {settings['batch_size']}; "
         f"{data['num_samples']} samples, data sha256 {data['sha256'][:12]}",
@@ -59,7 +67,9 @@ def draw(result: Result) -> Figure:
         draw_lines(right, by_epoch["seconds"].mean(), values, model, COLORS[model])
     left.set(xlabel="epochs", ylabel=f"{METRICS[DRAWN[result['dataset']['kind']]]}, test set")
     right.set(xlabel="seconds of training, one thread")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize="small")
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize="small"
+    )
     return figure
 
 
@@ -84,4 +94,8 @@ def tried(result: Result) -> list[str]:
         f"{data['name']}, data sha256 {data['sha256'][:12]}; {found['cuda'] or found['processor']}; "
         f"torch {found['versions']['torch']}",
     )
-    return [*table(("setting", "value and score before", "other values and their scores"), lines), "", *listed(notes)]
+    return [
+        *table(("setting", "value and score before", "other values and their scores"), lines),
+        "",
+        *listed(notes),
+    ]

@@ -47,7 +47,10 @@ def section(cells: pd.DataFrame) -> list[str]:
     """The verdict over all data sets, the metrics and differences on each, and where these are from."""
     groups = shown(cells)
     compared = comparisons(groups)
-    sections = [_of_dataset(name, groups, compared) for name in dict.fromkeys(dataset for dataset, _ in groups)]
+    sections = [
+        _of_dataset(name, groups, compared)
+        for name in dict.fromkeys(dataset for dataset, _ in groups)
+    ]
     return [*_overall(compared), *_seeds(groups), "", *chain(*sections), *listed(sources(groups))]
 
 
@@ -58,8 +61,13 @@ def shown(cells: pd.DataFrame) -> Groups:
         return key[0], ROWS.index(replace(key[1], change=None)), key[1].change or ""
 
     groups = grouped(cells[[replace(row, change=None) in ROWS for row in cells["row"]]])
-    seeds = {dataset: set(group["seed"]) for (dataset, row), group in groups.items() if row == EDGELESS}
-    shared = {key: groups[key][groups[key]["seed"].isin(seeds.get(key[0], ()))] for key in sorted(groups, key=place)}
+    seeds = {
+        dataset: set(group["seed"]) for (dataset, row), group in groups.items() if row == EDGELESS
+    }
+    shared = {
+        key: groups[key][groups[key]["seed"].isin(seeds.get(key[0], ()))]
+        for key in sorted(groups, key=place)
+    }
     return {key: group for key, group in shared.items() if len(group)}
 
 
@@ -72,7 +80,9 @@ def comparisons(groups: Groups) -> pd.DataFrame:
         if row.graph not in (None, EDGELESS.graph):
             # The other row differs in one thing: the label graph, or how a model is trained along the same graph.
             opponent = replace(
-                EDGELESS, change=row.change, graph=row.graph if row.model == GIVEN.model else EDGELESS.graph
+                EDGELESS,
+                change=row.change,
+                graph=row.graph if row.model == GIVEN.model else EDGELESS.graph,
             )
             if (row.change or "").startswith(LABEL_DROPOUT):
                 opponent = replace(row, change=None)
@@ -81,11 +91,20 @@ def comparisons(groups: Groups) -> pd.DataFrame:
             tests += [(dataset, *test) for test in compare_rows(runs, row, against, tuple(COLUMNS))]
     found = pd.DataFrame(tests, columns=["dataset", *PairedTest._fields]).astype({"p": float})
     # The headline is of rows that differ from the edgeless one in their label graph alone.
-    alone = [replace(row, graph=EDGELESS.graph) == EDGELESS and row.graph in GRAPHS for row in found["row"]]
-    primary = (found["metric"] == PRIMARY) & (found["num_seeds"] >= NUM_SEEDS) & np.array(alone, dtype=bool)
+    alone = [
+        replace(row, graph=EDGELESS.graph) == EDGELESS and row.graph in GRAPHS
+        for row in found["row"]
+    ]
+    primary = (
+        (found["metric"] == PRIMARY)
+        & (found["num_seeds"] >= NUM_SEEDS)
+        & np.array(alone, dtype=bool)
+    )
     found.loc[primary, "corrected"] = holm(found.loc[primary, "p"].fillna(1.0).tolist())
     sign = np.sign(found["mean_difference"]) * (found["corrected"] < ALPHA)
-    return found.assign(above=found["mean_difference"] > 0, below_alpha=found["p"] < ALPHA, sign=sign.astype(int))
+    return found.assign(
+        above=found["mean_difference"] > 0, below_alpha=found["p"] < ALPHA, sign=sign.astype(int)
+    )
 
 
 def _overall(compared: pd.DataFrame) -> list[str]:
@@ -103,7 +122,14 @@ def _overall(compared: pd.DataFrame) -> list[str]:
             cells.append(f"{here['above'].sum()} of {len(here)} ({low.sum()}, {(~low).sum()})")
         lines.append([f"{title(row)}, from {title(against)}", *cells])
     heads = ("above (above with p < 0.05, below with p < 0.05, uncorrected)", *COLUMNS.values())
-    return [f"**{_conclusion(counted)}** {_explored(counted)}".strip(), "", *verdicts, "", *table(heads, lines), ""]
+    return [
+        f"**{_conclusion(counted)}** {_explored(counted)}".strip(),
+        "",
+        *verdicts,
+        "",
+        *table(heads, lines),
+        "",
+    ]
 
 
 def _conclusion(compared: pd.DataFrame) -> str:
@@ -136,7 +162,9 @@ def _explored(compared: pd.DataFrame) -> str:
 
 def _seeds(groups: Groups) -> Iterable[str]:
     """How many seeds each data set has, and which rows have fewer than the page asks for."""
-    whole = [f"{len(group)} on {dataset}" for (dataset, row), group in groups.items() if row == EDGELESS]
+    whole = [
+        f"{len(group)} on {dataset}" for (dataset, row), group in groups.items() if row == EDGELESS
+    ]
     few = [
         f"{dataset} {title(row)}: {len(group)}"
         for (dataset, row), group in groups.items()
@@ -155,7 +183,12 @@ def _of_dataset(name: str, groups: Groups, compared: pd.DataFrame) -> list[str]:
     lines = []
     for row, group in rows.items():
         values = spreads(group)
-        lines.append([title(row) + _fewer(len(group), len(whole)), *(cell(values[metric]) for metric in COLUMNS)])
+        lines.append(
+            [
+                title(row) + _fewer(len(group), len(whole)),
+                *(cell(values[metric]) for metric in COLUMNS),
+            ]
+        )
     heads = (f"model, T={steps} and {_num_seeds(len(whole))} if not said", *COLUMNS.values())
     out = [f"## `{name}`: {published(name).title}", "", *table(heads, lines), ""]
     if len(found):
@@ -168,7 +201,12 @@ def _of_dataset(name: str, groups: Groups, compared: pd.DataFrame) -> list[str]:
             versus = f"{title(row)}, from {title(against)}"
             lines.append([versus + _fewer(tests["num_seeds"].iloc[0], SEEDS), *cells.values()])
         said = _conclusion(found), _explored(found), SPLITS[found["name"].iloc[0]]
-        out += [*table(("difference and p", *COLUMNS.values()), lines), "", " ".join(filter(None, said)), ""]
+        out += [
+            *table(("difference and p", *COLUMNS.values()), lines),
+            "",
+            " ".join(filter(None, said)),
+            "",
+        ]
     return out
 
 

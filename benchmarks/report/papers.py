@@ -21,7 +21,14 @@ from benchmarks.report.writing import LETTERS, bold, cell, listed, machine, tabl
 AVERAGE = "average"
 #: Settings of the papers, and how they are written.
 PAPERS: dict[str, dict[str, Any]] = {
-    "lamp2019": {"channels": 512, "heads": 4, "num_steps": 2, "dropout": 0.1, "lr": 2e-4, "batch_size": 32},
+    "lamp2019": {
+        "channels": 512,
+        "heads": 4,
+        "num_steps": 2,
+        "dropout": 0.1,
+        "lr": 2e-4,
+        "batch_size": 32,
+    },
     "mped2019": {"channels": 512, "heads": 4, "encoder_steps": 3, "decoder_steps": 3}
     | {"dropout": 0.2, "lr": 2e-4, "batch_size": 32},
 }
@@ -58,8 +65,13 @@ def lines(name: str, cells: pd.DataFrame, datasets: Sequence[str] = ()) -> list[
     of = TABLES[name]
     found = {key: each for key, each in grouped(cells).items() if key[1] in of.rows}
     used = comparable(found)
-    known = {*(dataset for dataset, _ in found), *(key[1] for key in reported() if key[0] == of.paper)}
-    order = sorted(known, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+    known = {
+        *(dataset for dataset, _ in found),
+        *(key[1] for key in reported() if key[0] == of.paper),
+    }
+    order = sorted(
+        known, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name)
+    )
     shown = [each for each in order if not datasets or each in datasets]
     if len(of.metrics) == 1:
         body = _body(of, shown, [(dataset, of.metrics[0]) for dataset in shown], used)
@@ -71,7 +83,10 @@ def lines(name: str, cells: pd.DataFrame, datasets: Sequence[str] = ()) -> list[
             body += ["", f"**{dataset}**", "", *_body(of, letters, columns, used)]
     used = {key: each for key, each in used.items() if key[0] in shown}
     alone = (key for key in found if key not in used and key[0] in shown)
-    left_out = (f"left out because they share no seed with other rows: {each}" for each in _by_dataset(alone))
+    left_out = (
+        f"left out because they share no seed with other rows: {each}"
+        for each in _by_dataset(alone)
+    )
     notes = [*([of.note] if of.note else []), *left_out, *_notes(of.paper, used)]
     return [*body, "", *listed(notes)]
 
@@ -85,7 +100,9 @@ def grouped(cells: pd.DataFrame) -> Groups:
     groups: Groups = dict(iter(cells.groupby(["dataset", "row"], sort=False)))
     for (dataset, row), group in groups.items():
         first, *others = (content["settings"] for content in group["content"])
-        for seed in (seed for seed, other in zip(group["seed"][1:], others, strict=True) if other != first):
+        for seed in (
+            seed for seed, other in zip(group["seed"][1:], others, strict=True) if other != first
+        ):
             names = [Cell(dataset, row, each).name for each in (group["seed"].iloc[0], seed)]
             raise ValueError(
                 f"Expected the seeds of a row to share their settings (got other ones in '{names[0]}' and "
@@ -130,7 +147,9 @@ def spreads(group: pd.DataFrame) -> dict[str, Spread]:
     return {str(name): spread(column) for name, column in values.items()}
 
 
-def _body(of: Table, heads: Sequence[str], columns: Sequence[tuple[str, str]], groups: Groups) -> list[str]:
+def _body(
+    of: Table, heads: Sequence[str], columns: Sequence[tuple[str, str]], groups: Groups
+) -> list[str]:
     """Rows of a table; of each column the best mean of a complete row and the papers' best are bold."""
     # Beside its own rows, a table has those that a paper quotes and that are not run here.
     named = {name for names in of.rows.values() for name in names}
@@ -142,14 +161,27 @@ def _body(of: Table, heads: Sequence[str], columns: Sequence[tuple[str, str]], g
     rows = {**of.rows, **{Row(f"*{model}*"): (model,) for model in sorted(quoted)}}
     values = {key: spreads(group) for key, group in groups.items()}
     ours: dict[Row, list[Spread]] = {
-        row: [values.get((dataset, row), {}).get(metric, {}) for dataset, metric in columns] for row in rows
+        row: [values.get((dataset, row), {}).get(metric, {}) for dataset, metric in columns]
+        for row in rows
     }
     theirs: dict[Row, list[Spread]] = {}
     for row, names in rows.items():
-        figures = ([reported().get((of.paper, dataset, name, metric)) for name in names] for dataset, metric in columns)
-        theirs[row] = [{"mean": next((figure for figure in each if figure is not None), None)} for each in figures]
-    complete = {row: [len(groups.get((dataset, row), ())) >= NUM_SEEDS for dataset, _ in columns] for row in rows}
-    ranked = ([each if whole else {} for each, whole in zip(ours[row], complete[row], strict=True)] for row in rows)
+        figures = (
+            [reported().get((of.paper, dataset, name, metric)) for name in names]
+            for dataset, metric in columns
+        )
+        theirs[row] = [
+            {"mean": next((figure for figure in each if figure is not None), None)}
+            for each in figures
+        ]
+    complete = {
+        row: [len(groups.get((dataset, row), ())) >= NUM_SEEDS for dataset, _ in columns]
+        for row in rows
+    }
+    ranked = (
+        [each if whole else {} for each, whole in zip(ours[row], complete[row], strict=True)]
+        for row in rows
+    )
     best, best_of_papers = bold(zip(*ranked, strict=True)), bold(zip(*theirs.values(), strict=True))
     out = []
     for row in rows:
@@ -171,8 +203,12 @@ def _notes(paper: str, groups: Groups) -> list[str]:
         differing.setdefault(differences(paper, group["content"].iloc[0]), []).append(key)
     found = [f"{note}: {'; '.join(_by_dataset(keys))}" for note, keys in differing.items()]
     means = {key: spreads(group)["roc_auc_macro"]["mean"] for key, group in networks.items()}
-    by_chance = (key for key, mean in means.items() if mean is not None and abs(mean - 0.5) < CHANCE)
-    found += [f"macro ROC-AUC within {CHANCE} of chance, 0.5: {each}" for each in _by_dataset(by_chance)]
+    by_chance = (
+        key for key, mean in means.items() if mean is not None and abs(mean - 0.5) < CHANCE
+    )
+    found += [
+        f"macro ROC-AUC within {CHANCE} of chance, 0.5: {each}" for each in _by_dataset(by_chance)
+    ]
     # Rows of so few seeds that none of their means is bold.
     few = {key: f": {len(group)}" for key, group in groups.items() if len(group) < NUM_SEEDS}
     found += [f"fewer seeds: {each}" for each in _by_dataset(few, few)]
@@ -192,7 +228,11 @@ def _by_dataset(keys: Iterable[Key], remarks: Mapping[Key, str] | None = None) -
 
 def differences(paper: str, content: Mapping[str, Any]) -> str:
     """Where the settings of a cell are not those of the paper, and the number of epochs, which papers do not give."""
-    settings = {**content["settings"], **content["settings"]["module"], **content["settings"]["model"]}
+    settings = {
+        **content["settings"],
+        **content["settings"]["module"],
+        **content["settings"]["model"],
+    }
     if blocks := BLOCK.search("; ".join(settings["parts"].values())):
         settings |= {name: float(value) for name, value in blocks.groupdict().items()}
     theirs = {**PAPERS[paper], **SPECIAL.get((paper, content["dataset"]["name"]), {})}
@@ -229,7 +269,11 @@ def steps(cells: pd.DataFrame) -> dict[str, dict[int, Spread]]:
         if replace(row, change=None) == MPED and (row.change or STEPS).startswith(STEPS):
             number = group["content"].iloc[0]["settings"]["model"]["decoder_steps"]
             found.setdefault(dataset, {})[number] = spreads(group)[AVERAGE]
-    return {name: dict(sorted(by_steps.items())) for name, by_steps in found.items() if len(by_steps) > 1}
+    return {
+        name: dict(sorted(by_steps.items()))
+        for name, by_steps in found.items()
+        if len(by_steps) > 1
+    }
 
 
 def steps_table(numbers: dict[str, dict[int, Spread]], picture: str) -> list[str]:
@@ -237,7 +281,10 @@ def steps_table(numbers: dict[str, dict[int, Spread]], picture: str) -> list[str
     if not numbers:
         return ["Not run with several numbers of steps."]
     every = sorted({step for by_steps in numbers.values() for step in by_steps})
-    rows = ([name, *(cell(by_steps.get(step, {})) for step in every)] for name, by_steps in numbers.items())
+    rows = (
+        [name, *(cell(by_steps.get(step, {})) for step in every)]
+        for name, by_steps in numbers.items()
+    )
     out = table(("data", *(f"T={step}" for step in every)), rows)
     return [*out, "", f"![The average of all metrics by the number of steps]({picture})"]
 
@@ -249,6 +296,10 @@ def draw_steps(numbers: dict[str, dict[int, Spread]]) -> Figure:
     for name, by_steps in numbers.items():
         means, sds = ([value[key] or 0 for value in by_steps.values()] for key in ("mean", "sd"))
         axes.errorbar(list(by_steps), means, sds, marker="o", capsize=2, label=name)
-    axes.set(xlabel="steps T", ylabel="average of all metrics", xticks=sorted({s for v in numbers.values() for s in v}))
+    axes.set(
+        xlabel="steps T",
+        ylabel="average of all metrics",
+        xticks=sorted({s for v in numbers.values() for s in v}),
+    )
     axes.legend(fontsize="small")
     return figure

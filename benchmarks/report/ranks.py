@@ -33,8 +33,16 @@ def numbers(cells: pd.DataFrame) -> list[dict[str, Any]]:
     for datasets, models in rectangles(values):
         metrics = {}
         for metric in METRICS:
-            ranks = Ranks.of({model: [values[dataset, model][metric] for dataset in datasets] for model in models})
-            limits = {"critical difference": ranks.critical_difference(), "cliques": ranks.cliques()}
+            ranks = Ranks.of(
+                {
+                    model: [values[dataset, model][metric] for dataset in datasets]
+                    for model in models
+                }
+            )
+            limits = {
+                "critical difference": ranks.critical_difference(),
+                "cliques": ranks.cliques(),
+            }
             metrics[metric] = {"ranks": ranks.mean, "F": ranks.statistic, "p": ranks.p, **limits}
         out.append({"datasets": datasets, "metrics": metrics})
     return out
@@ -50,7 +58,11 @@ def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], li
     choices = []
     for count in range(FEWEST_DATASETS, len(of_dataset) + 1):
         for datasets in combinations(sorted(of_dataset), count):
-            shared = [model for model in of_dataset[datasets[0]] if all(model in of_dataset[each] for each in datasets)]
+            shared = [
+                model
+                for model in of_dataset[datasets[0]]
+                if all(model in of_dataset[each] for each in datasets)
+            ]
             if len(shared) >= FEWEST_MODELS:
                 choices.append((list(datasets), shared))
     if not choices:
@@ -70,7 +82,13 @@ def section(numbers: list[dict[str, Any]], picture: str) -> list[str]:
         ranks = pd.DataFrame({LETTERS[name]: found["ranks"] for name, found in metrics.items()})
         best, k = ranks.min(), len(ranks)
         lines = [
-            [model, *(f"**{rank:.2f}**" if rank == best[name] else f"{rank:.2f}" for name, rank in row.items())]
+            [
+                model,
+                *(
+                    f"**{rank:.2f}**" if rank == best[name] else f"{rank:.2f}"
+                    for name, rank in row.items()
+                ),
+            ]
             for model, row in ranks.iterrows()
         ]
         caution = f"Caution: with N = {n} data sets, no more than {FEW_DATASETS}, the tests are rough, and miss much"
@@ -116,14 +134,30 @@ def _diagram(axes: Any, name: str, found: dict[str, Any]) -> None:
         depth = -1 - (place if left else len(ranked) - 1 - place)
         end = 0.6 if left else len(ranked) + 0.4
         axes.plot([rank, rank, end], [0, depth, depth], color="black", linewidth=0.8)
-        axes.text(end, depth, f"{model} " if left else f" {model}", ha="right" if left else "left", va="center", size=8)
+        axes.text(
+            end,
+            depth,
+            f"{model} " if left else f" {model}",
+            ha="right" if left else "left",
+            va="center",
+            size=8,
+        )
     for height, clique in enumerate(found["cliques"]):
         ends = [found["ranks"][model] for model in (clique[0], clique[-1])]
-        axes.plot([ends[0] - 0.05, ends[1] + 0.05], [0.25 + 0.2 * height] * 2, color="tab:blue", linewidth=3)
+        axes.plot(
+            [ends[0] - 0.05, ends[1] + 0.05],
+            [0.25 + 0.2 * height] * 2,
+            color="tab:blue",
+            linewidth=3,
+        )
     top = 0.6 + 0.2 * len(found["cliques"])
     axes.plot([1, 1 + found["critical difference"]], [top, top], color="black", linewidth=2)
-    axes.text(1, top + 0.1, f"critical difference {found['critical difference']:.2f}", size=8, va="bottom")
+    axes.text(
+        1, top + 0.1, f"critical difference {found['critical difference']:.2f}", size=8, va="bottom"
+    )
     axes.plot([1, len(ranked)], [0, 0], color="black")
-    axes.set(title=name, xlim=(-1.5, len(ranked) + 2.5), xticks=range(1, len(ranked) + 1), yticks=[])
+    axes.set(
+        title=name, xlim=(-1.5, len(ranked) + 2.5), xticks=range(1, len(ranked) + 1), yticks=[]
+    )
     for spine in axes.spines.values():
         spine.set_visible(False)

@@ -57,7 +57,8 @@ DOCS = ROOT / "docs"
 RESULTS = DOCS / "results"
 FULL = RESULTS / "full"
 MARK = re.compile(
-    r"(<!-- results: (?P<name>[\w-]+)(?P<part> growth)? -->\n).*?(?P<end><!-- end of results -->)", re.DOTALL
+    r"(<!-- results: (?P<name>[\w-]+)(?P<part> growth)? -->\n).*?(?P<end><!-- end of results -->)",
+    re.DOTALL,
 )
 ABLATIONS = ("ablation-bibtex",)
 SPEEDS = tuple(name for name in names("") if name.startswith(("attention-", "models-cpu")))
@@ -78,7 +79,9 @@ def table(name: str) -> list[str]:
     """The table of a mark."""
     cells = partial(stored, tracked=True)
     made: dict[str, Callable[[], list[str]]] = {
-        "label-graph-gains": lambda: label_graphs.section(label_graphs.gains(cells()), "label-graph-gains.svg"),
+        "label-graph-gains": lambda: label_graphs.section(
+            label_graphs.gains(cells()), "label-graph-gains.svg"
+        ),
         NODES: lambda: blogcatalog.section(read(NODES)),
         "default": lambda: default.short(read(DEFAULT)),
         "planted": lambda: comparisons.planted_table(comparisons.planted_numbers()),
@@ -105,7 +108,9 @@ def table(name: str) -> list[str]:
     }
     if name.startswith(("attention-", "models-", "exporting-", "settings-", "lanet", *CURVES)):
         result = read(name)
-        return next((make for key, make in sections.items() if key in result), learning_curves.section)(result)
+        return next(
+            (make for key, make in sections.items() if key in result), learning_curves.section
+        )(result)
     return comparisons.short(Comparison.load(name))
 
 
@@ -113,7 +118,11 @@ def pages() -> list[Path]:
     """The pages that may hold marks."""
     return [
         ROOT / "README.md",
-        *sorted(page for page in DOCS.rglob("*.md") if page.parent != FULL or MARK.search(page.read_text())),
+        *sorted(
+            page
+            for page in DOCS.rglob("*.md")
+            if page.parent != FULL or MARK.search(page.read_text())
+        ),
     ]
 
 
@@ -128,17 +137,27 @@ def texts() -> dict[Path, str]:
         own[FULL / f"{name}.md"] = "\n".join([f"# {name}: all rows", "", *table(name), ""])
     if given := read_all("given_labels-"):
         short, again = given_labels.divided(given)
-        link = f"\nLaMP on {', '.join(again)}: [another page](full/given-labels.md).\n" if again else ""
+        link = (
+            f"\nLaMP on {', '.join(again)}: [another page](full/given-labels.md).\n"
+            if again
+            else ""
+        )
         own[RESULTS / "given-labels.md"] = given_labels.page(short) + link
         if again:
             own[FULL / "given-labels.md"] = given_labels.page(again, "../")
     times = read(TIME) if TIME in names(TIME) else None
     made: dict[str, tuple[Path, Callable[[Any], str]]] = {
         DEFAULT: (FULL / "default.md", default.page),
-        EXPLANATIONS: (RESULTS / "explanations.md", lambda found: explanations.page(found, times, RESULTS)),
+        EXPLANATIONS: (
+            RESULTS / "explanations.md",
+            lambda found: explanations.page(found, times, RESULTS),
+        ),
         SIDE_EFFECTS: (RESULTS / "side_effects.md", side_effects.page),
         TRUST: (RESULTS / "trust.md", trust.page),
-        HIERARCHIES: (RESULTS / "hierarchies.md", lambda found: hierarchies.page(found, read(GROWTH))),
+        HIERARCHIES: (
+            RESULTS / "hierarchies.md",
+            lambda found: hierarchies.page(found, read(GROWTH)),
+        ),
     }
     own |= {path: make(read(name)) for name, (path, make) in made.items() if name in names(name)}
     own[FULL / "next-set.md"] = lanet.page(read_all("lanet-"))
@@ -152,15 +171,21 @@ def drawings() -> Iterator[Picture]:
         yield Picture(folder / f"{name}.svg", read(name), learning_curves.draw)
     for name in (*compared(), *ABLATIONS):
         if not name.startswith("planted"):
-            yield Picture(folder / f"{name}.svg", comparisons.numbers(Comparison.load(name)), comparisons.draw)
+            yield Picture(
+                folder / f"{name}.svg", comparisons.numbers(Comparison.load(name)), comparisons.draw
+            )
     yield Picture(folder / "planted.svg", comparisons.planted_numbers(), comparisons.draw_planted)
     for name, result in read_all("given_labels-").items():
-        yield Picture(folder / f"given-labels-{name}.svg", given_labels.numbers(result), given_labels.draw)
+        yield Picture(
+            folder / f"given-labels-{name}.svg", given_labels.numbers(result), given_labels.draw
+        )
     yield Picture(folder / "explained-drug.svg", read("explained_drug"), explained_drug.draw)
     yield Picture(DOCS / "speed.svg", speed.numbers(read("attention-cpu")), speed.draw)
     if DEFAULT in names(DEFAULT):
         yield Picture(folder / "default.svg", default.numbers(read(DEFAULT)), default.draw)
-    yield Picture(DOCS / "concepts" / "label-graph-gains.svg", label_graphs.gains(cells), label_graphs.draw)
+    yield Picture(
+        DOCS / "concepts" / "label-graph-gains.svg", label_graphs.gains(cells), label_graphs.draw
+    )
     if of_ranks := ranks.numbers(cells):
         yield Picture(folder / "papers-ranks.svg", of_ranks, ranks.draw)
     if of_steps := papers.steps(cells):
@@ -177,7 +202,11 @@ def main(check: bool = False) -> int:
     Args:
         check: Whether to say instead which are.
     """
-    pages = {page: text for page, text in texts().items() if not page.exists() or page.read_text() != text}
+    pages = {
+        page: text
+        for page, text in texts().items()
+        if not page.exists() or page.read_text() != text
+    }
     pictures = {picture.path: picture for picture in drawings() if not picture.is_current()}
     for path in (*pages, *pictures):
         print(f"{'Out of date' if check else 'Rendered'}: {path.relative_to(ROOT)}")

@@ -12,7 +12,11 @@ from benchmarks.files import Result
 from benchmarks.report.statistics import spread
 from benchmarks.report.writing import machine, ranked, table
 
-TITLES = {"roc_auc": "ROC-AUC", "average_precision": "average precision", "roc_auc_macro": "macro ROC-AUC"}
+TITLES = {
+    "roc_auc": "ROC-AUC",
+    "average_precision": "average precision",
+    "roc_auc_macro": "macro ROC-AUC",
+}
 PRECISION = "precision_at_10"
 INTRO = """\
 # Single side effects of drugs
@@ -57,11 +61,17 @@ def page(result: Result) -> str:
     runs = pd.DataFrame(result["runs"])
     ours, others = runs[runs["model"] == DEFAULT], runs[runs["model"] != DEFAULT]
     folds = others.groupby("task")["fold"].agg(set)
-    if len(ours) and all(folds[task] <= set(ours["fold"]) for task in (NEW, GIVEN) if task in folds):
+    if len(ours) and all(
+        folds[task] <= set(ours["fold"]) for task in (NEW, GIVEN) if task in folds
+    ):
         same = [fold in folds[task] for fold, task in zip(ours["fold"], ours["task"], strict=True)]
         others, about = pd.concat([others, ours[same]]), IN_TABLES.format(_seconds(ours))
     else:
-        about = _of_default(ours, others) if len(ours) else "The default, `tg_mlc.stacking.auto`, was not run."
+        about = (
+            _of_default(ours, others)
+            if len(ours)
+            else "The default, `tg_mlc.stacking.auto`, was not run."
+        )
     new, given, hidden = (others[others["task"] == task] for task in (NEW, GIVEN, HIDDEN))
     sections = [
         f"{INTRO} {about}",
@@ -69,11 +79,19 @@ def page(result: Result) -> str:
         _counted(new, "Mean and standard deviation"),
     ]
     if len(given):
-        lines = ["Precision among the ten best of the other effects:", "", *_by_amount(given, (PRECISION,))]
+        lines = [
+            "Precision among the ten best of the other effects:",
+            "",
+            *_by_amount(given, (PRECISION,)),
+        ]
         sections += [GIVEN_INTRO, "\n".join(_by_amount(given, ("roc_auc", "average_precision")))]
         sections += ["\n".join(lines), _counted(given, "Means")]
     if len(hidden):
-        sections += [HIDDEN_INTRO, "\n".join(_plain(hidden)), _counted(hidden, "Mean and standard deviation")]
+        sections += [
+            HIDDEN_INTRO,
+            "\n".join(_plain(hidden)),
+            _counted(hidden, "Mean and standard deviation"),
+        ]
     source = (
         f"To repeat it, run `python -m benchmarks.accuracy.{NAME}`. Data sha256 {result['dataset']['sha256'][:12]}; "
         f"{machine(result, 'one thread')}."
@@ -111,15 +129,28 @@ def _plain(runs: pd.DataFrame) -> list[str]:
 def _by_amount(runs: pd.DataFrame, metrics: Iterable[str]) -> list[str]:
     """The means of some metrics of each row, with a column for what is known."""
     amounts = [amount for amount in AMOUNTS if amount in set(runs["given"])]
-    means: Mapping[str, pd.Series] = {metric: runs.groupby(["model", "given"])[metric].mean() for metric in metrics}
-    best = {(metric, amount): means[metric].xs(amount, level="given").max() for metric in means for amount in amounts}
+    means: Mapping[str, pd.Series] = {
+        metric: runs.groupby(["model", "given"])[metric].mean() for metric in metrics
+    }
+    best = {
+        (metric, amount): means[metric].xs(amount, level="given").max()
+        for metric in means
+        for amount in amounts
+    }
 
     def shown(metric: str, model: str, amount: str) -> str:
         value = means[metric].get((model, amount), np.nan)
-        return f"**{value:.3f}**" if round(value, 3) == round(best[metric, amount], 3) else f"{value:.3f}"
+        return (
+            f"**{value:.3f}**"
+            if round(value, 3) == round(best[metric, amount], 3)
+            else f"{value:.3f}"
+        )
 
     lines = [
-        [model, *(" / ".join(shown(metric, model, amount) for metric in means) for amount in amounts)]
+        [
+            model,
+            *(" / ".join(shown(metric, model, amount) for metric in means) for amount in amounts),
+        ]
         for model in runs["model"].unique()
     ]
     return table(("model", *amounts), lines)
@@ -127,10 +158,13 @@ def _by_amount(runs: pd.DataFrame, metrics: Iterable[str]) -> list[str]:
 
 def _counted(runs: pd.DataFrame, spread_of: str) -> str:
     """How many folds and seeds there are of each row."""
-    counts = {model: each[["fold", "seed"]].drop_duplicates() for model, each in runs.groupby("model", sort=False)}
+    counts = {
+        model: each[["fold", "seed"]].drop_duplicates()
+        for model, each in runs.groupby("model", sort=False)
+    }
     most = max(counts.values(), key=len)
-    fewer = ", ".join(f"{model} {len(each)}" for model, each in counts.items() if len(each) < len(most))
-    what = (
-        f"{spread_of} of {most['fold'].nunique()} folds and {(seeds := most['seed'].nunique())} seed{'s' * (seeds > 1)}"
+    fewer = ", ".join(
+        f"{model} {len(each)}" for model, each in counts.items() if len(each) < len(most)
     )
+    what = f"{spread_of} of {most['fold'].nunique()} folds and {(seeds := most['seed'].nunique())} seed{'s' * (seeds > 1)}"
     return what + (f" (folds of {fewer})" if fewer else "") + "."

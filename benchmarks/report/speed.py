@@ -50,10 +50,19 @@ def attention(result: Result) -> list[str]:
             both, peaks = found["forward_backward"], found.get("peak_bytes")
             median, quartiles = _times(both["wall_ms"], ".3g")
             line = [regime, name, f"{found['forward']['wall_ms']['median']:.3g}", median, quartiles]
-            line += [f"{both['cpu_ms']['median']:.3g}", f"{both['wall_ratio']:.2g}" if "wall_ratio" in both else "-"]
-            megabytes = " / ".join(f"{1e-6 * size:.0f}" for size in peaks.values()) if isinstance(peaks, dict) else "-"
+            line += [
+                f"{both['cpu_ms']['median']:.3g}",
+                f"{both['wall_ratio']:.2g}" if "wall_ratio" in both else "-",
+            ]
+            megabytes = (
+                " / ".join(f"{1e-6 * size:.0f}" for size in peaks.values())
+                if isinstance(peaks, dict)
+                else "-"
+            )
             lines.append([*line, f"{both['wall_share_of_limit']:.0%}", megabytes])
-    auto = (f"{row['auto'].partition(':')[0]} on {regime}" for regime, row in result["regimes"].items())
+    auto = (
+        f"{row['auto'].partition(':')[0]} on {regime}" for regime, row in result["regimes"].items()
+    )
     notes = [f"`auto` takes: {', '.join(auto)}."]
     notes += [f"Left out: {'; '.join(left_out)}."] if left_out else []
     return [*table(heads.split(" | "), lines), "", *listed([*notes, _machine(result)])]
@@ -69,7 +78,9 @@ def growth(result: Result) -> list[str]:
         ]
         for name, row in result["scaling"].items()
     )
-    return table(("sweep", "sizes", "exponent of time", "r²", "exponent of CPU time", "backend"), lines)
+    return table(
+        ("sweep", "sizes", "exponent of time", "r²", "exponent of CPU time", "backend"), lines
+    )
 
 
 def numbers(result: Result) -> dict[str, Any]:
@@ -92,7 +103,12 @@ def draw(numbers: dict[str, Any]) -> Figure:
         times = [row[name] for row in numbers["regimes"].values()]
         left.plot(times, range(len(times)), "o", color=colour, label=name)
     left.grid(axis="y", alpha=0.3)
-    left.set(xscale="log", xlabel="forward and backward, ms", yticks=range(len(REGIMES)), yticklabels=REGIMES)
+    left.set(
+        xscale="log",
+        xlabel="forward and backward, ms",
+        yticks=range(len(REGIMES)),
+        yticklabels=REGIMES,
+    )
     left.invert_yaxis()
     left.legend(fontsize="small")
     for name, (sizes, times) in numbers["growth"].items():
@@ -111,17 +127,50 @@ def models(result: Result) -> list[str]:
         labels, where = f"{sizes['num_labels']}{narrow}", f"{sizes['num_labels']} labels{narrow}"
         for name, found in row["layouts"].items():
             if found["state"] == "disagrees" or found.get("why"):
-                left_out.append(f"{name} on {where} along {sizes['graph']}: {found.get('why') or 'disagrees'}")
+                left_out.append(
+                    f"{name} on {where} along {sizes['graph']}: {found.get('why') or 'disagrees'}"
+                )
             for mode in (mode for mode in ("inference", "training") if mode in found):
                 times, peaks = found[mode], found.get("peak_bytes")
                 ratio = f"{times['ours_is_faster']:.2f}" if "ours_is_faster" in times else "-"
-                peak = f"{1e-6 * peaks[mode]:.0f}" if isinstance(peaks, dict) and mode in peaks else "-"
+                peak = (
+                    f"{1e-6 * peaks[mode]:.0f}"
+                    if isinstance(peaks, dict) and mode in peaks
+                    else "-"
+                )
                 line = [labels, sizes["graph"], name, mode, *_times(times["wall_ms"], ".0f")]
-                lines.append([*line, f"{times['samples_per_second']:.3g}", ratio, f"{times['floor_share']:.0%}", peak])
-    heads = ("labels", "graph", "layout", "mode", "ms", "quartiles", "samples/s", "x ours", "of the floor", "peak MB")
-    precision, setting = result["settings"]["precision"], result["settings"].get("matmul_precision", "highest")
-    under = "" if setting == "highest" else f', under `torch.set_float32_matmul_precision("{setting}")`'
-    notes = [f"Precision: {precision}{under}.", *([f"Left out: {'; '.join(left_out)}."] if left_out else [])]
+                lines.append(
+                    [
+                        *line,
+                        f"{times['samples_per_second']:.3g}",
+                        ratio,
+                        f"{times['floor_share']:.0%}",
+                        peak,
+                    ]
+                )
+    heads = (
+        "labels",
+        "graph",
+        "layout",
+        "mode",
+        "ms",
+        "quartiles",
+        "samples/s",
+        "x ours",
+        "of the floor",
+        "peak MB",
+    )
+    precision, setting = (
+        result["settings"]["precision"],
+        result["settings"].get("matmul_precision", "highest"),
+    )
+    under = (
+        "" if setting == "highest" else f', under `torch.set_float32_matmul_precision("{setting}")`'
+    )
+    notes = [
+        f"Precision: {precision}{under}.",
+        *([f"Left out: {'; '.join(left_out)}."] if left_out else []),
+    ]
     return [*table(heads, lines), "", *listed([*notes, _machine(result)])]
 
 
@@ -132,12 +181,24 @@ def ratios(result: Result) -> list[str]:
         found = {name: each for name, each in row["layouts"].items() if each["state"] == "agrees"}
         line = [str(row["sizes"]["num_labels"]), row["sizes"]["graph"]]
         for mode in ("inference", "training"):
-            others = (found[name].get(mode) if name in found else None for name in ("released layout", "literal path"))
+            others = (
+                found[name].get(mode) if name in found else None
+                for name in ("released layout", "literal path")
+            )
             line += [f"{found['ours'][mode]['samples_per_second']:,.0f}"]
             line += ["-" if each is None else f"{each['ours_is_faster']:.2f}" for each in others]
         peaks = [found[name]["peak_bytes"]["training"] for name in ("ours", "released layout")]
         lines.append([*line, f"{1e-6 * peaks[0]:.0f}", f"{peaks[1] / peaks[0]:.2f}"])
-    heads = ("inference: ours", "released", "literal", "training: ours", "released", "literal", "MB: ours", "released")
+    heads = (
+        "inference: ours",
+        "released",
+        "literal",
+        "training: ours",
+        "released",
+        "literal",
+        "MB: ours",
+        "released",
+    )
     notes = [f"Precision: {result['settings']['precision']}.", _machine(result)]
     return [*table(("labels", "graph", *heads), lines), "", *listed(notes)]
 
@@ -153,7 +214,12 @@ def exported(result: Result) -> list[str]:
             line += [] if name == "tg_mlc" else [f"{found['wall_ms']['median'] / ours:.2f}"]
         lines.append([*line, f"{max(found['apart'] for found in row['forms'].values()):.0e}"])
     names_of = [name for name in result["exported"][0]["forms"] if name != "tg_mlc"]
-    heads = ["input", "batch", "tg_mlc, ms", *(head for name in names_of for head in (f"{name}, ms", "x"))]
+    heads = [
+        "input",
+        "batch",
+        "tg_mlc, ms",
+        *(head for name in names_of for head in (f"{name}, ms", "x")),
+    ]
     settings = result["settings"]
     notes = [
         f"Medians [quartiles] of {settings['repeats']} rounds in which all take turns; x: as a multiple of the time of "
@@ -173,17 +239,19 @@ def served() -> list[str]:
     for result in results:
         found, about = result["serving"], result["model"]
         alone, served_, cost, served_cost = (
-            median(found[f"{who}_{what}"]) for what in ("per_second", "processor_ms") for who in ("alone", "served")
+            median(found[f"{who}_{what}"])
+            for what in ("per_second", "processor_ms")
+            for who in ("alone", "served")
         )
         memory = " to ".join(f"{1e-6 * found['resident_bytes'][place]:.0f}" for place in (1, -1))
-        malformed = ", ".join(f"{count:,} times {status}" for status, count in sorted(found["malformed"].items()))
+        malformed = ", ".join(
+            f"{count:,} times {status}" for status, count in sorted(found["malformed"].items())
+        )
         line = [f"{about['kind']}, {about['labels']} labels", f"{alone:,.0f}", f"{served_:,.0f}"]
         line += [f"{cost:.2f}", f"{served_cost:.2f}", f"{cost / served_cost:.0%}"]
         line += [f"{found['milliseconds'][q]:.0f}" for q in ("p50", "p99")]
         lines.append([*line, malformed, memory, f"{found['requests']:,}"])
-    heads = (
-        "model | alone, inputs/s | server, requests/s | alone, CPU ms | server, CPU ms | share | median ms | 99 % ms"
-    )
+    heads = "model | alone, inputs/s | server, requests/s | alone, CPU ms | server, CPU ms | share | median ms | 99 % ms"
     settings = results[0]["settings"]
     notes = [
         f"{settings['clients']} clients on the same machine, which send one input each; medians of "
@@ -201,7 +269,9 @@ def scored() -> list[str]:
     lines, notes = [], []
     for result in read_all("scoring-").values():
         for row in result["scored"]:
-            peaks = ", ".join(f"{kind} {1e-6 * size:,.0f}" for kind, size in row["peak_bytes"].items())
+            peaks = ", ".join(
+                f"{kind} {1e-6 * size:,.0f}" for kind, size in row["peak_bytes"].items()
+            )
             times = [f"{row['seconds']:,.0f}", f"{row['rows'] / row['seconds']:,.0f}"]
             lines.append([row["what"], f"{row['rows']:,}", f"{row['refused']:,}", *times, peaks])
         notes.append(machine(result))
@@ -216,7 +286,10 @@ def endured() -> list[str]:
     result = read("endurance")
     lines = [[ROUNDS[kind], f"{count:,}"] for kind, count in result["rounds"].items()]
     failed = "; ".join(f"`{command}`" for command in result["failed"]) or "none"
-    notes = [f"{result['minutes']:.0f} minutes, seeds from {result['first_seed']}; failed: {failed}", machine(result)]
+    notes = [
+        f"{result['minutes']:.0f} minutes, seeds from {result['first_seed']}; failed: {failed}",
+        machine(result),
+    ]
     return [*table(("what", "rounds"), lines), "", *listed(notes)]
 
 
@@ -230,10 +303,14 @@ def registers(result: Result) -> list[str]:
         cells = []
         for arch in archs:
             same = rows[rows["arch"] == arch]
-            cells.append(" / ".join(f"{row.registers}: {row.warps}" for row in same.itertuples()) or "-")
+            cells.append(
+                " / ".join(f"{row.registers}: {row.warps}" for row in same.itertuples()) or "-"
+            )
         lines.append([*map(str, key), *cells])
     spills = variants[variants["spilled"] > 0].to_dict("records")
-    told = ", ".join("{kernel} {type} {channels} on sm_{arch}: {spilled} bytes".format(**row) for row in spills)
+    told = ", ".join(
+        "{kernel} {type} {channels} on sm_{arch}: {spilled} bytes".format(**row) for row in spills
+    )
     notes = [
         f"{len(variants)} variants, spills: {told or 'none'}.",
         f"triton {result['environment']['versions']['triton']}",
@@ -254,7 +331,11 @@ def family(results: Sequence[Result] | None = None) -> list[str]:
         for dataset, each in result["datasets"].items():
             for found in (found for found in each["models"].values() if found["agrees"]):
                 row = Row(**found["row"])
-                cells = (cell for mode in ("training", "testing") for cell in _minutes(dataset, row, mode, found[mode]))
+                cells = (
+                    cell
+                    for mode in ("training", "testing")
+                    for cell in _minutes(dataset, row, mode, found[mode])
+                )
                 lines.append([dataset, title(row), *cells])
         settings = result["settings"]
         notes.append(
@@ -273,7 +354,10 @@ def _minutes(dataset: str, row: Row, mode: str, found: Result) -> Iterator[str]:
     minutes, key = found["minutes_per_epoch"], mode.removesuffix("ing")
     ours = f"{minutes['median']:.3f} [{minutes['q1']:.3f}, {minutes['q3']:.3f}]"
     ratio = f"{found['speedup']['median']:.2f}" if "speedup" in found else ""
-    for text, metric, digits in ((ours, "minutes_per_epoch", 3), (ratio, "speedup_over_rnn_seq2seq", 1)):
+    for text, metric, digits in (
+        (ours, "minutes_per_epoch", 3),
+        (ratio, "speedup_over_rnn_seq2seq", 1),
+    ):
         theirs = reported().get((paper, dataset, model, f"{key}_{metric}"))
         yield text if theirs is None else f"{text} ({theirs:.{digits}f})".strip()
 
@@ -284,8 +368,12 @@ def _times(wall: Mapping[str, float], form: str) -> tuple[str, str]:
 
 def _machine(result: Result) -> str:
     settings, found, limits = result["settings"], result["environment"], result["limits"]
-    rates = ", ".join(f"{1e-9 * rate:.0f} ({name})" for name, rate in limits["by_precision"].items())
-    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items() if version)
+    rates = ", ".join(
+        f"{1e-9 * rate:.0f} ({name})" for name, rate in limits["by_precision"].items()
+    )
+    versions = ", ".join(
+        f"{name} {version}" for name, version in found["versions"].items() if version
+    )
     return (
         f"{found['cuda'] or found['processor']}, {settings['threads']} threads; matrix products {rates} GFLOP/s, "
         f"copies {1e-9 * limits['bandwidth']:.0f} GB/s, measured in the same run; {settings['repeats']} rounds, in "

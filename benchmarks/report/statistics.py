@@ -46,7 +46,9 @@ class PairedTest(NamedTuple):
 
 def paired_tests(runs: pd.DataFrame) -> list[PairedTest]:
     """Tests of all pairs of rows that tell something."""
-    return [test for pair in _pairs(list(runs["row"].unique())) for test in compare_rows(runs, *pair)]
+    return [
+        test for pair in _pairs(list(runs["row"].unique())) for test in compare_rows(runs, *pair)
+    ]
 
 
 def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
@@ -63,7 +65,9 @@ def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
         yield row, next(whole for whole in with_graph if not whole.change)
 
 
-def compare_rows(runs: pd.DataFrame, row: Row, against: Row, metrics: Sequence[str] = TESTED) -> list[PairedTest]:
+def compare_rows(
+    runs: pd.DataFrame, row: Row, against: Row, metrics: Sequence[str] = TESTED
+) -> list[PairedTest]:
     """Paired t-tests of a row against another one over the seeds.
 
     Where every seed has test rows of its own, the variance is corrected for test sets that are drawn again from the
@@ -117,7 +121,10 @@ class Ranks:
 
     def cliques(self, alpha: float = ALPHA) -> list[list[str]]:
         """The largest groups of two or more models that do not differ significantly, by rank."""
-        names, limit = sorted(self.mean, key=lambda name: self.mean[name]), self.critical_difference(alpha)
+        names, limit = (
+            sorted(self.mean, key=lambda name: self.mean[name]),
+            self.critical_difference(alpha),
+        )
         found: list[list[str]] = []
         for start, first in enumerate(names):
             group = [name for name in names[start:] if self.mean[name] - self.mean[first] <= limit]

@@ -34,10 +34,21 @@ def page(result: Result) -> str:
     """The page."""
     runs = pd.DataFrame(result["runs"])
     sets, calibrated = runs[runs["sets"].notna()], runs[runs["model"].notna()]
-    heads = ("data set", "label sets", "labels", "least, most", "within", "samples", "size", "labels that apply")
+    heads = (
+        "data set",
+        "label sets",
+        "labels",
+        "least, most",
+        "within",
+        "samples",
+        "size",
+        "labels that apply",
+    )
     lines = [_of_sets(*key, each) for key, each in sets.groupby(["dataset", "sets"], sort=False)]
     errors = (f"{title}{when}" for title in ERRORS.values() for when in ("", ", calibrated"))
-    rows = [_of_errors(*key, each) for key, each in calibrated.groupby(["dataset", "model"], sort=False)]
+    rows = [
+        _of_errors(*key, each) for key, each in calibrated.groupby(["dataset", "model"], sort=False)
+    ]
     hashes = "; ".join(f"{name} {each['sha256'][:12]}" for name, each in result["datasets"].items())
     sections = [
         INTRO.format(resplits=result["settings"]["resplits"], tolerance=TOLERANCE, plain=PLAIN),
@@ -53,7 +64,9 @@ def page(result: Result) -> str:
 def _of_sets(name: str, rule: str, runs: pd.DataFrame) -> list[str]:
     counted = runs[runs["per"] == "label"][["labels within", "labels"]].to_numpy()
     within = [f"{int(number)} of {int(of)}" for number, of in counted]
-    reach = f"{runs['least label'].min():.3f}" + ("" if rule == PLAIN else f", {runs['most label'].max():.3f}")
+    reach = f"{runs['least label'].min():.3f}" + (
+        "" if rule == PLAIN else f", {runs['most label'].max():.3f}"
+    )
     of_labels, of_samples = (cell(spread(runs[f"of {what}"])) for what in ("labels", "samples"))
     sizes = (f"{runs[size].mean():.1f}" for size in ("size", "true size"))
     return [name, rule, of_labels, reach, "; ".join(within), of_samples, *sizes]

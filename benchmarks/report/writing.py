@@ -66,11 +66,15 @@ def cell(value: Mapping[str, float | None], best: str | None = None, digits: int
 
 def bold(columns: Iterable[Iterable[Mapping[str, float | None]]], digits: int = 3) -> list[str]:
     """The highest mean of each column, as :func:`cell` writes it."""
-    means = ([value["mean"] for value in column if value.get("mean") is not None] for column in columns)
+    means = (
+        [value["mean"] for value in column if value.get("mean") is not None] for column in columns
+    )
     return [max((f"{mean:.{digits}f}" for mean in column), default="") for column in means]
 
 
-def ranked(heads: Iterable[str], values: Mapping[str, Sequence[Mapping[str, float | None]]]) -> list[str]:
+def ranked(
+    heads: Iterable[str], values: Mapping[str, Sequence[Mapping[str, float | None]]]
+) -> list[str]:
     """A table of some rows, the best of each column in bold."""
     best = bold(zip(*values.values(), strict=True))
     return table(list(heads), ([row, *map(cell, found, best)] for row, found in values.items()))
@@ -88,7 +92,9 @@ def machine(result: Mapping[str, Any], threads: str = "") -> str:
     found = result["environment"]
     processors = " and ".join([*result.get(OTHERS, ()), found["processor"]])
     where = ", ".join(filter(None, (found.get("cuda") or processors, threads)))
-    return f"{where}; torch {found['versions']['torch']}, PyG {found['versions']['torch-geometric']}"
+    return (
+        f"{where}; torch {found['versions']['torch']}, PyG {found['versions']['torch-geometric']}"
+    )
 
 
 class Picture(NamedTuple):
@@ -101,7 +107,9 @@ class Picture(NamedTuple):
     @property
     def digest(self) -> str:
         """The hash of the numbers, as far as they do not depend on versions of libraries, which the file holds."""
-        rounded = json.loads(json.dumps(self.numbers), parse_float=lambda number: f"{round(float(number), 9):.9g}")
+        rounded = json.loads(
+            json.dumps(self.numbers), parse_float=lambda number: f"{round(float(number), 9):.9g}"
+        )
         return f"numbers sha256 {hashlib.sha256(json.dumps(rounded).encode()).hexdigest()}"
 
     def is_current(self) -> bool:
@@ -113,7 +121,9 @@ class Picture(NamedTuple):
         self.path.parent.mkdir(exist_ok=True)
         # The same file from the same numbers; letters stay letters.
         with mpl.rc_context({"svg.hashsalt": self.path.stem, "svg.fonttype": "none"}):
-            self.draw(self.numbers).savefig(self.path, metadata={"Date": None, "Description": self.digest})
+            self.draw(self.numbers).savefig(
+                self.path, metadata={"Date": None, "Description": self.digest}
+            )
 
 
 def draw_lines(axes: Any, x: Any, values: Any, label: str, color: str) -> None:

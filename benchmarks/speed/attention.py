@@ -75,8 +75,13 @@ def main(
     settings = Settings(1 if quick else repeats, device, dtype, threads, quick)
     limits = measure_limits(device, settings.torch_dtype, quick=quick)
     rows: dict[str, Row] = {}
-    content: dict[str, Any] = {"settings": {**asdict(settings), "seed": SEED, **heaps()}, "regimes": rows}
-    for regime in (regime for name in names if name != SCALING for regime in regimes_of(name, quick=quick)):
+    content: dict[str, Any] = {
+        "settings": {**asdict(settings), "seed": SEED, **heaps()},
+        "regimes": rows,
+    }
+    for regime in (
+        regime for name in names if name != SCALING for regime in regimes_of(name, quick=quick)
+    ):
         if time.monotonic() > end:
             content.setdefault("left_out", []).append(regime.name)
             continue
@@ -92,7 +97,16 @@ def main(
     name = name_of("attention", device, dtype if dtype != "float32" else "", machine)
     path, problems = write_results(name, content, replace=replace), wrong(rows)
     result = read_file(path)
-    print("\n".join(["", *tables.attention(result), "", *(tables.growth(result) if "scaling" in result else [])]))
+    print(
+        "\n".join(
+            [
+                "",
+                *tables.attention(result),
+                "",
+                *(tables.growth(result) if "scaling" in result else []),
+            ]
+        )
+    )
     print(f"Wrote {path}" + (f"\nWrong: {'; '.join(problems)}" if problems else ""))
     return int(bool(problems))
 
@@ -140,7 +154,9 @@ def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
     }
     attends = _check(regime, pattern, inputs, settings, row["candidates"])
     jobs: dict[str, Job] = {
-        f"{name}/{which}": job for name, attend in attends.items() for which, job in passes(attend, inputs).items()
+        f"{name}/{which}": job
+        for name, attend in attends.items()
+        for which, job in passes(attend, inputs).items()
     }
     for name, samples in interleave(jobs, settings.repeats, settings.device).items():
         candidate, which = name.split("/")
@@ -149,7 +165,9 @@ def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
     del attends, jobs, inputs, pattern
     gc.collect()
     for name, found in row["candidates"].items():
-        if found["state"] == "agrees" and not settings.quick and name != FLEX:  # which would compile anew
+        if (
+            found["state"] == "agrees" and not settings.quick and name != FLEX
+        ):  # which would compile anew
             told = {key: getattr(settings, key) for key in ("device", "quick", "dtype", "threads")}
             target = "benchmarks.speed.implementations:memory_jobs"
             found["peak_bytes"] = peaks_of(target, regime=regime.name, candidate=name, **told)
@@ -160,7 +178,9 @@ def work(pattern: Pattern, inputs: Inputs, which: str) -> tuple[float, float]:
     """The FLOP of the products along the edges, and the bytes of every tensor read or written once a pass."""
     flop = 4 * pattern.num_edges * inputs.query[0].numel()
     rows = 2 * (pattern.num_queries + pattern.num_keys)  # queries, keys, values and output
-    times = 1 if which == "forward" else 3  # backward reads these and the output's gradient, and writes three more
+    times = (
+        1 if which == "forward" else 3
+    )  # backward reads these and the output's gradient, and writes three more
     return times * flop, times * rows * inputs.query[0].numel() * inputs.query.element_size()
 
 
@@ -186,11 +206,20 @@ def _check(
             attend = candidate.prepare(pattern)
             error = ways.errors(attend, inputs, expected)
         except (RuntimeError, TypeError, ValueError, ImportError, MemoryError) as problem:
-            rows[candidate.name] = {"state": "failed", "why": f"{type(problem).__name__}: {problem}"[:300]}
+            rows[candidate.name] = {
+                "state": "failed",
+                "why": f"{type(problem).__name__}: {problem}"[:300],
+            }
             continue
         agreed = ways.agrees(error, settings.torch_dtype)
-        finite = {name: value if value < float("inf") else None for name, value in error.items()}  # as JSON needs it
-        rows[candidate.name] = {"state": "agrees" if agreed else "disagrees", "why": None, "errors": finite}
+        finite = {
+            name: value if value < float("inf") else None for name, value in error.items()
+        }  # as JSON needs it
+        rows[candidate.name] = {
+            "state": "agrees" if agreed else "disagrees",
+            "why": None,
+            "errors": finite,
+        }
         if agreed:
             attends[candidate.name] = attend
     return attends
@@ -212,9 +241,17 @@ def relate(row: Row, limits: Limits) -> None:
 Sweep = tuple[Callable[[int], Pattern], tuple[int, ...], tuple[int, ...]]
 SWEEPS: dict[str, Sweep] = {
     "labels, complete graph, 4 samples": (lambda n: complete(n, 4), (128, 256, 512, 1024), (8, 16)),
-    "labels, degree 16, 8 samples": (lambda n: sparse(n, 16, 8), (1000, 2000, 4000, 8000), (20, 40)),
+    "labels, degree 16, 8 samples": (
+        lambda n: sparse(n, 16, 8),
+        (1000, 2000, 4000, 8000),
+        (20, 40),
+    ),
     "edges, 2000 labels, 4 samples": (lambda n: sparse(2000, n, 4), (8, 16, 32, 48), (2, 4)),
-    "keys of a sample, 159 labels, 8 samples": (lambda n: ragged(159, torch.full((8,), n)), (40, 80, 160, 320), (4, 8)),
+    "keys of a sample, 159 labels, 8 samples": (
+        lambda n: ragged(159, torch.full((8,), n)),
+        (40, 80, 160, 320),
+        (4, 8),
+    ),
     "samples, 983 labels, degree 10": (lambda n: sparse(983, 10, n), (4, 8, 16, 32), (1, 2)),
 }
 
@@ -232,7 +269,10 @@ def growth(
         edges.append(pattern.num_edges)
         backends.append(registry.choose(call(inputs, pattern).shape)[0].name)
     samples = interleave(jobs, settings.repeats, settings.device)
-    times = {clock: [float(np.median(getattr(s, clock))) for s in samples.values()] for clock in ("wall", "cpu")}
+    times = {
+        clock: [float(np.median(getattr(s, clock))) for s in samples.values()]
+        for clock in ("wall", "cpu")
+    }
     return {
         "sizes": sizes,
         "edges": edges,

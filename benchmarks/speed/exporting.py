@@ -58,7 +58,13 @@ def main(
     sizes = {"num_labels": num_labels, "channels": channels}
     rows: list[dict[str, Any]] = []
     for kind in kinds.split(","):
-        found = measure(kind, [int(size) for size in batch_sizes.split(",")], 1 if quick else repeats, quick, **sizes)
+        found = measure(
+            kind,
+            [int(size) for size in batch_sizes.split(",")],
+            1 if quick else repeats,
+            quick,
+            **sizes,
+        )
         rows += found
         print(*found, sep="\n", flush=True)
     settings = {**sizes, "repeats": repeats, "threads": threads, "seed": SEED, "quick": quick}

@@ -76,10 +76,18 @@ def main(
     wanted = chosen("--models", models, list(dict.fromkeys(row.model for row in _rows())))
     samples, found = Samples(root), {}
     for name in chosen("--datasets", datasets, DATASETS):
-        contestants = [_contestant(samples, name, model, channels, batch_size, seed, device) for model in wanted]
+        contestants = [
+            _contestant(samples, name, model, channels, batch_size, seed, device)
+            for model in wanted
+        ]
         compared = compare(contestants, rounds, batches, epochs, device)
         found[name] = {"dataset": samples.describe(name), "models": compared}
-    settings = {"rounds": rounds, "batches": batches, "epochs_before": epochs, "batch_size": batch_size}
+    settings = {
+        "rounds": rounds,
+        "batches": batches,
+        "epochs_before": epochs,
+        "batch_size": batch_size,
+    }
     settings |= {"seed": seed, "threads": threads, "device": device}
     content = {"settings": settings, "datasets": found}
     path = write_results(name_of("family", device), content, replace=replace)
@@ -103,7 +111,9 @@ class Contestant:
     test: Part
 
     def __post_init__(self) -> None:
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.settings["module"]["lr"])
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=self.settings["module"]["lr"]
+        )
 
     @property
     def name(self) -> str:
@@ -133,9 +143,14 @@ def compare(
         for _ in range(epochs):
             each.fit(each.train)
     parts = {each.name: cycle(_parts(each.train, batches)) for each in contestants}
-    training = {each.name: lambda each=each: each.fit(next(parts[each.name])) for each in contestants}
+    training = {
+        each.name: lambda each=each: each.fit(next(parts[each.name])) for each in contestants
+    }
     walls = {TRAINING: _walls(training, rounds, device)}
-    untimed = {each.name: [each.predict(part) for part in _parts(each.test, batches)] for each in contestants}
+    untimed = {
+        each.name: [each.predict(part) for part in _parts(each.test, batches)]
+        for each in contestants
+    }
     turns = {each.name: cycle(enumerate(_parts(each.test, batches))) for each in contestants}
     timed: dict[str, list[tuple[int, list[Tensor]]]] = {each.name: [] for each in contestants}
 
@@ -143,16 +158,22 @@ def compare(
         place, part = next(turns[each.name])
         timed[each.name].append((place, each.predict(part)))
 
-    walls[TESTING] = _walls({each.name: partial(predict, each) for each in contestants}, rounds, device)
+    walls[TESTING] = _walls(
+        {each.name: partial(predict, each) for each in contestants}, rounds, device
+    )
     found = {}
     for each in contestants:
         pairs = (
-            pair for place, values in timed[each.name] for pair in zip(values, untimed[each.name][place], strict=True)
+            pair
+            for place, values in timed[each.name]
+            for pair in zip(values, untimed[each.name][place], strict=True)
         )
         agrees = all(torch.equal(*pair) for pair in pairs)
         found[each.name] = {"row": asdict(each.row), "agrees": agrees, "settings": each.settings}
         for mode, part in {TRAINING: each.train, TESTING: each.test}.items():
-            found[each.name][mode] = _summary(each.name, walls[mode], len(part) / min(batches, len(part)))
+            found[each.name][mode] = _summary(
+                each.name, walls[mode], len(part) / min(batches, len(part))
+            )
     return found
 
 
@@ -178,7 +199,13 @@ def _summary(name: str, walls: dict[str, list[float]], parts_per_epoch: float) -
 
 
 def _contestant(
-    samples: Samples, dataset: str, name: str, channels: int | None, batch_size: int, seed: int, device: str
+    samples: Samples,
+    dataset: str,
+    name: str,
+    channels: int | None,
+    batch_size: int,
+    seed: int,
+    device: str,
 ) -> Contestant:
     row = [row for row in _rows() if row.model == name and row.graph in (None, "complete")][-1]
     recipe = recipe_of(dataset, row, channels)
@@ -189,7 +216,12 @@ def _contestant(
     model = recipe.build(task.dataset[split.train], label_graph, **options).to(device)
     order = torch.Generator().manual_seed(seed)
     train, test = (
-        [batch.to(device) for batch in DataLoader(task.dataset[part], batch_size, shuffle=shuffle, generator=order)]
+        [
+            batch.to(device)
+            for batch in DataLoader(
+                task.dataset[part], batch_size, shuffle=shuffle, generator=order
+            )
+        ]
         for part, shuffle in ((split.train, True), (split.test, False))
     )
     settings = settings_of(Cell(dataset, row, seed), task, split, samples.describe(dataset))

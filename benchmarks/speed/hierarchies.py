@@ -102,7 +102,9 @@ def measure(num_labels: int, repeats: int) -> dict[str, Any]:
         if not torch.equal(head(scores), (scores.unsqueeze(1) * below).amax(dim=-1)):
             raise RuntimeError("Expected equal outputs of both heads (got others)")
         found["complete_ms"] = _time(network(fully_connected(num_labels))[-1], min(repeats, 3))
-        found["dense_head_ms"] = _time(lambda: (scores.unsqueeze(1) * below).amax(dim=-1), min(repeats, 3))
+        found["dense_head_ms"] = _time(
+            lambda: (scores.unsqueeze(1) * below).amax(dim=-1), min(repeats, 3)
+        )
     return found
 
 

@@ -59,7 +59,9 @@ class Candidate:
 
     def refuse(self, inputs: Inputs, pattern: Pattern, memory: float) -> str | None:
         """Why it takes no part, or :obj:`None`."""
-        if self.backend is not None and (reason := registry.get(self.backend).refuse(call(inputs, pattern).shape)):
+        if self.backend is not None and (
+            reason := registry.get(self.backend).refuse(call(inputs, pattern).shape)
+        ):
             return reason
         if self.name == "torch-sparse" and find_spec("torch_sparse") is None:
             return "torch-sparse is not installed"
@@ -69,7 +71,11 @@ class Candidate:
             width = inputs.query.size(1) * inputs.query.size(2) * inputs.query.element_size()
             needed = TENSORS_PER_EDGE * pattern.num_edges * width
             return f"would need about {needed / 1e9:.0f} GB" if needed > memory else None
-        if self.masked and not isinstance(pattern, Blocks) and pattern.shared()[0].num_keys > MAX_MASK:
+        if (
+            self.masked
+            and not isinstance(pattern, Blocks)
+            and pattern.shared()[0].num_keys > MAX_MASK
+        ):
             return f"makes no dense mask of more than {MAX_MASK} nodes"
         return None
 
@@ -86,7 +92,13 @@ def candidates() -> list[Candidate]:
         Candidate("torch-sparse", torch_sparse, per_edge=True),
         Candidate(OURS, partial(ours, backend="auto")),
         *(
-            Candidate(f"{OURS} ({name})", partial(ours, backend=name), name in PER_EDGE, name == "dense", name)
+            Candidate(
+                f"{OURS} ({name})",
+                partial(ours, backend=name),
+                name in PER_EDGE,
+                name == "dense",
+                name,
+            )
             for name in available_backends()
         ),
     ]
@@ -111,7 +123,9 @@ def passes(attend: Attend, inputs: Inputs) -> dict[str, Job]:
     return {"forward": forward, "forward_backward": both}
 
 
-def memory_jobs(regime: str, candidate: str, *, quick: bool, device: str, dtype: str, threads: int) -> dict[str, Job]:
+def memory_jobs(
+    regime: str, candidate: str, *, quick: bool, device: str, dtype: str, threads: int
+) -> dict[str, Job]:
     """The passes of one candidate, after the same code has run on a tiny pattern of the same kind."""
     torch.set_num_threads(threads)
     spec = find(regime, quick=quick)
@@ -207,8 +221,13 @@ def _by_sample(num_samples: int, compute: Callable[..., Tensor]) -> Attend:
 
 
 def _padded_sdpa(pattern: Blocks) -> Attend:
-    rows = _places(pattern.query_ptr, pattern.max_queries), _places(pattern.key_ptr, pattern.max_keys)
-    present = torch.arange(pattern.max_keys, device=pattern.device) < pattern.key_ptr.diff().unsqueeze(-1)
+    rows = (
+        _places(pattern.query_ptr, pattern.max_queries),
+        _places(pattern.key_ptr, pattern.max_keys),
+    )
+    present = torch.arange(
+        pattern.max_keys, device=pattern.device
+    ) < pattern.key_ptr.diff().unsqueeze(-1)
     mask = None if present.all() else present[:, None, None, :]  # [B, 1, 1, S]
 
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -240,8 +259,13 @@ def sdpa_one_by_one(pattern: Pattern) -> Attend:
     sizes = [ptr.diff().tolist() for ptr in (pattern.query_ptr, pattern.key_ptr)]
 
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        samples = zip(query.split(sizes[0]), key.split(sizes[1]), value.split(sizes[1]), strict=True)
-        outs = [F.scaled_dot_product_attention(*(x.transpose(0, 1) for x in sample)) for sample in samples]
+        samples = zip(
+            query.split(sizes[0]), key.split(sizes[1]), value.split(sizes[1]), strict=True
+        )
+        outs = [
+            F.scaled_dot_product_attention(*(x.transpose(0, 1) for x in sample))
+            for sample in samples
+        ]
         return torch.cat([out.transpose(0, 1) for out in outs])
 
     return attend
@@ -253,7 +277,9 @@ def sdpa_jagged(pattern: Pattern) -> Attend:
     sizes = (pattern.query_ptr, pattern.max_queries), (pattern.key_ptr, pattern.max_keys)
 
     def nested(x: Tensor, ptr: Tensor, size: int) -> Tensor:
-        return torch.nested.nested_tensor_from_jagged(x, ptr, min_seqlen=1, max_seqlen=size).transpose(1, 2)
+        return torch.nested.nested_tensor_from_jagged(
+            x, ptr, min_seqlen=1, max_seqlen=size
+        ).transpose(1, 2)
 
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         q, k, v = nested(query, *sizes[0]), nested(key, *sizes[1]), nested(value, *sizes[1])
@@ -296,7 +322,10 @@ def torch_sparse(pattern: Pattern) -> Attend:
     def adjacency(heads: int) -> Any:
         if heads not in adjacencies:
             head = torch.arange(heads, device=ptr.device).unsqueeze(-1)
-            row, col = (head * pattern.num_queries + target).flatten(), (head * pattern.num_keys + source).flatten()
+            row, col = (
+                (head * pattern.num_queries + target).flatten(),
+                (head * pattern.num_keys + source).flatten(),
+            )
             sizes = (heads * pattern.num_queries, heads * pattern.num_keys)
             # Rows are sorted, columns need not be: the products do not ask.
             adjacencies[heads] = SparseTensor(
@@ -319,7 +348,9 @@ def explicit(ptr: Tensor, key: Tensor, first: int, last: int, num_keys: int) -> 
     """The edges of the queries from the first up to the last, which count from zero there."""
     rows = ptr[first : last + 1]
     query = ptr2index(rows - rows[0])
-    return Edges(torch.stack([key[rows[0] : rows[-1]], query]), last - first, num_keys, validate=False)
+    return Edges(
+        torch.stack([key[rows[0] : rows[-1]], query]), last - first, num_keys, validate=False
+    )
 
 
 def reference(inputs: Inputs, pattern: Pattern, portion: int = PORTION) -> tuple[Tensor, ...]:
@@ -333,7 +364,9 @@ def reference(inputs: Inputs, pattern: Pattern, portion: int = PORTION) -> tuple
         edges = explicit(ptr, index, first, last, pattern.num_keys)
         part = graph_attention(*leaves, edges, backend="reference")
         assert isinstance(part, Tensor)
-        grad_query, grad_key, grad_value = torch.autograd.grad(part, leaves, inputs.grad[rows].double())
+        grad_query, grad_key, grad_value = torch.autograd.grad(
+            part, leaves, inputs.grad[rows].double()
+        )
         out[rows], grads[0][rows] = part.detach(), grad_query
         grads[1] += grad_key
         grads[2] += grad_value

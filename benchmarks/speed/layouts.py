@@ -21,7 +21,12 @@ from tg_mlc.nn import AttentionConv
 from tg_mlc.papers.convert import load_lamp_checkpoint
 
 GraphName = Literal["complete", "prior"]
-OURS, CHECKPOINTED, LITERAL, RELEASED = "ours", "ours, checkpointed", "literal path", "released layout"
+OURS, CHECKPOINTED, LITERAL, RELEASED = (
+    "ours",
+    "ours, checkpointed",
+    "literal path",
+    "released layout",
+)
 MODES = INFERENCE, TRAINING = "inference", "training"
 #: The row of the matrix products of LaMP alone, at their own sizes.
 PRODUCTS = "its products alone"
@@ -50,7 +55,9 @@ class Sizes:
     @classmethod
     def tiny(cls, num_labels: int, graph: GraphName) -> Sizes:
         """The same model in small."""
-        return cls(num_labels, graph, channels=16, heads=2, num_samples=3, num_components=5, num_tokens=20)
+        return cls(
+            num_labels, graph, channels=16, heads=2, num_samples=3, num_components=5, num_tokens=20
+        )
 
     def adjacency(self) -> Tensor | None:
         """The label graph as a matrix, whose rows attend to its columns; :obj:`None` if it is complete."""
@@ -81,10 +88,19 @@ class Product(NamedTuple):
 
 def products(sizes: Sizes) -> list[Product]:
     """Those of one forward pass. Along a sparse label graph there are none, only sums along its edges."""
-    d, steps, components, num_labels = sizes.channels, sizes.num_layers, sizes.num_components, sizes.num_labels
-    rows, labels, batch = (sizes.num_samples * each for each in (components, num_labels, sizes.heads))
+    d, steps, components, num_labels = (
+        sizes.channels,
+        sizes.num_layers,
+        sizes.num_components,
+        sizes.num_labels,
+    )
+    rows, labels, batch = (
+        sizes.num_samples * each for each in (components, num_labels, sizes.heads)
+    )
     found = [
-        Product(8 * steps, 1, rows, d, d),  # all of the feature blocks, keys and values for the labels
+        Product(
+            8 * steps, 1, rows, d, d
+        ),  # all of the feature blocks, keys and values for the labels
         Product(1, 1, num_labels, d, d),  # the first queries, which all samples share
         Product(10 * steps - 1, 1, labels, d, d),
         *_attention(steps, batch, components, components, d // sizes.heads),
@@ -96,7 +112,10 @@ def products(sizes: Sizes) -> list[Product]:
 
 
 def _attention(count: int, batch: int, queries: int, keys: int, channels: int) -> list[Product]:
-    return [Product(count, batch, queries, channels, keys), Product(count, batch, queries, keys, channels)]
+    return [
+        Product(count, batch, queries, channels, keys),
+        Product(count, batch, queries, keys, channels),
+    ]
 
 
 def products_job(sizes: Sizes, mode: str, dtype: torch.dtype, device: str) -> Job:
@@ -108,7 +127,11 @@ def products_job(sizes: Sizes, mode: str, dtype: torch.dtype, device: str) -> Jo
         return torch.randn(shape, generator=generator).to(device, dtype)
 
     factors = [
-        (product.count, matrix(product, product.rows, product.inner), matrix(product, product.inner, product.columns))
+        (
+            product.count,
+            matrix(product, product.rows, product.inner),
+            matrix(product, product.inner, product.columns),
+        )
         for product in products(sizes)
     ]
 
@@ -130,13 +153,23 @@ def forward_flop(sizes: Sizes) -> int:
     is repeated, and the readout is one dot product for each label.
     """
     readout = 2 * sizes.num_samples * sizes.num_labels * sizes.channels
-    along_edges = 4 * sizes.num_layers * sizes.num_samples * sizes.num_label_edges() * sizes.channels
-    return sum(each.flop for each in products(sizes)) + readout + (0 if sizes.graph == "complete" else along_edges)
+    along_edges = (
+        4 * sizes.num_layers * sizes.num_samples * sizes.num_label_edges() * sizes.channels
+    )
+    return (
+        sum(each.flop for each in products(sizes))
+        + readout
+        + (0 if sizes.graph == "complete" else along_edges)
+    )
 
 
 def literal_bytes(sizes: Sizes, mode: str) -> int:
     """About what the literal path has in memory at its peak."""
-    edges = [sizes.num_components**2, sizes.num_labels * sizes.num_components, sizes.num_label_edges()]
+    edges = [
+        sizes.num_components**2,
+        sizes.num_labels * sizes.num_components,
+        sizes.num_label_edges(),
+    ]
     kept = sum(edges) * sizes.num_layers * KEPT_PER_EDGE if mode == TRAINING else 0
     return (kept + max(edges) * OTHERS_PER_EDGE) * sizes.num_samples * sizes.channels * 4
 
@@ -173,7 +206,12 @@ class Layouts:
         assert isinstance(model, LaMP)
         return [model.encoder.embedding.weight, model.labels.embedding.weight]
 
-    def job(self, name: str, mode: str, autocast: Callable[[], AbstractContextManager[Any]] = nullcontext) -> Job:
+    def job(
+        self,
+        name: str,
+        mode: str,
+        autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> Job:
         """A training step without its optimiser, or inference."""
         model = self.models[name]
 
@@ -195,7 +233,9 @@ def layouts(sizes: Sizes, names: list[str], device: str = "cpu") -> Layouts:
     torch.manual_seed(SEED)
     adjacency = sizes.adjacency()
     mask, block = None if adjacency is None else ~adjacency, (sizes.channels, sizes.heads)
-    released = ReleasedLayout(sizes.num_tokens, sizes.num_labels, *block, mask, sizes.num_layers, sizes.dropout)
+    released = ReleasedLayout(
+        sizes.num_tokens, sizes.num_labels, *block, mask, sizes.num_layers, sizes.dropout
+    )
     make: dict[str, Callable[[], nn.Module]] = {
         OURS: partial(_lamp, released, sizes, "auto"),
         CHECKPOINTED: lambda: checkpointed(_lamp(released, sizes, "auto")),
@@ -211,7 +251,11 @@ def layouts(sizes: Sizes, names: list[str], device: str = "cpu") -> Layouts:
 
 def _lamp(released: ReleasedLayout, sizes: Sizes, backend: str) -> LaMP:
     model = load_lamp_checkpoint(
-        released.state_dict(), label_adj=sizes.adjacency(), heads=sizes.heads, dropout=sizes.dropout, backend=backend
+        released.state_dict(),
+        label_adj=sizes.adjacency(),
+        heads=sizes.heads,
+        dropout=sizes.dropout,
+        backend=backend,
     )
     assert model.features is not None
     for conv in model.features.convs:
@@ -228,7 +272,13 @@ def checkpointed(model: LaMP) -> LaMP:
 
 
 def memory_jobs(
-    *, name: str, sizes: dict[str, Any], precision: str, matmul_precision: str, device: str, threads: int
+    *,
+    name: str,
+    sizes: dict[str, Any],
+    precision: str,
+    matmul_precision: str,
+    device: str,
+    threads: int,
 ) -> dict[str, Job]:
     """Both modes of one layout, after a tiny model of the kind has run."""
     torch.set_num_threads(threads)

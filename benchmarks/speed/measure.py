@@ -46,7 +46,11 @@ class Samples:
 
     def summary(self) -> dict[str, Any]:
         """Medians and quartiles in milliseconds."""
-        return {"rounds": len(self.wall), "wall_ms": quartiles(self.wall), "cpu_ms": quartiles(self.cpu)}
+        return {
+            "rounds": len(self.wall),
+            "wall_ms": quartiles(self.wall),
+            "cpu_ms": quartiles(self.cpu),
+        }
 
 
 def quartiles(seconds: list[float]) -> dict[str, float]:
@@ -120,7 +124,9 @@ class Limits:
     bandwidth: float  #: bytes read and written
     cpu_flops: float
     cpu_bandwidth: float
-    by_precision: dict[str, float]  #: the rate of matrix products by :func:`torch.set_float32_matmul_precision`
+    by_precision: dict[
+        str, float
+    ]  #: the rate of matrix products by :func:`torch.set_float32_matmul_precision`
 
     def flops_under(self, precision: str) -> float:
         """The rate of matrix products under a setting of :func:`torch.set_float32_matmul_precision` that is exact."""
@@ -135,7 +141,10 @@ class Limits:
         """The better of two rates each: what else ran when one was measured only lowers it."""
         return Limits(
             *(max(getattr(self, rate), getattr(other, rate)) for rate in RATES),
-            {name: max(rate, other.by_precision.get(name, 0.0)) for name, rate in self.by_precision.items()},
+            {
+                name: max(rate, other.by_precision.get(name, 0.0))
+                for name, rate in self.by_precision.items()
+            },
         )
 
     def seconds(self, flop: float, num_bytes: float) -> dict[str, Any]:
@@ -168,7 +177,9 @@ def measure_limits(device: str, dtype: torch.dtype, *, quick: bool = False) -> L
     )
 
 
-def _product(size: int, device: str, dtype: torch.dtype, precision: str) -> tuple[tuple[float, float], bool]:
+def _product(
+    size: int, device: str, dtype: torch.dtype, precision: str
+) -> tuple[tuple[float, float], bool]:
     a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
@@ -231,7 +242,9 @@ def _extra_resident(job: Job) -> int:
 def memory_of(process: int | str, field: str) -> int:
     """The bytes that are resident (VmRSS) or were at most (VmHWM), zero for a process that has ended."""
     try:
-        return 1024 * int(Path(f"/proc/{process}/status").read_text().partition(f"{field}:")[2].split()[0])
+        return 1024 * int(
+            Path(f"/proc/{process}/status").read_text().partition(f"{field}:")[2].split()[0]
+        )
     except (OSError, IndexError):
         return 0
 

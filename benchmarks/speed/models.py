@@ -26,7 +26,16 @@ from benchmarks.command_line import chosen, heaps, retain_heap, run
 from benchmarks.files import check_replacement, name_of, read_file, write_results
 from benchmarks.report import speed as tables
 from benchmarks.speed import layouts as lamp
-from benchmarks.speed.layouts import INFERENCE, LITERAL, MODES, OURS, PRODUCTS, RELEASED, TRAINING, Sizes
+from benchmarks.speed.layouts import (
+    INFERENCE,
+    LITERAL,
+    MODES,
+    OURS,
+    PRODUCTS,
+    RELEASED,
+    TRAINING,
+    Sizes,
+)
 from benchmarks.speed.measure import Limits, interleave, measure_limits, peaks_of, relative_rms
 from benchmarks.speed.regimes import SEED
 
@@ -72,11 +81,21 @@ def main(
     check_replacement(replace, quick=quick)
     torch.set_num_threads(threads)
     torch.set_float32_matmul_precision(matmul_precision)
-    torch.backends.cudnn.allow_tf32 = matmul_precision != "highest"  # of the released layout's convolutions
-    limits = measure_limits(device, torch.float32 if precision == "fp32" else torch.bfloat16, quick=quick)
+    torch.backends.cudnn.allow_tf32 = (
+        matmul_precision != "highest"
+    )  # of the released layout's convolutions
+    limits = measure_limits(
+        device, torch.float32 if precision == "fp32" else torch.bfloat16, quick=quick
+    )
     limits.flops_under(matmul_precision)  # is exact, or an error
     settings = {"repeats": 1 if quick else repeats, "device": device, "precision": precision}
-    settings |= {"matmul_precision": matmul_precision, "threads": threads, "quick": quick, "seed": SEED, **heaps()}
+    settings |= {
+        "matmul_precision": matmul_precision,
+        "threads": threads,
+        "quick": quick,
+        "seed": SEED,
+        **heaps(),
+    }
     rows, sizes_of = [], list(product(map(int, labels.split(",")), map(int, channels.split(","))))
     for graph in cast(list[lamp.GraphName], chosen("graphs", graphs, ("complete", "prior"))):
         of_graph = [Sizes(count, graph, size) for count, size in sizes_of]
@@ -85,13 +104,22 @@ def main(
                 left_out.append(asdict(sizes))
                 continue
             rows.append(compare(sizes, settings, limits, checkpoint=checkpoint))
-            print(rows[-1]["sizes"], {name: found["state"] for name, found in rows[-1]["layouts"].items()}, flush=True)
-    special = (precision if precision != "fp32" else "", matmul_precision if matmul_precision != "highest" else "")
+            print(
+                rows[-1]["sizes"],
+                {name: found["state"] for name, found in rows[-1]["layouts"].items()},
+                flush=True,
+            )
+    special = (
+        precision if precision != "fp32" else "",
+        matmul_precision if matmul_precision != "highest" else "",
+    )
     name = name_of("models", device, *special, "" if channels == "512" else "narrow", machine)
     content = {"settings": settings, "limits": asdict(limits), "models": rows, "left_out": left_out}
     path = write_results(name, content, replace=replace)
     print("\n".join(["", *tables.models(read_file(path)), "", f"Wrote {path}"]))
-    return int(any(found["state"] == "disagrees" for row in rows for found in row["layouts"].values()))
+    return int(
+        any(found["state"] == "disagrees" for row in rows for found in row["layouts"].values())
+    )
 
 
 def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) -> Row:
@@ -101,7 +129,10 @@ def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) ->
         "sizes": asdict(sizes),
         "num_label_edges": sizes.num_label_edges(),
         "flop": flop,
-        "floor_ms": {mode: 1e3 * flop[mode] / limits.flops_under(settings["matmul_precision"]) for mode in MODES},
+        "floor_ms": {
+            mode: 1e3 * flop[mode] / limits.flops_under(settings["matmul_precision"])
+            for mode in MODES
+        },
         "layouts": {},
     }
     names = [OURS, *([lamp.CHECKPOINTED] if checkpoint else []), LITERAL, RELEASED]
@@ -113,13 +144,21 @@ def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) ->
     row["layouts"][PRODUCTS] = {"state": "no model", "why": None}
     agreeing = [name for name in names if row["layouts"][name]["state"] == "agrees"]
     for mode in MODES:
-        _time(compared, mode, [name for name in agreeing if not lamp.why_left_out(name, sizes, mode)], settings, row)
+        _time(
+            compared,
+            mode,
+            [name for name in agreeing if not lamp.why_left_out(name, sizes, mode)],
+            settings,
+            row,
+        )
     if LITERAL in agreeing:
         row["layouts"][LITERAL]["why"] = lamp.why_left_out(LITERAL, sizes, TRAINING)
     del compared
     shared = {key: settings[key] for key in ("device", "precision", "matmul_precision", "threads")}
     for name in [] if settings["quick"] else agreeing:
-        peaks = peaks_of("benchmarks.speed.layouts:memory_jobs", name=name, sizes=asdict(sizes), **shared)
+        peaks = peaks_of(
+            "benchmarks.speed.layouts:memory_jobs", name=name, sizes=asdict(sizes), **shared
+        )
         row["layouts"][name]["peak_bytes"] = peaks
     return row
 
@@ -133,10 +172,15 @@ def check(compared: lamp.Layouts, sizes: Sizes, settings: Row) -> dict[str, Row]
     for name in compared.models:
         # Its backward pass is what the literal path needs its memory for.
         gradients = not lamp.why_left_out(name, sizes, TRAINING)
-        found = _results(compared, name, settings["precision"], settings["device"], gradients=gradients)
+        found = _results(
+            compared, name, settings["precision"], settings["device"], gradients=gradients
+        )
         error = {what: relative_rms(found[what], expected[what].double()) for what in found}
         of_logits, of_gradients = TOLERANCES[settings["precision"]]
-        agreed = all(value <= (of_logits if what == LOGITS else of_gradients) for what, value in error.items())
+        agreed = all(
+            value <= (of_logits if what == LOGITS else of_gradients)
+            for what, value in error.items()
+        )
         error = {what: value if value < float("inf") else None for what, value in error.items()}
         rows[name] = {"state": "agrees" if agreed else "disagrees", "why": None, "errors": error}
     return rows

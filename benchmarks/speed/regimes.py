@@ -24,7 +24,9 @@ class Regime:
     heads: int = 4
     channels: int = 128  #: of a head
     baseline: str = "literal"
-    per_edge: bool = True  #: whether candidates that make tensors with a row for every edge take part
+    per_edge: bool = (
+        True  #: whether candidates that make tensors with a row for every edge take part
+    )
 
 
 class Inputs(NamedTuple):
@@ -46,7 +48,8 @@ def draw(pattern: Pattern, regime: Regime, dtype: torch.dtype = torch.float32) -
     generator = torch.Generator().manual_seed(SEED)
     rows = (pattern.num_queries, pattern.num_keys, pattern.num_keys, pattern.num_queries)
     tensors = [
-        torch.randn(n, regime.heads, regime.channels, generator=generator).to(pattern.device, dtype) for n in rows
+        torch.randn(n, regime.heads, regime.channels, generator=generator).to(pattern.device, dtype)
+        for n in rows
     ]
     return Inputs(*(tensor.requires_grad_() for tensor in tensors[:3]), tensors[3])
 
@@ -58,7 +61,11 @@ DENSITIES = (0.01, 0.02, 0.05, 0.10, 0.20)
 def regimes(group: str, *, quick: bool = False) -> list[Regime]:
     """The regimes of a group, or tiny ones of the same kind."""
     if group == "DENSITY":
-        return [_dense(size, density, quick) for size in ((120,) if quick else (500, 983)) for density in DENSITIES]
+        return [
+            _dense(size, density, quick)
+            for size in ((120,) if quick else (500, 983))
+            for density in DENSITIES
+        ]
     full, tiny = {
         "R1": (lambda: _documents(159, 8, 20, 301), lambda: _documents(9, 3, 2, 12)),
         "R2": (lambda: complete(500, 1), lambda: complete(12, 1)),
@@ -85,7 +92,9 @@ def _tiny(name: str, make: Callable[[], Pattern], baseline: str = "literal") -> 
 
 def find(name: str, *, quick: bool = False) -> Regime:
     """The regime of that name."""
-    return next(regime for group in GROUPS for regime in regimes(group, quick=quick) if regime.name == name)
+    return next(
+        regime for group in GROUPS for regime in regimes(group, quick=quick) if regime.name == name
+    )
 
 
 def ragged(num_labels: int, sizes: Tensor) -> Blocks:
@@ -140,7 +149,9 @@ def random_graph(degrees: Tensor, popularity: Tensor | None = None) -> Edges:
         if popularity is None:
             column = torch.randint(size, (row.numel(),), generator=generator)
         else:
-            column = torch.multinomial(popularity, row.numel(), replacement=True, generator=generator)
+            column = torch.multinomial(
+                popularity, row.numel(), replacement=True, generator=generator
+            )
         pairs = torch.cat([pairs, row * size + column]).unique()
         missing = degrees - torch.bincount(pairs // size, minlength=size)
     return Edges(torch.stack([pairs % size, pairs // size]), size, size)

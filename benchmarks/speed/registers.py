@@ -47,7 +47,10 @@ def main(replace: bool = False, quick: bool = False) -> int:
     rows = []
     for arch, walk in [*((arch, "many") for arch in ARCHITECTURES), (90, "one"), (90, "hub")]:
         for name, dtype, channels, dropout in product(KERNELS, TYPES, CHANNELS, (False, True)):
-            if walk != "many" and (dtype, dropout) != ("fp16", True):  # of the rarer walks, what takes most
+            if walk != "many" and (dtype, dropout) != (
+                "fp16",
+                True,
+            ):  # of the rarer walks, what takes most
                 continue
             if quick and (arch, walk, dtype, channels, dropout) != (90, "many", "fp16", 512, True):
                 continue
@@ -57,25 +60,41 @@ def main(replace: bool = False, quick: bool = False) -> int:
     return int(any(row["spilled"] for row in rows))
 
 
-def compiled(name: str, dtype: str, channels: int, dropout: bool, arch: int, walk: str = "many") -> dict[str, Any]:
+def compiled(
+    name: str, dtype: str, channels: int, dropout: bool, arch: int, walk: str = "many"
+) -> dict[str, Any]:
     """The assembler's report on a kernel as :mod:`tg_mlc.ops.kernels.csr_triton` would start it, without a bias."""
     function, itemsize = getattr(csr_triton, name), TYPES[dtype].itemsize
     block = triton.next_power_of_2(channels)
     rows, edges, warps = csr_triton.tile(100, 6400 if walk == "many" else 100, block, itemsize)
     if walk == "hub":
         rows, edges, warps = csr_triton.long_tile(block)
-    constants: dict[str, Any] = {"DROPOUT": dropout, "C": channels, "C_V": channels, "BLOCK_C": block, "BLOCK_V": block}
+    constants: dict[str, Any] = {
+        "DROPOUT": dropout,
+        "C": channels,
+        "C_V": channels,
+        "BLOCK_C": block,
+        "BLOCK_V": block,
+    }
     constants |= {"ROWS": rows, "EDGES": edges, "bias": None, "grad_scores": None}
     constants |= {} if walk == "hub" else {"rows": None}
     types = dict.fromkeys(function.arg_names, f"*{dtype}")
     types |= dict.fromkeys(["rows", "ptr", "index", "order"], "*i64")
-    types |= dict.fromkeys(["lse", "delta"], "*fp32") | dict.fromkeys(["scale", "dropout_p", "kept"], "fp32")
-    numbers = {each for each in types if each in ("heads", "seed", "longest") or each.startswith("num_")}
+    types |= dict.fromkeys(["lse", "delta"], "*fp32") | dict.fromkeys(
+        ["scale", "dropout_p", "kept"], "fp32"
+    )
+    numbers = {
+        each for each in types if each in ("heads", "seed", "longest") or each.startswith("num_")
+    }
     strides = {each for each in types if each.endswith("_stride")}
     types |= dict.fromkeys([*numbers, *strides], "i32") | dict.fromkeys(constants, "constexpr")
     signature = {each: types[each] for each in function.arg_names}
     constants = {each: value for each, value in constants.items() if each in signature}
-    aligned = [place for place, each in enumerate(signature) if signature[each][0] == "*" or each in strides]
+    aligned = [
+        place
+        for place, each in enumerate(signature)
+        if signature[each][0] == "*" or each in strides
+    ]
     attributes = {(place,): [["tt.divisibility", 16]] for place in aligned}
     options = {"num_warps": warps, "enable_fp_fusion": True}
     source = ASTSource(function, signature, constants, attributes)
@@ -83,10 +102,24 @@ def compiled(name: str, dtype: str, channels: int, dropout: bool, arch: int, wal
     registers, spilled = usage(code["cubin"])
     each = -(-registers // 8) * 8 * 32  # as a warp gets them
     programs = min(REGISTERS // 4 // each * 4 // warps, MOST_PROGRAMS, MOST_WARPS // warps)
-    about = {"kernel": name, "type": dtype, "channels": channels, "dropout": dropout, "arch": arch, "walk": walk}
+    about = {
+        "kernel": name,
+        "type": dtype,
+        "channels": channels,
+        "dropout": dropout,
+        "arch": arch,
+        "walk": walk,
+    }
     tiles = {"rows": rows, "edges": edges, "warps_of_program": warps}
     atomic = re.search(r"\b(atom|red)\.", code["ptx"]) is not None
-    return {**about, **tiles, "registers": registers, "spilled": spilled, "warps": programs * warps, "atomic": atomic}
+    return {
+        **about,
+        **tiles,
+        "registers": registers,
+        "spilled": spilled,
+        "warps": programs * warps,
+        "atomic": atomic,
+    }
 
 
 def usage(cubin: bytes) -> tuple[int, int]:
@@ -95,7 +128,9 @@ def usage(cubin: bytes) -> tuple[int, int]:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
         tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
-        printed = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
+        printed = subprocess.run(
+            [tool, "-res-usage", path], capture_output=True, text=True, check=True
+        ).stdout
     registers, stack = re.findall(r"REG:(\d+) STACK:(\d+)", printed)[-1]
     return int(registers), int(stack)
 

@@ -64,13 +64,17 @@ class ReleasedLayout(nn.Module):
 
 
 class _Encoder(nn.Module):
-    def __init__(self, num_tokens: int, num_layers: int, block: dict[str, Any], discard: bool) -> None:
+    def __init__(
+        self, num_tokens: int, num_layers: int, block: dict[str, Any], discard: bool
+    ) -> None:
         super().__init__()
         self.discard = discard
         self.src_word_emb = nn.Embedding(num_tokens, block["channels"], padding_idx=PAD)
         names = ("slf_attn", "pos_ffn")
         self.layer_stack = nn.ModuleList(
-            nn.ModuleDict(dict(zip(names, (_Attention(**block), _FeedForward(**block)), strict=True)))
+            nn.ModuleDict(
+                dict(zip(names, (_Attention(**block), _FeedForward(**block)), strict=True))
+            )
             for _ in range(num_layers)
         )
 
@@ -118,18 +122,24 @@ class _Attention(nn.Module):
     def __init__(self, channels: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.w_qs, self.w_ks, self.w_vs, self.fc = (nn.Linear(channels, channels, bias=False) for _ in range(4))
+        self.w_qs, self.w_ks, self.w_vs, self.fc = (
+            nn.Linear(channels, channels, bias=False) for _ in range(4)
+        )
         self.layer_norm = nn.LayerNorm(channels)
 
     def forward(self, target: Tensor, source: Tensor, mask: Tensor | None) -> Tensor:
-        query, key, value = map(self._split, (self.w_qs(target), self.w_ks(source), self.w_vs(source)))
+        query, key, value = map(
+            self._split, (self.w_qs(target), self.w_ks(source), self.w_vs(source))
+        )
         score = torch.bmm(query, key.transpose(1, 2)) / query.size(-1) ** 0.5  # [heads * B, L, S]
         if mask is not None:
             score = score.masked_fill(mask.repeat(self.heads, 1, 1), -torch.inf)
         weight = F.dropout(score.softmax(dim=2), self.dropout, self.training)
         message = torch.bmm(weight, value).unflatten(0, (self.heads, -1))  # [heads, B, L, C]
         message = message.permute(1, 2, 0, 3).flatten(start_dim=2)
-        out: Tensor = self.layer_norm(target + F.dropout(self.fc(message), self.dropout, self.training))
+        out: Tensor = self.layer_norm(
+            target + F.dropout(self.fc(message), self.dropout, self.training)
+        )
         return out
 
     def _split(self, x: Tensor) -> Tensor:

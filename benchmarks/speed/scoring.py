@@ -58,9 +58,16 @@ def main(
         else:
             found = [with_ray(folder, numbers[1], model, root)]
     print(*found, sep="\n")
-    path = write_results(f"scoring-{engine}", {"settings": {"seed": SEED}, "scored": found}, replace=replace)
+    path = write_results(
+        f"scoring-{engine}", {"settings": {"seed": SEED}, "scored": found}, replace=replace
+    )
     print(f"Wrote {path}")
-    return int(any(row["rows"] != row["written"] or row["refused"] != row["rows"] // BAD_EVERY for row in found))
+    return int(
+        any(
+            row["rows"] != row["written"] or row["refused"] != row["rows"] // BAD_EVERY
+            for row in found
+        )
+    )
 
 
 def predicted(folder: Path, number: int) -> dict[str, Any]:
@@ -71,7 +78,16 @@ def predicted(folder: Path, number: int) -> dict[str, Any]:
         x = random.normal(size=(200, 4)).round(3)
         lines = np.column_stack([x, x[:, :1] > 0, x[:, 1:2] * x[:, 2:3] > 0])
         np.savetxt(folder / "train.csv", lines, "%g", ",", header="a,b,c,d,calm,sad", comments="")
-        words = ["--csv", str(folder / "train.csv"), "--labels", "calm,sad", "--seconds", "0", "--out", str(model)]
+        words = [
+            "--csv",
+            str(folder / "train.csv"),
+            "--labels",
+            "calm,sad",
+            "--seconds",
+            "0",
+            "--out",
+            str(model),
+        ]
         assert cli.main(["train", *words]) == 0
     with path.open("w") as file:
         file.write("a,b,c,d\n")
@@ -79,16 +95,33 @@ def predicted(folder: Path, number: int) -> dict[str, Any]:
             cells = "high" if row % BAD_EVERY == 0 else f"{random.normal():.3f}"
             file.write(f"{cells},{','.join(f'{cell:.3f}' for cell in random.normal(size=3))}\n")
     start = time.monotonic()
-    command = [sys.executable, "-m", "tg_mlc", "predict", str(model), "--csv", str(path), "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "tg_mlc",
+        "predict",
+        str(model),
+        "--csv",
+        str(path),
+        "--out",
+        str(out),
+    ]
     process, peak = subprocess.Popen(command, stderr=subprocess.DEVNULL), 0
-    while process.poll() is None:  # the peak that the system tells at the end may be that of this process, its parent
+    while (
+        process.poll() is None
+    ):  # the peak that the system tells at the end may be that of this process, its parent
         peak = max(peak, memory_of(process.pid, "VmHWM"))
         time.sleep(0.1)
     seconds = time.monotonic() - start
     with out.open(newline="") as file:
         reasons = [row["reason"] for row in csv.DictReader(file)]
     about = {"what": "tg-mlc predict, 4 numbers", "rows": number, "written": len(reasons)}
-    return {**about, "refused": sum(map(bool, reasons)), "seconds": seconds, "peak_bytes": {"process": peak}}
+    return {
+        **about,
+        "refused": sum(map(bool, reasons)),
+        "seconds": seconds,
+        "peak_bytes": {"process": peak},
+    }
 
 
 def with_ray(folder: Path, number: int, model: str, root: str) -> dict[str, Any]:
@@ -115,8 +148,17 @@ def with_ray(folder: Path, number: int, model: str, root: str) -> dict[str, Any]
 
     scored = pyarrow.parquet.read_table(folder / "scores", columns=["place", "error"]).to_pydict()
     assert scored["place"] == sorted(scored["place"])
-    about = {"what": "Ray Data, 2 workers, molecules", "rows": number, "written": len(scored["place"])}
-    return {**about, "refused": sum(map(bool, scored["error"])), "seconds": seconds, "peak_bytes": peaks}
+    about = {
+        "what": "Ray Data, 2 workers, molecules",
+        "rows": number,
+        "written": len(scored["place"]),
+    }
+    return {
+        **about,
+        "refused": sum(map(bool, scored["error"])),
+        "seconds": seconds,
+        "peak_bytes": peaks,
+    }
 
 
 def _watch(peaks: dict[str, int], stop: threading.Event) -> None:

@@ -65,10 +65,14 @@ def main(
     """
     check_replacement(replace, quick=quick)
     torch.set_num_threads(threads)
-    rounds, seconds, malformed, requests = (1, 0.5, 60, 200) if quick else (rounds, seconds, malformed, requests)
+    rounds, seconds, malformed, requests = (
+        (1, 0.5, 60, 200) if quick else (rounds, seconds, malformed, requests)
+    )
     loaded = tg_mlc.load(model)
     if loaded.kind is None:
-        raise ValueError(f"Expected a model with a kind of input that makes up examples (got {loaded!r})")
+        raise ValueError(
+            f"Expected a model with a kind of input that makes up examples (got {loaded!r})"
+        )
     made = loaded.kind.examples(20)
     examples = made.tolist() if hasattr(made, "tolist") else made
     with socket.socket() as probe:
@@ -80,7 +84,9 @@ def main(
     try:
         _wait(f"http://127.0.0.1:{port}/ready")
         with ProcessPoolExecutor(1) as pool:
-            first = pool.submit(ask, url, examples, len(examples), 60.0, len(examples)).result()["answers"]
+            first = pool.submit(ask, url, examples, len(examples), 60.0, len(examples)).result()[
+                "answers"
+            ]
             agree = _agrees(loaded, examples, first)
             alone, served = [], []
             for _ in range(rounds):
@@ -110,18 +116,31 @@ def main(
         "requests": requests,
         "resident_bytes": memory,
     }
-    settings = {"clients": clients, "rounds": rounds, "seconds": seconds, "threads": threads, "seed": SEED}
+    settings = {
+        "clients": clients,
+        "rounds": rounds,
+        "seconds": seconds,
+        "threads": threads,
+        "seed": SEED,
+    }
     facts = loaded.facts
     about: dict[str, Any] = {"kind": _describe(loaded), "labels": len(loaded.label_names)}
-    about["facts"] = {"data": loaded.report.get("data", facts.get("data")), "versions": facts.get("versions")}
+    about["facts"] = {
+        "data": loaded.report.get("data", facts.get("data")),
+        "versions": facts.get("versions"),
+    }
     result = {"settings": settings, "model": about, "serving": found}
-    path = write_results(name_of("serving", "cpu", Path(model).resolve().name), result, replace=replace)
+    path = write_results(
+        name_of("serving", "cpu", Path(model).resolve().name), result, replace=replace
+    )
     print(json.dumps(found, indent=1), f"\nWrote {path}")
     grows = memory[-1] > 1.1 * memory[1] + 2**24
     return int(not agree or any(not key.startswith("4") for key in statuses) or grows)
 
 
-def ask(url: str, examples: list[Any], clients: int, seconds: float, most: int | None = None) -> dict[str, Any]:
+def ask(
+    url: str, examples: list[Any], clients: int, seconds: float, most: int | None = None
+) -> dict[str, Any]:
     """Lets clients send one input each, over and over, for some seconds or until there were so many requests."""
 
     async def talk() -> dict[str, Any]:
@@ -141,7 +160,12 @@ def ask(url: str, examples: list[Any], clients: int, seconds: float, most: int |
 
         async with httpx.AsyncClient(limits=limits, timeout=120) as session:
             await asyncio.gather(*(client(session) for _ in range(clients)))
-        return {"requests": len(took), "seconds": time.monotonic() - start, "milliseconds": took, "answers": answers}
+        return {
+            "requests": len(took),
+            "seconds": time.monotonic() - start,
+            "milliseconds": took,
+            "answers": answers,
+        }
 
     return asyncio.run(talk())
 
@@ -152,19 +176,25 @@ def send_malformed(url: str, number: int) -> dict[str, int]:
     good = b'{"inputs": ["CCO", [1, 2.5], {"a": 1}], "given": [{"x": 1}, null, {}], "metric": "f1_micro"}'
     with httpx.Client(timeout=120) as session:
         for _ in range(number):
-            body = bytearray(good[: rng.randrange(len(good))] if rng.random() < 0.5 else rng.randbytes(200))
+            body = bytearray(
+                good[: rng.randrange(len(good))] if rng.random() < 0.5 else rng.randbytes(200)
+            )
             for _ in range(rng.randrange(1, 5)):
                 if body:
                     body[rng.randrange(len(body))] = rng.randrange(256)
             kind = rng.choice(["application/json", "text/plain", ""])
-            status = session.post(url, content=bytes(body), headers={"content-type": kind}).status_code
+            status = session.post(
+                url, content=bytes(body), headers={"content-type": kind}
+            ).status_code
             statuses[str(status)] = statuses.get(str(status), 0) + 1
     return statuses
 
 
 def _describe(model: Model) -> str:
     """The stages that compute logits."""
-    stages = [type(stage).__name__ for stage in model.stages if isinstance(stage, (Classifiers, Networks))]
+    stages = [
+        type(stage).__name__ for stage in model.stages if isinstance(stage, (Classifiers, Networks))
+    ]
     return " and ".join(stages).lower()
 
 

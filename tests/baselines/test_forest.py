@@ -16,12 +16,22 @@ def gini(n_estimators=20, **kwargs):
 
 @pytest.mark.parametrize("criterion", ["squared_error", "gini"])
 def test_scores_are_those_of_scikit_learn(criterion):
-    forest = ForestBaseline(20, criterion=criterion, min_samples_leaf=0.02, random_state=3).fit(X[:80], Y[:80])
+    forest = ForestBaseline(20, criterion=criterion, min_samples_leaf=0.02, random_state=3).fit(
+        X[:80], Y[:80]
+    )
     make = RandomForestRegressor if criterion == "squared_error" else RandomForestClassifier
-    theirs = make(20, max_features="sqrt", min_samples_leaf=0.02, random_state=3).fit(X[:80], Y[:80])
-    expected = theirs.predict(X) if criterion == "squared_error" else np.array(theirs.predict_proba(X))[..., 1].T
+    theirs = make(20, max_features="sqrt", min_samples_leaf=0.02, random_state=3).fit(
+        X[:80], Y[:80]
+    )
+    expected = (
+        theirs.predict(X)
+        if criterion == "squared_error"
+        else np.array(theirs.predict_proba(X))[..., 1].T
+    )
     np.testing.assert_allclose(forest.predict_proba(X), expected, atol=1e-12)
-    other = ForestBaseline(20, criterion=criterion, min_samples_leaf=0.02, random_state=4).fit(X[:80], Y[:80])
+    other = ForestBaseline(20, criterion=criterion, min_samples_leaf=0.02, random_state=4).fit(
+        X[:80], Y[:80]
+    )
     assert (other.predict_proba(X) != forest.predict_proba(X)).any()
 
 
@@ -29,7 +39,9 @@ def test_squared_errors_count_unknown_labels_as_their_frequency():
     y = Y.copy()
     y[:, 2] = NAN
     y[:4, 2] = [0, 1, 0, 0]
-    np.testing.assert_allclose(ForestBaseline(50).fit(X, y).predict_proba(X)[:, 2].mean(), 0.25, atol=0.05)
+    np.testing.assert_allclose(
+        ForestBaseline(50).fit(X, y).predict_proba(X)[:, 2].mean(), 0.25, atol=0.05
+    )
 
 
 def test_gini_grows_a_forest_for_each_label_once_some_are_unknown():
@@ -59,7 +71,9 @@ def test_scores_out_of_bag_of_what_no_tree_has_left_out():
     y = Y.copy()
     y[0, 1] = NAN
     model = gini()
-    assert model.held_out_scores(X, y)[0, 1] == model.decision_function(X[:1])[0, 1]  # no tree has seen its label
+    assert (
+        model.held_out_scores(X, y)[0, 1] == model.decision_function(X[:1])[0, 1]
+    )  # no tree has seen its label
     frequency = LabelFrequency().fit(X, Y).decision_function(X[:1])
     seen = (gini(1).held_out_scores(X, Y) == frequency).all(axis=1)
     assert 0.5 < seen.mean() < 0.75  # a tree is grown with 63% of all samples
@@ -89,7 +103,9 @@ def test_extra_trees_are_those_of_scikit_learn():
     ours = ForestBaseline(7, extra_trees=True)
     held_out = ours.held_out_scores(X, Y)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict(X), atol=1e-12)
-    assert macro_roc_auc(Y, held_out) < macro_roc_auc(Y, ours.predict_proba(X)) == 1.0  # which remember all samples
+    assert (
+        macro_roc_auc(Y, held_out) < macro_roc_auc(Y, ours.predict_proba(X)) == 1.0
+    )  # which remember all samples
 
 
 def test_enough_outputs_change_nothing():

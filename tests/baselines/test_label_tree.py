@@ -40,4 +40,7 @@ def test_unknown_labels_are_warned_of(monkeypatch):
 
 def test_inputs_may_be_whole_numbers():
     pytest.importorskip("napkinxc")
-    assert LabelTrees().fit(X.round().astype(int), Y).predict_proba(X.round().astype(int)).shape == Y.shape
+    assert (
+        LabelTrees().fit(X.round().astype(int), Y).predict_proba(X.round().astype(int)).shape
+        == Y.shape
+    )

@@ -14,16 +14,22 @@ def test_it_is_what_scikit_learn_fits():
     model = LinearBaseline("hinge", C=0.3).fit(sp.csr_array(X), Y)
     for label in range(3):
         reference = LinearSVC(C=0.3).fit(X, Y[:, label])
-        np.testing.assert_allclose(model.decision_function(X)[:, label], reference.decision_function(X), atol=1e-3)
+        np.testing.assert_allclose(
+            model.decision_function(X)[:, label], reference.decision_function(X), atol=1e-3
+        )
     logistic = LinearBaseline("logistic", C=3.0).fit(X, Y)
     reference = LogisticRegression(C=3.0, solver="liblinear").fit(X, Y[:, 1])
-    np.testing.assert_allclose(logistic.predict_proba(X)[:, 1], reference.predict_proba(X)[:, 1], atol=1e-3)
+    np.testing.assert_allclose(
+        logistic.predict_proba(X)[:, 1], reference.predict_proba(X)[:, 1], atol=1e-3
+    )
 
 
 def test_long_indices_are_shortened():
     x = sp.csr_array(X)
     x.indices, x.indptr = x.indices.astype(np.int64), x.indptr.astype(np.int64)
-    np.testing.assert_allclose(LinearBaseline("logistic").fit(x, Y).weight, LinearBaseline("logistic").fit(X, Y).weight)
+    np.testing.assert_allclose(
+        LinearBaseline("logistic").fit(x, Y).weight, LinearBaseline("logistic").fit(X, Y).weight
+    )
 
 
 def test_scores_keep_the_order_of_distances():
@@ -53,7 +59,9 @@ def test_it_is_the_chain_of_scikit_learn():
     chain = ClassifierChain(C=1.0, random_state=3).fit(X[:150], Y[:150])
     estimator = LogisticRegression(C=1.0, solver="liblinear", random_state=0)
     reference = SklearnChain(estimator, order=chain.order_.tolist()).fit(X[:150], Y[:150])
-    np.testing.assert_allclose(chain.predict_proba(X[150:]), reference.predict_proba(X[150:]), atol=1e-3)
+    np.testing.assert_allclose(
+        chain.predict_proba(X[150:]), reference.predict_proba(X[150:]), atol=1e-3
+    )
 
 
 def test_labels_see_those_before_them():
@@ -77,7 +85,9 @@ def test_unknown_labels_count_as_what_was_predicted():
 
 def test_nothing_is_predicted_of_known_labels(monkeypatch):
     rows, predict = [], LinearBaseline.predict_proba
-    monkeypatch.setattr(LinearBaseline, "predict_proba", lambda self, x: rows.append(len(x)) or predict(self, x))
+    monkeypatch.setattr(
+        LinearBaseline, "predict_proba", lambda self, x: rows.append(len(x)) or predict(self, x)
+    )
     y = Y.copy()
     ClassifierChain().fit(X, y)
     assert rows == []
@@ -90,7 +100,9 @@ def test_a_label_that_is_never_known_says_nothing():
     y = Y.copy()
     y[:, 0] = NAN
     scores = ClassifierChain(order=None).fit(X, y).predict_proba(X)
-    np.testing.assert_allclose(scores[:, 1:], ClassifierChain(order=None).fit(X, Y[:, 1:]).predict_proba(X), atol=1e-3)
+    np.testing.assert_allclose(
+        scores[:, 1:], ClassifierChain(order=None).fit(X, Y[:, 1:]).predict_proba(X), atol=1e-3
+    )
 
 
 def test_an_ensemble_is_the_mean_of_its_chains_and_repeats():
@@ -98,4 +110,6 @@ def test_an_ensemble_is_the_mean_of_its_chains_and_repeats():
     scores = [chain.predict_proba(X) for chain in ensemble.estimators_]
     np.testing.assert_allclose(ensemble.predict_proba(X), np.mean(scores, axis=0))
     assert len({tuple(chain.order_) for chain in ensemble.estimators_}) > 1
-    assert np.array_equal(ensemble.predict_proba(X), ChainEnsemble(3, 0.5, random_state=1).fit(X, Y).predict_proba(X))
+    assert np.array_equal(
+        ensemble.predict_proba(X), ChainEnsemble(3, 0.5, random_state=1).fit(X, Y).predict_proba(X)
+    )

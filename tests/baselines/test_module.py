@@ -46,12 +46,16 @@ def test_a_module_computes_the_decision_function(baseline):
     np.testing.assert_allclose(decisions, baseline.decision_function(NEW), rtol=0, atol=2e-5)
 
 
-@pytest.mark.parametrize("baseline", [LinearBaseline(), KernelRidgeBaseline(0.5), ForestBaseline(5)], ids=repr)
+@pytest.mark.parametrize(
+    "baseline", [LinearBaseline(), KernelRidgeBaseline(0.5), ForestBaseline(5)], ids=repr
+)
 def test_a_module_of_a_baseline_of_sparse_features_takes_dense_ones(baseline):
     x = np.where(np.abs(X) > 0.3, X, 0)
     baseline.fit(sp.csr_array(x), Y)
     decisions = baseline.module()(torch.from_numpy(x))
-    np.testing.assert_allclose(decisions, baseline.decision_function(sp.csr_array(x)), rtol=0, atol=2e-5)
+    np.testing.assert_allclose(
+        decisions, baseline.decision_function(sp.csr_array(x)), rtol=0, atol=2e-5
+    )
 
 
 @needs_export
@@ -78,7 +82,9 @@ def test_a_baseline_without_a_module_is_named():
             baseline.module()
 
 
-@pytest.mark.parametrize("baseline", [LinearBaseline, KernelRidgeBaseline, ForestBaseline, NetworkBaseline])
+@pytest.mark.parametrize(
+    "baseline", [LinearBaseline, KernelRidgeBaseline, ForestBaseline, NetworkBaseline]
+)
 def test_a_module_needs_a_fit(baseline):
     with pytest.raises(RuntimeError, match="'fit' to be called before 'module'"):
         baseline().module()

@@ -39,7 +39,9 @@ def test_equal_seeds_give_equal_networks_and_leave_other_random_numbers_alone():
     expected = torch.rand(3)
     torch.manual_seed(0)
     options = {**SMALL, "epochs": 1}
-    first, second, other = (NetworkBaseline(**options, random_state=seed).fit(X, Y) for seed in (1, 1, 2))
+    first, second, other = (
+        NetworkBaseline(**options, random_state=seed).fit(X, Y) for seed in (1, 1, 2)
+    )
     assert torch.equal(torch.rand(3), expected)
     assert (first.predict_proba(X) == second.predict_proba(X)).all()
     assert (first.predict_proba(X) != other.predict_proba(X)).any()
@@ -47,7 +49,8 @@ def test_equal_seeds_give_equal_networks_and_leave_other_random_numbers_alone():
 
 
 @pytest.mark.parametrize(
-    ("options", "match"), [({"hidden": 0}, "'hidden'"), ({"dropout": 1.0}, "'dropout'"), ({"epochs": 0}, "'epochs'")]
+    ("options", "match"),
+    [({"hidden": 0}, "'hidden'"), ({"dropout": 1.0}, "'dropout'"), ({"epochs": 0}, "'epochs'")],
 )
 def test_settings_out_of_range(options, match):
     with pytest.raises(ValueError, match=match):
@@ -55,6 +58,10 @@ def test_settings_out_of_range(options, match):
 
 
 def test_pairs_of_a_state_are_labels():
-    state = NetworkBaseline(**{**SMALL, "epochs": 1}, label_graph=coherent_graph()).fit(X, ABOVE).state_dict()
+    state = (
+        NetworkBaseline(**{**SMALL, "epochs": 1}, label_graph=coherent_graph())
+        .fit(X, ABOVE)
+        .state_dict()
+    )
     with pytest.raises(ValueError, match="'pairs' of labels below"):
         NetworkBaseline().load_state_dict({**state, "pairs": np.array([[99], [0]])})

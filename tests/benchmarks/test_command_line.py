@@ -19,7 +19,9 @@ def test_the_exit_status_is_that_of_the_main_function(
     assert run(main) == expected
 
 
-def test_an_interrupted_run_is_a_message(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_run_is_a_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def main() -> None:
         raise KeyboardInterrupt  # as Ctrl-C does
 

@@ -37,7 +37,9 @@ def test_results_are_replaced_by_no_fewer(results: Path) -> None:
     files.write_results("one", {"runs": [{"seed": 1}, {"seed": 2}]}, replace=True)
     files.check_kept("one", seed, {1}, replace=False)
     files.check_kept("one", seed, {1, 2, 3}, replace=True)
-    with pytest.raises(SystemExit, match=r"all rows and seeds of .* 1 of them, such as 2\); run them too"):
+    with pytest.raises(
+        SystemExit, match=r"all rows and seeds of .* 1 of them, such as 2\); run them too"
+    ):
         files.check_kept("one", seed, {1, 3}, replace=True)
 
 
@@ -65,12 +67,18 @@ def test_a_comparison_goes_on_from_what_it_would_replace(results: Path, own_runs
     assert collect([3, 1], keeps=lambda run: run["seed"] == 1) == ([1, 3], [3])
 
 
-def test_other_processors_that_made_runs_are_kept(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_processors_that_made_runs_are_kept(
+    own_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def processors() -> list[str]:
         found = json.loads((own_runs / "one.json").read_text())
         return [*found.get(files.OTHERS, []), found["environment"]["processor"]]
 
-    for seeds, name, expected in (([1], "A", ["A"]), ([1, 2], "B", ["A", "B"]), ([1, 2, 3], "A", ["B", "A"])):
+    for seeds, name, expected in (
+        ([1], "A", ["A"]),
+        ([1, 2], "B", ["A", "B"]),
+        ([1, 2, 3], "A", ["B", "A"]),
+    ):
         monkeypatch.setattr(files, "_processor", lambda name=name: name)
         collect(seeds)
         assert processors() == expected
@@ -81,7 +89,13 @@ def test_other_processors_that_made_runs_are_kept(own_runs: Path, monkeypatch: p
 
 @pytest.mark.parametrize(
     ("changes", "again"),
-    [({"a": 2}, True), ({"b": 1}, True), ({"part": {"x": 2}}, True), ({"part": {"y": 2}}, False), ({}, False)],
+    [
+        ({"a": 2}, True),
+        ({"b": 1}, True),
+        ({"part": {"x": 2}}, True),
+        ({"part": {"y": 2}}, False),
+        ({}, False),
+    ],
 )
 def test_runs_of_another_description_are_made_again(
     changes: dict[str, Any], again: bool, own_runs: Path, capsys: pytest.CaptureFixture[str]
@@ -90,10 +104,15 @@ def test_runs_of_another_description_are_made_again(
     assert collect([1], content={"part": {"x": 1}, **changes}) == ([1], [1] if again else [])
     assert ("made again" in capsys.readouterr().out) is again
     if not again:
-        assert json.loads((own_runs / "one.json").read_text())["part"] == {"x": 1, **changes.get("part", {})}
+        assert json.loads((own_runs / "one.json").read_text())["part"] == {
+            "x": 1,
+            **changes.get("part", {}),
+        }
 
 
-def test_runs_of_another_version_are_made_again(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_another_version_are_made_again(
+    own_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     collect([1])
     monkeypatch.setattr("tg_mlc.__version__", "another")
     assert collect([1]) == ([1], [1])
@@ -120,5 +139,13 @@ def test_what_there_is_so_far_is_kept(own_runs: Path) -> None:
 def test_the_command_is_recorded_without_the_folder_of_the_data(root: list[str]) -> None:
     words = ["python3", "-m", "benchmarks.accuracy.auto", *root, "--seeds", "5"]
     assert files.command_of(words) == "python -m benchmarks.accuracy.auto --seeds 5"
-    served = ["python3", "-m", "benchmarks.speed.serving", "--model", "/home/me/models/drugs", "--rounds", "3"]
+    served = [
+        "python3",
+        "-m",
+        "benchmarks.speed.serving",
+        "--model",
+        "/home/me/models/drugs",
+        "--rounds",
+        "3",
+    ]
     assert files.command_of(served) == "python -m benchmarks.speed.serving --model drugs --rounds 3"

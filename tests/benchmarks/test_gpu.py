@@ -42,4 +42,7 @@ def test_a_part_runs_as_a_user_would_run_it(own_runs: Path) -> None:
 
 def test_a_part_that_takes_too_long_is_cut_short(own_runs: Path) -> None:
     assert gpu.main("attention-bf16", minutes=0.01, device="cpu", quick=True) == 1
-    assert json.loads((own_runs / "gpu-cpu.json").read_text())["parts"][0]["state"] == "cut short after 1 s"
+    assert (
+        json.loads((own_runs / "gpu-cpu.json").read_text())["parts"][0]["state"]
+        == "cut short after 1 s"
+    )

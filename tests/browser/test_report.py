@@ -13,7 +13,9 @@ import pytest
 
 from tests.explanations.made import BAD_NAME, LABELS, explanation
 
-playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: make test-browser")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="Playwright is not installed: make test-browser"
+)
 pytest.importorskip("jinja2")
 pytest.importorskip("rdkit")
 
@@ -61,7 +63,9 @@ def open_page(browser: Any, reports: dict[str, str]) -> Iterator[Any]:
         page = browser.new_page(viewport=size, **options)
         page.on("console", lambda message: wrong.append(message.text))
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda request: request.url in reports.values() or wrong.append(request.url))
+        page.on(
+            "request", lambda request: request.url in reports.values() or wrong.append(request.url)
+        )
         page.goto(reports[name])
         pages.append(page)
         return page
@@ -78,8 +82,13 @@ def label_button(page: Any, name: str) -> Any:
 
 def shades(page: Any) -> list[tuple[str, str]]:
     """How strong and of which sign the parts of the visible drawing are shaded."""
-    parts = "es => es.map(e => [e.style.getPropertyValue('--w'), e.style.getPropertyValue('--hue')])"
-    return [tuple(each) for each in page.locator(".drawing:not([hidden]) [data-component]").evaluate_all(parts)]
+    parts = (
+        "es => es.map(e => [e.style.getPropertyValue('--w'), e.style.getPropertyValue('--hue')])"
+    )
+    return [
+        tuple(each)
+        for each in page.locator(".drawing:not([hidden]) [data-component]").evaluate_all(parts)
+    ]
 
 
 @pytest.mark.parametrize("kind", range(5), ids=("molecule", "text", "dna", "row", "parts"))
@@ -101,7 +110,11 @@ def test_given_labels_are_told_from_predictions(open_page: Any) -> None:
     assert "predicted (threshold" in page.locator("#verdict").inner_text()
     assert "(given)" not in label_button(page, "heart").inner_text()
     label_button(page, "skin").click()
-    assert page.locator("#verdict").inner_text().startswith("given to the model as present, not predicted.")
+    assert (
+        page.locator("#verdict")
+        .inner_text()
+        .startswith("given to the model as present, not predicted.")
+    )
     assert "skin (given)" in label_button(page, "skin").inner_text()
 
 
@@ -128,7 +141,9 @@ def test_the_slider_shows_readouts_of_states(open_page: Any) -> None:
     order = (-made[0].probability).argsort()
     for step, values in enumerate([*made[0].states, made[0].probability]):
         page.locator("#step").fill(str(step))
-        assert [float(each) for each in numbers.all_inner_texts()] == pytest.approx(values[order], abs=0.0051)
+        assert [float(each) for each in numbers.all_inner_texts()] == pytest.approx(
+            values[order], abs=0.0051
+        )
     assert page.locator("#step-name").inner_text() == "final"
 
 
@@ -154,7 +169,9 @@ def test_keys_move_among_labels_and_samples(open_page: Any) -> None:
     assert page.locator('[aria-current="true"]').get_attribute("data-sample") == "0"
 
 
-@pytest.mark.parametrize("measure", ["by its messages", "if it is known to apply", "if it is known not to"])
+@pytest.mark.parametrize(
+    "measure", ["by its messages", "if it is known to apply", "if it is known not to"]
+)
 def test_labels_that_moved_one_lead_to_themselves(open_page: Any, measure: str) -> None:
     page, sample = open_page(), explanation()[0]
     label_button(page, "skin").click()
@@ -190,8 +207,12 @@ def test_a_model_without_messages_says_so(open_page: Any) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
 @pytest.mark.parametrize("name", ["all", "alone"])
-def test_axe_finds_no_violation(open_page: Any, name: str, size: dict[str, int], scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed: make test-browser")
+def test_axe_finds_no_violation(
+    open_page: Any, name: str, size: dict[str, int], scheme: str
+) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is not installed: make test-browser"
+    )
     page = open_page(name, size, color_scheme=scheme, reduced_motion="reduce")
     everything = """() => {
         document.querySelectorAll('details').forEach(each => { each.open = true });
@@ -218,7 +239,9 @@ def test_the_theme_can_be_turned(open_page: Any) -> None:
     assert page.evaluate(color) != dark
 
 
-@pytest.mark.skipif("TG_MLC_PICTURES" not in os.environ, reason="TG_MLC_PICTURES names no folder for pictures")
+@pytest.mark.skipif(
+    "TG_MLC_PICTURES" not in os.environ, reason="TG_MLC_PICTURES names no folder for pictures"
+)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
 def test_pictures(open_page: Any, size: dict[str, int], scheme: str) -> None:

@@ -17,7 +17,8 @@ def write_drugs(path: Path) -> Path:
     ends = ("O", "N", "C(=O)O", "Cl")
     rows = ["smiles,liver,skin"]
     rows += [
-        f"{'C' * (1 + i % 9)}{ends[i % 4]},{int(i % 4 in (0, 2))},{'' if i % 7 == 0 else i % 2}" for i in range(80)
+        f"{'C' * (1 + i % 9)}{ends[i % 4]},{int(i % 4 in (0, 2))},{'' if i % 7 == 0 else i % 2}"
+        for i in range(80)
     ]
     path.write_text("\n".join(rows) + "\n")
     return path
@@ -38,7 +39,10 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with ``rows.csv`` and a model of it."""
     folder = tmp_path_factory.mktemp("rows")
     write_rows(folder / "rows.csv")
-    assert cli.main([*TRAIN_ROWS, "--csv", str(folder / "rows.csv"), "--out", str(folder / "model")]) == 0
+    assert (
+        cli.main([*TRAIN_ROWS, "--csv", str(folder / "rows.csv"), "--out", str(folder / "model")])
+        == 0
+    )
     return folder
 
 

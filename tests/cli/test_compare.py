@@ -11,7 +11,17 @@ def words(tmp_path):
     file = write_rows(tmp_path / "rows.csv")
     (tmp_path / "mine.csv").write_text("source,target\ntall,broad\n")
     graphs = f"edgeless,{tmp_path / 'mine.csv'}"
-    words = ["compare", "--csv", str(file), "--labels", "tall,broad", "--graphs", graphs, "--seconds", "0"]
+    words = [
+        "compare",
+        "--csv",
+        str(file),
+        "--labels",
+        "tall,broad",
+        "--graphs",
+        graphs,
+        "--seconds",
+        "0",
+    ]
     return [*words, "--seeds", "1", "--out", str(tmp_path / "out")]
 
 
@@ -29,7 +39,9 @@ def test_table_files_and_a_folder_of_one_comparison(words, tmp_path, capsys):
     assert "options" in capsys.readouterr().err
 
 
-def test_files_of_graphs_are_looked_for_first_and_their_weights_have_no_effect(words, tmp_path, capsys):
+def test_files_of_graphs_are_looked_for_first_and_their_weights_have_no_effect(
+    words, tmp_path, capsys
+):
     assert cli.main(["edgeless,none.csv" if "mine.csv" in word else word for word in words]) == 1
     assert "'--graphs' to name files that there are (got ['none.csv']" in capsys.readouterr().err
     (tmp_path / "mine.csv").write_text("source,target,weight\ntall,broad,0.5\n")

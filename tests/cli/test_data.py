@@ -49,7 +49,9 @@ def toy(monkeypatch, tmp_path):
     known = registry.catalogue()
 
     def catalogue():
-        entry = RegistryEntry(name="toy", title="two samples", maker="toy_data:Toy", files=(Toy.files,), **recorded)
+        entry = RegistryEntry(
+            name="toy", title="two samples", maker="toy_data:Toy", files=(Toy.files,), **recorded
+        )
         return {**known, "toy": entry}
 
     monkeypatch.setattr(registry, "catalogue", catalogue)
@@ -57,7 +59,10 @@ def toy(monkeypatch, tmp_path):
 
 
 def test_version_and_help(capsys):
-    for option, text in {"--version": f"tg-mlc {tg_mlc.__version__}", "--help": "usage: tg-mlc"}.items():
+    for option, text in {
+        "--version": f"tg-mlc {tg_mlc.__version__}",
+        "--help": "usage: tg-mlc",
+    }.items():
         with pytest.raises(SystemExit) as stop:
             cli.main([option])
         assert stop.value.code == 0
@@ -65,7 +70,8 @@ def test_version_and_help(capsys):
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["data"], ["data", "fetch"], ["data", "get"], ["data", "info", "a", "--no", "b"]]
+    "command",
+    [[], ["data"], ["data", "fetch"], ["data", "get"], ["data", "info", "a", "--no", "b"]],
 )
 def test_what_is_no_command_exits_with_2(command, capsys):
     with pytest.raises(SystemExit) as stop:
@@ -90,7 +96,9 @@ def test_info_needs_no_files(capsys):
 def test_an_unknown_name_is_a_message(capsys):
     for command in ("info", "get"):
         assert cli.main(["data", command, "bibtexx"]) == 1
-        assert capsys.readouterr().err.startswith("tg-mlc: Expected the name of a data set, one of sider, ")
+        assert capsys.readouterr().err.startswith(
+            "tg-mlc: Expected the name of a data set, one of sider, "
+        )
 
 
 def test_info_of_a_folder_that_is_none(capsys, tmp_path):
@@ -197,7 +205,8 @@ def test_without_the_extra(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("command", "line_buffering"), [(["data", "list"], False), (["data", "list"], True), (["--help"], False)]
+    ("command", "line_buffering"),
+    [(["data", "list"], False), (["data", "list"], True), (["--help"], False)],
 )
 def test_nothing_is_said_when_nobody_reads(command, line_buffering, capsys, monkeypatch):
     read, write = os.pipe()
@@ -227,7 +236,10 @@ def test_it_can_be_interrupted_from_the_start():
 
 def test_as_a_module():
     done = subprocess.run(
-        [sys.executable, "-m", "tg_mlc", "data", "info", "nothing"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tg_mlc", "data", "info", "nothing"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
@@ -243,7 +255,8 @@ def test_the_command_is_installed():
 def test_a_file_is_checked(tmp_path, capsys):
     path = tmp_path / "a.csv"
     path.write_text(
-        "id,price,colour,odd,calm\n" + "".join(f"{i},{i},{'rb'[i % 2]},{i % 3 or 'x'},1\n" for i in range(12))
+        "id,price,colour,odd,calm\n"
+        + "".join(f"{i},{i},{'rb'[i % 2]},{i % 3 or 'x'},1\n" for i in range(12))
     )
     schema = tmp_path / "schema.yaml"
     words = ["--labels", "calm", "--ignore", "price"]
@@ -254,11 +267,15 @@ def test_a_file_is_checked(tmp_path, capsys):
         ["id", "id"], ["price", "ignored"], ["colour", "category"], ["odd", "refused"], ["calm", "label"]
     ]  # fmt: skip
     assert max(map(len, lines[1:7])) < 100
-    assert lines[7].startswith("Refused: Expected numbers, or blank (missing), in row 0 (line 2), column 'odd'")
+    assert lines[7].startswith(
+        "Refused: Expected numbers, or blank (missing), in row 0 (line 2), column 'odd'"
+    )
     assert lines[7].endswith("or leave it out: --ignore 'odd'.")
     train = ["train", "--csv", str(path), "--labels", "calm", "--out", str(tmp_path / "model")]
     assert cli.main([*train, "--schema", str(schema)]) == 1
-    assert "another role of column 'odd' (got 'refused': Expected numbers" in capsys.readouterr().err
+    assert (
+        "another role of column 'odd' (got 'refused': Expected numbers" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -266,32 +283,68 @@ def test_a_file_is_checked(tmp_path, capsys):
     [
         ([[float(i), 1.0] for i in range(12)], "refused", "one value in every cell"),
         ([{"a": i} for i in range(12)], "refused", "one value in every cell"),
-        ([float("inf") if i == 5 else float(i) for i in range(12)], "refused", "32 bits can hold in row 5"),
-        ([f"+49 (170) {7 * i} {i * i:04d}" for i in range(12)], "refused", "numbers, or texts that repeat"),
-        ([timedelta(hours=26 * i + 2) for i in range(12)], "number", "durations, read as days  2:00:00"),
+        (
+            [float("inf") if i == 5 else float(i) for i in range(12)],
+            "refused",
+            "32 bits can hold in row 5",
+        ),
+        (
+            [f"+49 (170) {7 * i} {i * i:04d}" for i in range(12)],
+            "refused",
+            "numbers, or texts that repeat",
+        ),
+        (
+            [timedelta(hours=26 * i + 2) for i in range(12)],
+            "number",
+            "durations, read as days  2:00:00",
+        ),
     ],
     ids=["lists", "objects", "infinity", "telephone", "durations"],
 )
-def test_columns_of_typed_tables_are_checked_as_training_reads_them(tmp_path, capsys, cells, role, told):
+def test_columns_of_typed_tables_are_checked_as_training_reads_them(
+    tmp_path, capsys, cells, role, told
+):
     pandas, path = pytest.importorskip("pandas"), tmp_path / "a.parquet"
     pytest.importorskip("pyarrow")
-    pandas.DataFrame({"what": cells, "size": [i * i for i in range(12)], "calm": [0, 1] * 6}).to_parquet(path)
+    pandas.DataFrame(
+        {"what": cells, "size": [i * i for i in range(12)], "calm": [0, 1] * 6}
+    ).to_parquet(path)
     assert cli.main(["data", "check", str(path), "--labels", "calm"]) == (role == "refused")
     printed = capsys.readouterr().out
     assert printed.splitlines()[2].split()[:2] == ["what", role]
     assert told in printed
     if role == "refused":
-        assert cli.main(["train", "--csv", str(path), "--labels", "calm", "--out", str(tmp_path / "model")]) == 1
+        assert (
+            cli.main(
+                ["train", "--csv", str(path), "--labels", "calm", "--out", str(tmp_path / "model")]
+            )
+            == 1
+        )
         assert told in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["Age (years)", "it's", 'a "b"', "a, b", "back\\slash", "x]", "größe"])
+@pytest.mark.parametrize(
+    "name", ["Age (years)", "it's", 'a "b"', "a, b", "back\\slash", "x]", "größe"]
+)
 def test_the_options_that_a_message_names_do_what_it_says(tmp_path, capsys, name):
     path = tmp_path / "a.csv"
     with path.open("w", newline="") as file:
-        rows = [["size", name, "calm"], *([i * i, "x" if i == 5 else i * i % 7, i % 2] for i in range(12))]
+        rows = [
+            ["size", name, "calm"],
+            *([i * i, "x" if i == 5 else i * i % 7, i % 2] for i in range(12)),
+        ]
         csv.writer(file).writerows(rows)
-    words = ["train", "--csv", str(path), "--labels", "calm", "--seconds", "0", "--out", str(tmp_path / "model")]
+    words = [
+        "train",
+        "--csv",
+        str(path),
+        "--labels",
+        "calm",
+        "--seconds",
+        "0",
+        "--out",
+        str(tmp_path / "model"),
+    ]
     assert cli.main(words) == 1
     told = capsys.readouterr().err
     ignore = shlex.split(told[told.index("--ignore") :])[:2]
@@ -302,7 +355,10 @@ def test_the_options_that_a_message_names_do_what_it_says(tmp_path, capsys, name
 @pytest.mark.parametrize(
     ("values", "line"),
     [
-        (["C" * i + end for i in range(1, 7) for end in ("O", "N")], "molecule  perhaps inputs: pass --smiles 'what'"),
+        (
+            ["C" * i + end for i in range(1, 7) for end in ("O", "N")],
+            "molecule  perhaps inputs: pass --smiles 'what'",
+        ),
         (["CO", "CN", "C"], "category"),  # too few to tell
         ([f"town {i}" for i in range(12)], "category"),
     ],
@@ -311,21 +367,35 @@ def test_the_options_that_a_message_names_do_what_it_says(tmp_path, capsys, name
 def test_categories_that_are_all_molecules_are_named(tmp_path, capsys, values, line):
     pytest.importorskip("rdkit")
     path = tmp_path / "a.csv"
-    path.write_text("what,calm\n" + "".join(f"{value},{i % 2}\n" for i, value in enumerate(values * 4)))
+    path.write_text(
+        "what,calm\n" + "".join(f"{value},{i % 2}\n" for i, value in enumerate(values * 4))
+    )
     assert cli.main(["data", "check", str(path), "--labels", "calm"]) == 0
     assert line in capsys.readouterr().out.splitlines()[2]
 
 
 def test_a_schema_is_written_changed_and_used(tmp_path, capsys):
     path, schema = tmp_path / "a.csv", tmp_path / "schema.yaml"
-    path.write_text("zone,size,calm\n" + "".join(f"{10 * (i % 3)},{i * i},{i % 2}\n" for i in range(30)))
+    path.write_text(
+        "zone,size,calm\n" + "".join(f"{10 * (i % 3)},{i * i},{i % 2}\n" for i in range(30))
+    )
     assert cli.main(["data", "check", str(path), "--labels", "calm", "--write", str(schema)]) == 0
     text = schema.read_text()
     assert "role: number" in text
     schema.write_text(text.replace("name: size\n  role: number", "name: size\n  role: ignored"))
     assert cli.main(["data", "check", str(path), "--schema", str(schema)]) == 0
     assert "size    ignored" in capsys.readouterr().out
-    words = ["train", "--csv", str(path), "--labels", "calm", "--schema", str(schema), "--seconds", "0"]
+    words = [
+        "train",
+        "--csv",
+        str(path),
+        "--labels",
+        "calm",
+        "--schema",
+        str(schema),
+        "--seconds",
+        "0",
+    ]
     assert cli.main([*words, "--out", str(tmp_path / "model")]) == 0
     assert tg_mlc.load(tmp_path / "model").facts["inputs"]["columns"] == ["zone"]
     assert cli.main([*words[:-4], "--schema", "nosuch.yaml", "--out", str(tmp_path / "none")]) == 1
@@ -349,9 +419,21 @@ def test_options_beside_a_schema_win_or_are_refused(tmp_path, capsys, options, e
     path, schema = tmp_path / "a.csv", tmp_path / "schema.yaml"
     rows = "".join(f"{10 * (i % 3)},{i * i},{i % 2},{i % 3 // 2}\n" for i in range(30))
     path.write_text(f"zone,Size,calm,sad\n{rows}")
-    assert cli.main(["data", "check", str(path), "--write", str(schema)]) == 0  # without --labels, which become numbers
+    assert (
+        cli.main(["data", "check", str(path), "--write", str(schema)]) == 0
+    )  # without --labels, which become numbers
     schema.write_text(schema.read_text().replace("name: Size", "name: size"))
-    words = ["train", "--csv", str(path), "--labels", "calm,sad", "--schema", str(schema), "--seconds", "0"]
+    words = [
+        "train",
+        "--csv",
+        str(path),
+        "--labels",
+        "calm,sad",
+        "--schema",
+        str(schema),
+        "--seconds",
+        "0",
+    ]
     status = cli.main([*words, "--out", str(tmp_path / "model"), *options])
     if isinstance(expected, str):
         assert (status, expected in capsys.readouterr().err) == (1, True)
@@ -370,10 +452,17 @@ def test_a_warning_is_printed_once(tmp_path, capsys):
 
 def test_arff_is_checked(tmp_path, capsys):
     path = tmp_path / "a.arff"
-    attributes = [*(f"x{i} numeric" for i in range(40)), "colour {red,green,blue}", "name string", "calm {0,1}"]
+    attributes = [
+        *(f"x{i} numeric" for i in range(40)),
+        "colour {red,green,blue}",
+        "name string",
+        "calm {0,1}",
+    ]
     lines = [f"@attribute {attribute}" for attribute in attributes]
     row = ",".join([*("1" for _ in range(40)), "red", "ann", "1"])
-    path.write_text("\n".join(["@relation 'toy: -C -1'", *lines, "@data", row, row.replace("1", "?", 1)]))
+    path.write_text(
+        "\n".join(["@relation 'toy: -C -1'", *lines, "@data", row, row.replace("1", "?", 1)])
+    )
     assert cli.main(["data", "check", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "2 rows of 42 attributes."
@@ -385,16 +474,32 @@ def test_arff_is_checked(tmp_path, capsys):
     assert cli.main(["data", "check", str(path), "--ignore", "x0", "--write", str(schema)]) == 0
     assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["x0", "ignored"]
     assert "name: colour" in schema.read_text()
-    for options in (["--delimiter", ";"], ["--text", "name"], ["--ignore", "nosuch"], ["--max_lost", "0.5"]):
+    for options in (
+        ["--delimiter", ";"],
+        ["--text", "name"],
+        ["--ignore", "nosuch"],
+        ["--max_lost", "0.5"],
+    ):
         assert cli.main(["data", "check", str(path), *options]) == 1
-        assert options[-1 if "nosuch" in options or "name" in options else 0] in capsys.readouterr().err
+        assert (
+            options[-1 if "nosuch" in options or "name" in options else 0]
+            in capsys.readouterr().err
+        )
 
 
 @pytest.mark.parametrize(
     ("file", "labels", "line"),
     [
-        ("emotions/raw/emotions-train.arff", "emotions/raw/emotions.xml", "391 rows of 78 attributes."),
-        ("bibtex/raw/bibtex-train.arff.xz", "bibtex/raw/bibtex.xml", "4,880 rows of 1,995 attributes."),
+        (
+            "emotions/raw/emotions-train.arff",
+            "emotions/raw/emotions.xml",
+            "391 rows of 78 attributes.",
+        ),
+        (
+            "bibtex/raw/bibtex-train.arff.xz",
+            "bibtex/raw/bibtex.xml",
+            "4,880 rows of 1,995 attributes.",
+        ),
         ("sider/raw/sider.csv", "", "1,427 rows of 28 columns."),
         ("tox21/raw/tox21.csv.xz", "", "7,831 rows of 14 columns."),
         ("complete_journey/raw/demographics.parquet", "", "801 rows of 8 columns."),

@@ -23,13 +23,17 @@ def explain(folder: Path, *options: str) -> tuple[int, Path]:
 @pytest.fixture(scope="module")
 def text(rows: Path) -> str:
     """The report of three rows of the table that a model was trained on."""
-    status, report = explain(rows, "--csv", str(rows / "rows.csv"), "--rows", "3", "--title", "Tall & broad")
+    status, report = explain(
+        rows, "--csv", str(rows / "rows.csv"), "--rows", "3", "--title", "Tall & broad"
+    )
     assert status == 0
     return report.read_text(encoding="utf-8")
 
 
 def data_of(text: str) -> dict:
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text)[1])
+    return json.loads(
+        re.search(r'<script type="application/json" id="data">(.*?)</script>', text)[1]
+    )
 
 
 def test_rows_of_a_file_are_explained(text: str):
@@ -65,7 +69,11 @@ def test_metrics_are_those_of_all_rows(text: str):
     ],
 )
 def test_what_cannot_be_explained_is_refused(
-    rows: Path, options: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    rows: Path,
+    options: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ):
     monkeypatch.chdir(rows)
     status, report = explain(rows, *options)
@@ -80,12 +88,16 @@ def test_given_labels_move_the_others(rows: Path):
     _, report = explain(rows, *options, "--given", "tall")
     data = data_of(report.read_text(encoding="utf-8"))
     table = pd.read_csv(rows / "rows.csv")
-    expected = tg_mlc.load(rows / "model").probabilities(table[["height", "width"]], given=table[["tall"]])
+    expected = tg_mlc.load(rows / "model").probabilities(
+        table[["height", "width"]], given=table[["tall"]]
+    )
     for row, sample in enumerate(data["samples"]):
         found = dict(zip(sample["labels"], sample["probability"], strict=True))
         assert found == pytest.approx(dict(enumerate(expected[row])), abs=1e-3)
         assert "given labels" in str(sample["parts"])
-    [metrics] = re.findall(r"<th scope=\"col\">share</th>.*?</table>", report.read_text("utf-8"), re.DOTALL)
+    [metrics] = re.findall(
+        r"<th scope=\"col\">share</th>.*?</table>", report.read_text("utf-8"), re.DOTALL
+    )
     cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", metrics)
     shares = {name: cells[cells.index(name) + 2] for name in ("tall", "broad")}
     assert shares == {"tall": "", "broad": f"{table['broad'].mean():.3g}"}

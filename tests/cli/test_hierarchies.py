@@ -13,19 +13,34 @@ from tg_mlc.cli._inputs import inputs_of
 from tg_mlc.inputs.tables import read_blocks
 
 CLASSES = ["a/b", "a/b@c/d", "a@c/d/e", "c"]
-CLUS = "@relation r\n@attribute height numeric\n@attribute width numeric\n@attribute hue {red,green}\n"
+CLUS = (
+    "@relation r\n@attribute height numeric\n@attribute width numeric\n@attribute hue {red,green}\n"
+)
 
 
 @pytest.fixture(scope="module")
 def clus(tmp_path_factory):
     """A file of Clus, and a model of it."""
     folder = tmp_path_factory.mktemp("clus")
-    rows = [f"{i % 4 + 0.25 * (i % 3)},{'?' if i % 9 == 0 else i % 2},{('red', 'green')[i % 2]}" for i in range(60)]
+    rows = [
+        f"{i % 4 + 0.25 * (i % 3)},{'?' if i % 9 == 0 else i % 2},{('red', 'green')[i % 2]}"
+        for i in range(60)
+    ]
     listed = "@attribute class hierarchical a,a/b,c,c/d,c/d/e\n@data\n"
     (folder / "genes.arff").write_text(
-        CLUS + listed + "".join(f"{row},{CLASSES[(i + i // 7) % 4]}\n" for i, row in enumerate(rows))
+        CLUS
+        + listed
+        + "".join(f"{row},{CLASSES[(i + i // 7) % 4]}\n" for i, row in enumerate(rows))
     )
-    command = ["train", "--arff", str(folder / "genes.arff"), "--out", str(folder / "model"), "--seconds", "1"]
+    command = [
+        "train",
+        "--arff",
+        str(folder / "genes.arff"),
+        "--out",
+        str(folder / "model"),
+        "--seconds",
+        "1",
+    ]
     assert cli.main(command) == 0
     return folder
 
@@ -58,7 +73,9 @@ def test_given_labels_say_what_holds_of_others(clus):
     found = model.predict(rows, given=[{"c/d/e": 1}, {"c": 0}])
     assert found["probability"][["c", "c/d", "c/d/e"]].to_numpy().tolist() == [[1, 1, 1], [0, 0, 0]]
     assert found["decision"][["c", "c/d", "c/d/e"]].to_numpy().tolist() == [[True] * 3, [False] * 3]
-    with pytest.raises(ValueError, match=r"'given' to agree .*row 0, in which 'c/d' applies and 'c' above it"):
+    with pytest.raises(
+        ValueError, match=r"'given' to agree .*row 0, in which 'c/d' applies and 'c' above it"
+    ):
         model.predict(rows, given={"c/d": 1, "c": 0})
 
 
@@ -73,7 +90,9 @@ def test_given_labels_say_what_holds_of_others(clus):
 def test_what_is_wrong_is_named(header, row, expected, tmp_path, capsys):
     text = f"{CLUS}@attribute class hierarchical {header}\n@data\n" + f"1,2,red,{row}\n" * 20
     (tmp_path / "a.arff").write_text(text)
-    assert cli.main(["train", "--arff", str(tmp_path / "a.arff"), "--out", str(tmp_path / "m")]) == 1
+    assert (
+        cli.main(["train", "--arff", str(tmp_path / "a.arff"), "--out", str(tmp_path / "m")]) == 1
+    )
     assert expected in capsys.readouterr().err
 
 

@@ -8,7 +8,9 @@ from tg_mlc.cli._training import Run
 
 
 def options(path, **changes):
-    return TrainOptions(**{"csv": str(path / "table.csv"), "labels": "bound", "out": str(path / "model"), **changes})
+    return TrainOptions(
+        **{"csv": str(path / "table.csv"), "labels": "bound", "out": str(path / "model"), **changes}
+    )
 
 
 @pytest.mark.parametrize(
@@ -28,10 +30,14 @@ def test_what_stands_between_cells(kind, cells, given, mark, tmp_path):
 @pytest.mark.parametrize("name", ["predicted", "reason", "liver;skin"])
 def test_names_that_predictions_could_not_be_told_by_are_refused(name, tmp_path):
     columns = InputColumns.declared()()
-    with pytest.raises(ValueError, match=f"Expected another name for the label '{name}', because 'predict --csv'"):
+    with pytest.raises(
+        ValueError, match=f"Expected another name for the label '{name}', because 'predict --csv'"
+    ):
         make_inputs(options(tmp_path, labels=f"bound,{name}"), columns, FileFlags())
     listed = FileFlags(label_separator="|")
-    assert make_inputs(options(tmp_path, labels=name), columns, listed).labels == [name]  # of a column that lists
+    assert make_inputs(options(tmp_path, labels=name), columns, listed).labels == [
+        name
+    ]  # of a column that lists
     (tmp_path / "table.csv").write_text(f"x,names\n1,bound|{name}\n" + "2,bound\n" * 9)
     run = Run(options(tmp_path, labels="names"), columns, listed)
     if name == "liver;skin":

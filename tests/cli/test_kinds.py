@@ -39,7 +39,9 @@ def toy():
         def read(cls, X, kind, **options):
             for text in X:
                 cls.check(text)
-            return np.array([[text.count(digit) for digit in "0123456789"] for text in X]) / 10, list("0123456789")
+            return np.array(
+                [[text.count(digit) for digit in "0123456789"] for text in X]
+            ) / 10, list("0123456789")
 
         @classmethod
         def encoder(cls, train, channels, **options):
@@ -96,10 +98,16 @@ def test_its_options_have_help(command, told, toy, capsys):
 
 def test_options_are_those_of_kinds():
     assert {*INPUT_OPTIONS} == {*kinds_by_columns()}
-    assert all(INPUT_OPTIONS[kind.command_option.name] == kind.command_option for kind in kinds_by_columns().values())
+    assert all(
+        INPUT_OPTIONS[kind.command_option.name] == kind.command_option
+        for kind in kinds_by_columns().values()
+    )
 
 
 def test_a_column_may_be_checked_as_of_its_kind(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("site,bound\n" + "ACGT,1\nACCT,0\n" * 6)
-    assert cli.main(["data", "check", str(tmp_path / "a.csv"), "--dna", "site", "--labels", "bound"]) == 0
+    assert (
+        cli.main(["data", "check", str(tmp_path / "a.csv"), "--dna", "site", "--labels", "bound"])
+        == 0
+    )
     assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["site", "dna"]

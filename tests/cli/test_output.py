@@ -9,7 +9,9 @@ from tg_mlc.cli._output import show
 
 
 def test_what_json_lacks_is_null(capsys):
-    show({"threshold": math.inf, "values": [-math.inf, math.nan, 0.5], "name": "ü"}, "", as_json=True)
+    show(
+        {"threshold": math.inf, "values": [-math.inf, math.nan, 0.5], "name": "ü"}, "", as_json=True
+    )
     printed = capsys.readouterr().out
     assert json.loads(printed, parse_constant=pytest.fail) == {
         "threshold": None,

@@ -32,7 +32,9 @@ def test_what_is_like_no_name_gets_no_hint(capsys):
     assert "did you mean" not in error_of(["predict", "model", "--xyz", "1"], capsys)
 
 
-@pytest.mark.parametrize("words", [["train", "--csv", "a.csv"], ["train", "--seed", "x"], ["train", "--no", "1"]])
+@pytest.mark.parametrize(
+    "words", [["train", "--csv", "a.csv"], ["train", "--seed", "x"], ["train", "--no", "1"]]
+)
 def test_errors_show_the_usage_of_the_command(words, capsys):
     error = error_of(words, capsys)
     assert error.startswith("usage: tg-mlc [options] train ")
@@ -40,7 +42,9 @@ def test_errors_show_the_usage_of_the_command(words, capsys):
 
 
 def test_what_is_missing_is_named_as_it_is_given(capsys):
-    assert "the following arguments are required: --out" in error_of(["train", "--csv", "a.csv"], capsys)
+    assert "the following arguments are required: --out" in error_of(
+        ["train", "--csv", "a.csv"], capsys
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,7 +63,19 @@ def test_a_file_and_its_labels_are_needed(words, expected, tmp_path, capsys):
 
 def test_options_come_from_a_file(tmp_path, capsys):
     with pytest.raises(SystemExit):
-        cli.main(["train", "--csv", "a.csv", "--labels", "x,y", "--out", str(tmp_path), "--json", "--print_config"])
+        cli.main(
+            [
+                "train",
+                "--csv",
+                "a.csv",
+                "--labels",
+                "x,y",
+                "--out",
+                str(tmp_path),
+                "--json",
+                "--print_config",
+            ]
+        )
     printed = capsys.readouterr().out
     assert "labels: x,y" in printed
     assert "json: true" in printed
@@ -99,7 +115,13 @@ def test_help_does_without_pytorch():
         "import sys\nfrom tg_mlc import cli\ntry:\n    cli.main(sys.argv[1:])\nexcept SystemExit:\n"
         "    print(sorted({'torch', 'sklearn', 'pandas'} & sys.modules.keys()))"
     )
-    for words in (["--help"], ["predict", "--help"], ["tune", "--help"], ["data", "info", "--help"], ["trian"]):
+    for words in (
+        ["--help"],
+        ["predict", "--help"],
+        ["tune", "--help"],
+        ["data", "info", "--help"],
+        ["trian"],
+    ):
         printed = subprocess.run(
             [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
         ).stdout

@@ -19,7 +19,9 @@ from tg_mlc.cli._output import resumable
 from tg_mlc.inputs import tables
 from tg_mlc.metrics import LabelSets
 
-predicting = import_module("tg_mlc.cli.predict")  # the package's attribute of this name is the function
+predicting = import_module(
+    "tg_mlc.cli.predict"
+)  # the package's attribute of this name is the function
 
 
 def read(text):
@@ -31,9 +33,14 @@ def test_rows_of_a_file(rows, tmp_path, capsys):
     assert cli.main(command) == 0
     lines = read(capsys.readouterr().out)
     assert len(lines) == 80
-    values = [[float(line["height"] or "nan"), float(line["width"])] for line in read((rows / "rows.csv").read_text())]
+    values = [
+        [float(line["height"] or "nan"), float(line["width"])]
+        for line in read((rows / "rows.csv").read_text())
+    ]
     frame = tg_mlc.load(rows / "model").predict(np.array(values))
-    assert [float(line["tall"]) for line in lines] == pytest.approx(frame["probability"]["tall"].tolist(), abs=1e-6)
+    assert [float(line["tall"]) for line in lines] == pytest.approx(
+        frame["probability"]["tall"].tolist(), abs=1e-6
+    )
     names = [";".join(frame["decision"].columns[row]) for row in frame["decision"].to_numpy()]
     assert [line["predicted"] for line in lines] == names
     assert cli.main([*command, "--out", str(tmp_path / "predictions.csv")]) == 0
@@ -50,7 +57,9 @@ def test_evaluation_of_a_file(rows, capsys):
     picture = rows / "reliability.svg"
     assert cli.main([*command, "--reliability", str(picture)]) == 0
     printed = capsys.readouterr().out
-    assert all(f"{values[name]:.4f}" in printed for name in ("roc_auc_macro", "ece_macro", "brier_macro"))
+    assert all(
+        f"{values[name]:.4f}" in printed for name in ("roc_auc_macro", "ece_macro", "brier_macro")
+    )
     assert "<circle" in picture.read_text()
 
 
@@ -63,15 +72,24 @@ def test_label_sets_of_a_coverage(tmp_path, capsys):
     lines = read(capsys.readouterr().out)
     inputs = [[float(line["height"] or "nan"), float(line["width"])] for line in lines]
     expected = tg_mlc.load(model).predict(np.array(inputs), coverage=0.8)["decision"].to_numpy()
-    assert [["tall" in each["predicted"], "broad" in each["predicted"]] for each in lines] == expected.tolist()
-    for options in (["--coverage", "2"], ["--coverage", "0.8", "--given", "all"], ["--coverage", "0.99"]):
+    assert [
+        ["tall" in each["predicted"], "broad" in each["predicted"]] for each in lines
+    ] == expected.tolist()
+    for options in (
+        ["--coverage", "2"],
+        ["--coverage", "0.8", "--given", "all"],
+        ["--coverage", "0.99"],
+    ):
         assert cli.main(["predict", model, "--csv", file, *options]) == 1
         assert "coverage" in capsys.readouterr().err
 
 
 def test_metrics_that_are_undefined_are_null(rows, tmp_path, capsys):
     (tmp_path / "one.csv").write_text("height,width,tall,broad\n9,5,1,1\n")
-    assert cli.main(["evaluate", str(rows / "model"), "--csv", str(tmp_path / "one.csv"), "--json"]) == 0
+    assert (
+        cli.main(["evaluate", str(rows / "model"), "--csv", str(tmp_path / "one.csv"), "--json"])
+        == 0
+    )
     values = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert values["roc_auc_macro"] is None
     assert values["hamming_accuracy"] is not None
@@ -81,10 +99,27 @@ def test_metrics_that_are_undefined_are_null(rows, tmp_path, capsys):
 def fruit(tmp_path_factory):
     """The folder with a model of texts and names of labels, of a file with semicolons between its cells."""
     home = tmp_path_factory.mktemp("fruit")
-    lines = [f"{text};{'red,green' if i % 3 else 'red'}" for i, text in enumerate(["plums", "a pear", "pears"] * 10)]
+    lines = [
+        f"{text};{'red,green' if i % 3 else 'red'}"
+        for i, text in enumerate(["plums", "a pear", "pears"] * 10)
+    ]
     (home / "train.csv").write_text("\n".join(["body;colours", *lines]))
-    words = ["--csv", str(home / "train.csv"), "--text", "body", "--labels", "colours", "--label_separator", ","]
-    assert cli.main(["train", *words, "--delimiter", ";", "--seconds", "0", "--out", str(home / "model")]) == 0
+    words = [
+        "--csv",
+        str(home / "train.csv"),
+        "--text",
+        "body",
+        "--labels",
+        "colours",
+        "--label_separator",
+        ",",
+    ]
+    assert (
+        cli.main(
+            ["train", *words, "--delimiter", ";", "--seconds", "0", "--out", str(home / "model")]
+        )
+        == 0
+    )
     return home
 
 
@@ -104,7 +139,9 @@ def test_what_stands_between_cells_is_known_and_other_files_may_differ(fruit, tm
 
 def test_labels_in_lists_need_no_separator(tmp_path, capsys):
     lists = ("""['red', 'green']""", '["red"]')
-    rows = "".join(f'"{text}";{lists[i % 2]}\n' for i, text in enumerate(["plums", "a pear", "pears"] * 10))
+    rows = "".join(
+        f'"{text}";{lists[i % 2]}\n' for i, text in enumerate(["plums", "a pear", "pears"] * 10)
+    )
     (tmp_path / "train.csv").write_text(f"body;colours\n{rows}")
     file, out = ["--csv", str(tmp_path / "train.csv")], str(tmp_path / "model")
     words = ["--text", "body", "--labels", "colours", "--seconds", "0", "--out", out]
@@ -115,7 +152,9 @@ def test_labels_in_lists_need_no_separator(tmp_path, capsys):
     assert set(read(capsys.readouterr().out)[1]["predicted"].split(";")) <= {"red", "green"}
 
 
-def test_labels_that_the_model_does_not_know_are_reported_and_count_in_no_metric(fruit, tmp_path, capsys, monkeypatch):
+def test_labels_that_the_model_does_not_know_are_reported_and_count_in_no_metric(
+    fruit, tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr(tables, "_BLOCK", 2)
     lines = ["body;colours", "plums;red", "a pear;red,green", "pears;red,green"]
     (tmp_path / "known.csv").write_text("\n".join(lines))
@@ -140,7 +179,16 @@ def pieces(tmp_path_factory):
     (home / "train.csv").write_text("\n".join(["site,bound", *lines]))
     (home / "new.csv").write_text("\n".join(["site,bound", lines[0], "AC4T,1", lines[1], '"",0']))
     (home / "strange.csv").write_text("site,bound\nAC4T,1\n")
-    words = ["--csv", str(home / "train.csv"), "--dna", "site", "--labels", "bound", "--seconds", "0"]
+    words = [
+        "--csv",
+        str(home / "train.csv"),
+        "--dna",
+        "site",
+        "--labels",
+        "bound",
+        "--seconds",
+        "0",
+    ]
     assert cli.main(["train", *words, "--out", str(home / "model")]) == 0
     return home
 
@@ -156,7 +204,11 @@ def test_rows_that_cannot_be_read_are_reported_and_stay_blank(pieces, capsys):
     assert cli.main([*command, str(pieces / "strange.csv"), "--json"]) == 1
     printed = capsys.readouterr()
     line = json.loads(printed.out)
-    assert (line["predicted"], line["bound"], "letters of DNA" in line["reason"]) == ("", None, True)
+    assert (line["predicted"], line["bound"], "letters of DNA" in line["reason"]) == (
+        "",
+        None,
+        True,
+    )
     assert printed.err.endswith("tg-mlc: 1 row could not be read as DNA and is left blank\n")
 
 
@@ -195,7 +247,11 @@ def test_a_prediction_that_was_stopped_goes_on(form, pieces, tmp_path, monkeypat
     assert "2 rows could not be read" in capsys.readouterr().err
     assert out.read_bytes() == straight
     assert len(blocks) == 7  # 5 blocks, two of which were begun twice
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["new.csv", "out.csv", "straight.csv"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "new.csv",
+        "out.csv",
+        "straight.csv",
+    ]
 
 
 @pytest.mark.parametrize("error", [ValueError, MemoryError])
@@ -208,7 +264,14 @@ def test_errors_of_the_input_leave_nothing_behind(error, pieces, tmp_path, monke
         return {}
 
     monkeypatch.setattr(predicting, "_kept", refuse)
-    command = ["predict", str(pieces / "model"), "--csv", str(pieces / "new.csv"), "--out", str(tmp_path / "out.csv")]
+    command = [
+        "predict",
+        str(pieces / "model"),
+        "--csv",
+        str(pieces / "new.csv"),
+        "--out",
+        str(tmp_path / "out.csv"),
+    ]
     with nullcontext() if error is ValueError else pytest.raises(error):
         assert cli.main(command) == 1
     left = {each.name for each in tmp_path.iterdir()}
@@ -218,7 +281,14 @@ def test_errors_of_the_input_leave_nothing_behind(error, pieces, tmp_path, monke
 def test_two_commands_do_not_write_to_one_file(rows, tmp_path, capsys):
     out = tmp_path / "out.csv"
     with resumable(str(out), {}):
-        command = ["predict", str(rows / "model"), "--csv", str(rows / "rows.csv"), "--out", str(out)]
+        command = [
+            "predict",
+            str(rows / "model"),
+            "--csv",
+            str(rows / "rows.csv"),
+            "--out",
+            str(out),
+        ]
         assert cli.main(command) == 1
     assert f"no other command that writes to --out (got '{out}'" in capsys.readouterr().err
 
@@ -232,7 +302,10 @@ def test_label_sets_decide_without_a_threshold(fruit, tmp_path, capsys):
     shown = json.loads(capsys.readouterr().out)
     assert [(each["decision"], each["threshold"]) for each in shown] == [(True, None)] * 2
     assert cli.main([*command, "--text", "plums"]) == 0
-    assert all("label sets" in line and line.endswith("yes") for line in capsys.readouterr().out.splitlines()[-2:])
+    assert all(
+        "label sets" in line and line.endswith("yes")
+        for line in capsys.readouterr().out.splitlines()[-2:]
+    )
     assert cli.main([*command, "--csv", str(fruit / "train.csv")]) == 0
     assert {line["predicted"] for line in read(capsys.readouterr().out)} == {"green,red"}
     assert cli.main(["evaluate", model, "--csv", str(fruit / "train.csv")]) == 0
@@ -254,7 +327,10 @@ def test_labels_that_are_given(rows, fruit, tmp_path, capsys):
     for cells in ("much,5,1,\n9,5,1,", "much,5,1,\n9,5,1,0", "much,5,1,0\n9,5,1,0"):
         (tmp_path / "new.csv").write_text(f"height,width,tall,broad\n{cells}\n")
         assert cli.main([*command, "--given", "all"]) == 1
-        assert [line["predicted"][:4] for line in read(capsys.readouterr().out)] == ["", "tall"]  # unread, then known
+        assert [line["predicted"][:4] for line in read(capsys.readouterr().out)] == [
+            "",
+            "tall",
+        ]  # unread, then known
     command = ["predict", str(fruit / "model")]
     (tmp_path / "new.csv").write_text("body;colours\nplums;green\nplums;\n")
     assert cli.main([*command, "--csv", str(tmp_path / "new.csv"), "--given", "all"]) == 0
@@ -279,11 +355,16 @@ def test_labels_that_are_given(rows, fruit, tmp_path, capsys):
             ["--csv", "{}/train.csv", "--given", "body"],
             "Expected --given to name columns of labels, such as ['colours']",
         ),
-        (["--csv", "{}/train.csv", "--given", "green=1"], "write the values into such columns of the file"),
+        (
+            ["--csv", "{}/train.csv", "--given", "green=1"],
+            "write the values into such columns of the file",
+        ),
     ],
 )
 def test_wrong_given_labels_are_named(options, message, fruit, capsys):
-    assert cli.main(["predict", str(fruit / "model"), *[each.format(fruit) for each in options]]) == 1
+    assert (
+        cli.main(["predict", str(fruit / "model"), *[each.format(fruit) for each in options]]) == 1
+    )
     assert message in capsys.readouterr().err
 
 
@@ -331,7 +412,11 @@ def test_the_columns_of_the_file_stand_beside_its_predictions(rows, tmp_path, ca
     lines = read(printed.out)
     own = ["Width", "name", "HEIGHT", "tall (in the file)"]
     assert list(lines[0]) == [*own, "predicted", "tall", "broad", "reason"]
-    assert [(line["name"], line["tall (in the file)"]) for line in lines] == [("ann", "1"), ("bob", ""), ("cy", "0")]
+    assert [(line["name"], line["tall (in the file)"]) for line in lines] == [
+        ("ann", "1"),
+        ("bob", ""),
+        ("cy", "0"),
+    ]
     assert [bool(line["tall"]) for line in lines] == [True, False, True]
     assert "numbers in column 'height' (got 'tall', text)" in lines[1]["reason"]
     assert "cannot read row 1 (line 3)" in printed.err
@@ -371,9 +456,13 @@ def with_lamp(tmp_path_factory):
 
 
 @pytest.mark.parametrize("size", ["1e300", "-1e39", "3e38"])
-def test_numbers_too_large_to_compute_with_are_left_blank(size, with_lamp, tmp_path, monkeypatch, capsys):
+def test_numbers_too_large_to_compute_with_are_left_blank(
+    size, with_lamp, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(tables, "_BLOCK", 2)
-    (tmp_path / "new.csv").write_text(f"height,width,tall,broad\n1,2,0,0\n9,4,1,0\n{size},5,1,1\n5,6,0,1\n")
+    (tmp_path / "new.csv").write_text(
+        f"height,width,tall,broad\n1,2,0,0\n9,4,1,0\n{size},5,1,1\n5,6,0,1\n"
+    )
     for name, found in (("predict", "is left blank"), ("evaluate", "3 samples, 2 labels")):
         assert cli.main([name, str(with_lamp / "model"), "--csv", str(tmp_path / "new.csv")]) == 1
         printed = capsys.readouterr()
@@ -391,10 +480,16 @@ def test_numbers_too_large_to_compute_with_are_left_blank(size, with_lamp, tmp_p
         (b"\x8f\x03" * 99, "a text file in UTF-8"),
         ("height,width\n" + "1,2\n" * 20, "the columns ['tall', 'broad']"),
         ("width,tall,broad\n" + "1,1,0\n" * 20, "['height"),
-        ("height,width,tall,broad\n" + "1,2,3,1\n" * 20, "to be 0, 1 or blank (unknown) in row 0 (line 2)"),
+        (
+            "height,width,tall,broad\n" + "1,2,3,1\n" * 20,
+            "to be 0, 1 or blank (unknown) in row 0 (line 2)",
+        ),
         ("height,width,tall,broad\n" + "1,2,nan,\n2,1,,?\n" * 20, "a label that is known"),
         ('height,width,tall,broad\n1,"2,1,1\n' + "1,2,0,1\n" * 20, "is a quote not closed"),
-        ("height,width,tall,broad\n" + "1,2,0,1\n" * 20 + "1,2\n", "4 cells, as in the header, in row 20 (line 22)"),
+        (
+            "height,width,tall,broad\n" + "1,2,0,1\n" * 20 + "1,2\n",
+            "4 cells, as in the header, in row 20 (line 22)",
+        ),
         ("folder", "a folder"),
         ("pipe", "no regular file"),
         ("device", "no regular file"),
@@ -405,12 +500,23 @@ def test_files_that_cannot_be_used_are_named(name, content, message, rows, tmp_p
     if name == "tune":
         pytest.importorskip("optuna")
     path = tmp_path / "table.csv"
-    special = {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero")}
+    special = {
+        "folder": path.mkdir,
+        "pipe": lambda: os.mkfifo(path),
+        "device": lambda: path.symlink_to("/dev/zero"),
+    }
     if content in special:
         special[content]()
     else:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    columns = ["--features", "height,width", "--labels", "tall,broad", "--out", str(tmp_path / "model")]
+    columns = [
+        "--features",
+        "height,width",
+        "--labels",
+        "tall,broad",
+        "--out",
+        str(tmp_path / "model"),
+    ]
     words = [str(rows / "model")] if name == "evaluate" else [*columns, "--seconds", "0"]
     assert cli.main([name, *words, "--csv", str(path)]) == 1
     error = capsys.readouterr().err

@@ -33,14 +33,23 @@ def is_ready(url):
 def test_requests_in_progress_are_answered_after_sigterm(plain_model, port, tmp_path):
     (tmp_path / "tokens").write_text("secret\n")
     options = ["--port", str(port), "--token_file", str(tmp_path / "tokens")]
-    process = subprocess.Popen([sys.executable, "-m", "tg_mlc", "serve", str(plain_model), *options])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tg_mlc", "serve", str(plain_model), *options]
+    )
     try:
-        url, headers, end = f"http://127.0.0.1:{port}", {"authorization": "Bearer secret"}, time.monotonic() + 120
+        url, headers, end = (
+            f"http://127.0.0.1:{port}",
+            {"authorization": "Bearer secret"},
+            time.monotonic() + 120,
+        )
         while not is_ready(url) and time.monotonic() < end:
             time.sleep(0.1)
         body, path = {"inputs": [[0.1, 0.2, 0.3, 0.4, 0.5]] * 1000}, f"{url}/models/model/predict"
         with ThreadPoolExecutor(4) as threads:
-            asked = [threads.submit(httpx.post, path, json=body, headers=headers, timeout=60) for _ in range(4)]
+            asked = [
+                threads.submit(httpx.post, path, json=body, headers=headers, timeout=60)
+                for _ in range(4)
+            ]
             time.sleep(0.3)
             process.send_signal(signal.SIGTERM)
             assert [each.result().status_code for each in asked] == [200] * 4
@@ -53,7 +62,10 @@ def test_requests_in_progress_are_answered_after_sigterm(plain_model, port, tmp_
     ("options", "message"),
     [
         (["--also", "{}"], "Expected folders of models with different names"),
-        (["--token_file", __file__.replace("test_serve", "__init__")], "Expected a token in each line"),
+        (
+            ["--token_file", __file__.replace("test_serve", "__init__")],
+            "Expected a token in each line",
+        ),
         (["--also", "nothing"], "Expected 'nothing' to be the folder of a saved model"),
     ],
 )

@@ -21,7 +21,16 @@ def train(tmp_path, capsys):
     """Trains on a file and returns the printed result."""
 
     def run(file, *words, seconds="0"):
-        command = ["train", "--csv", str(file), "--out", str(tmp_path / "model"), "--seconds", seconds, *words]
+        command = [
+            "train",
+            "--csv",
+            str(file),
+            "--out",
+            str(tmp_path / "model"),
+            "--seconds",
+            seconds,
+            *words,
+        ]
         assert cli.main(command) == 0
         return capsys.readouterr().out
 
@@ -48,7 +57,9 @@ def test_the_folder_holds_the_model_alone(rows):
 
 def fruit(path):
     texts = ["a red apple", "a green pear", "red plums", "green apples and a red pear"] * 10
-    rows = [f'{text},"{";".join(word for word in ("red", "green") if word in text)}"' for text in texts]
+    rows = [
+        f'{text},"{";".join(word for word in ("red", "green") if word in text)}"' for text in texts
+    ]
     path.write_text("\n".join(["body,colours", *rows]))
     return path
 
@@ -62,7 +73,12 @@ def sites(path):
 @pytest.mark.parametrize(
     ("write", "words", "new", "labels"),
     [
-        (write_drugs, ["--smiles", "smiles", "--labels", "liver,skin"], ["--smiles", "CCO"], ["liver", "skin"]),
+        (
+            write_drugs,
+            ["--smiles", "smiles", "--labels", "liver,skin"],
+            ["--smiles", "CCO"],
+            ["liver", "skin"],
+        ),
         (
             fruit,
             ["--text", "body", "--labels", "colours", "--label_separator", ";"],
@@ -105,7 +121,17 @@ def test_columns_of_words(train, tmp_path, capsys):
 def test_the_same_command_after_an_interruption(tmp_path, monkeypatch, capsys):
     pytest.importorskip("rdkit")
     drugs, out = write_drugs(tmp_path / "drugs.csv"), tmp_path / "model"
-    words = ["train", "--csv", str(drugs), "--smiles", "smiles", "--labels", "liver,skin", "--seconds", "0"]
+    words = [
+        "train",
+        "--csv",
+        str(drugs),
+        "--smiles",
+        "smiles",
+        "--labels",
+        "liver,skin",
+        "--seconds",
+        "0",
+    ]
     words += ["--out", str(out)]
 
     def interrupted(*_):
@@ -118,13 +144,16 @@ def test_the_same_command_after_an_interruption(tmp_path, monkeypatch, capsys):
     assert error.splitlines()[-1] == "tg-mlc: interrupted; run it again to go on"
     assert "Traceback" not in error
     assert files(out) == ["training"]
-    monkeypatch.setattr("tg_mlc.inputs.molecule_dataset.molecule_samples", interrupted)  # they were read before
+    monkeypatch.setattr(
+        "tg_mlc.inputs.molecule_dataset.molecule_samples", interrupted
+    )  # they were read before
     assert cli.main(words) == 0
     assert files(out) == ["model.json", "weights"]
 
 
 @pytest.mark.parametrize(
-    ("options", "missing"), [([], ["ridge", "forest"]), (["--seed", "1"], [*AUTOMATIC]), (["--force"], [*AUTOMATIC])]
+    ("options", "missing"),
+    [([], ["ridge", "forest"]), (["--seed", "1"], [*AUTOMATIC]), (["--force"], [*AUTOMATIC])],
 )
 def test_the_same_command_goes_on_with_what_is_missing(options, missing, tmp_path, monkeypatch):
     find, tuned = features.find_classifier, []
@@ -140,7 +169,14 @@ def test_the_same_command_goes_on_with_what_is_missing(options, missing, tmp_pat
             raise KeyboardInterrupt
         return recorded(*args)
 
-    command = ["train", *ROWS, "--csv", str(write_rows(tmp_path / "rows.csv")), "--out", str(tmp_path / "model")]
+    command = [
+        "train",
+        *ROWS,
+        "--csv",
+        str(write_rows(tmp_path / "rows.csv")),
+        "--out",
+        str(tmp_path / "model"),
+    ]
     with monkeypatch.context() as patched:
         patched.setattr(features, "find_classifier", interrupted)
         assert cli.main([*command, "--seconds", "0"]) == 130
@@ -152,7 +188,10 @@ def test_the_same_command_goes_on_with_what_is_missing(options, missing, tmp_pat
 
 @pytest.mark.parametrize(
     ("seconds", "end"),
-    [("0", r"; LaMP is left out, because the time was too short to train it\.$"), ("12", r", LaMP \d\.\d\d\.$")],
+    [
+        ("0", r"; LaMP is left out, because the time was too short to train it\.$"),
+        ("12", r", LaMP \d\.\d\d\.$"),
+    ],
 )
 def test_the_parts_of_a_model_are_told(seconds, end, train, tmp_path, monkeypatch):
     train_little(monkeypatch, max_epochs=1)
@@ -163,10 +202,16 @@ def test_the_parts_of_a_model_are_told(seconds, end, train, tmp_path, monkeypatc
 
 
 def test_metrics_that_are_undefined_are_null(train, tmp_path):
-    (tmp_path / "rows.csv").write_text("height,tall\n" + "".join(f"{i},{int(i > 4)}\n" for i in range(10)))
-    printed = json.loads(train(tmp_path / "rows.csv", "--labels", "tall", "--json"), parse_constant=pytest.fail)
+    (tmp_path / "rows.csv").write_text(
+        "height,tall\n" + "".join(f"{i},{int(i > 4)}\n" for i in range(10))
+    )
+    printed = json.loads(
+        train(tmp_path / "rows.csv", "--labels", "tall", "--json"), parse_constant=pytest.fail
+    )
     assert printed["test"]["roc_auc_macro"] is None
-    content = json.loads((tmp_path / "model" / "model.json").read_text(), parse_constant=pytest.fail)["content"]
+    content = json.loads(
+        (tmp_path / "model" / "model.json").read_text(), parse_constant=pytest.fail
+    )["content"]
     assert content["facts"]["test"] == printed["test"]
 
 
@@ -192,12 +237,21 @@ def test_a_model_is_replaced_on_request_only(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--smiles", "a", "--text", "b"], "Expected one of --smiles, --text, --dna and --features"),
+        (
+            ["--smiles", "a", "--text", "b"],
+            "Expected one of --smiles, --text, --dna and --features",
+        ),
         (["--smiles", "a", "--label_separator", ";"], "Expected --label_separator with one column"),
         (["--split", "scaffold"], "Expected '--split' to be one of random, stratified"),
         (["--text", "nothing"], "Expected the columns ['nothing']"),
-        (["--csv", "none.csv", "--seconds", "-1"], "'--seconds' to be a finite number of at least 0 (got -1.0)"),
-        (["--csv", "few.csv", "--labels", "tall"], "Expected at least 10 rows to train and to test with"),
+        (
+            ["--csv", "none.csv", "--seconds", "-1"],
+            "'--seconds' to be a finite number of at least 0 (got -1.0)",
+        ),
+        (
+            ["--csv", "few.csv", "--labels", "tall"],
+            "Expected at least 10 rows to train and to test with",
+        ),
     ],
 )
 def test_wrong_options_are_messages(options, message, tmp_path, capsys, monkeypatch):
@@ -219,7 +273,10 @@ def test_what_is_read_is_printed_before_training(tmp_path, capsys):
     assert "Left out: 'name' (another text in each row)." in printed
     assert "'price' (numbers in '$'), 'colour' (2 values: blue, red)" in printed
     (tmp_path / "new.csv").write_text("Colour,price\nRED,$3.25\ngreen,3\n")
-    assert cli.main(["predict", str(tmp_path / "model"), "--csv", str(tmp_path / "new.csv"), "--json"]) == 1
+    assert (
+        cli.main(["predict", str(tmp_path / "model"), "--csv", str(tmp_path / "new.csv"), "--json"])
+        == 1
+    )
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert first["ripe"] is not None
     assert "numbers in '$'" in second["reason"]
@@ -229,8 +286,21 @@ def test_a_column_that_may_be_the_inputs_is_named(tmp_path, capsys):
     pytest.importorskip("rdkit")
     lines = [f"{'C' * (1 + i % 9)}{'N' * (i // 9)}O,{20 + i},{i % 2}" for i in range(40)]
     (tmp_path / "drugs.csv").write_text("\n".join(["smiles,weight,liver", *lines]))
-    command = ["train", "--csv", str(tmp_path / "drugs.csv"), "--labels", "liver", "--seconds", "0", "--force"]
-    for more, is_named in (((), True), (("--ignore", "smiles"), False), (("--features", "weight"), False)):
+    command = [
+        "train",
+        "--csv",
+        str(tmp_path / "drugs.csv"),
+        "--labels",
+        "liver",
+        "--seconds",
+        "0",
+        "--force",
+    ]
+    for more, is_named in (
+        ((), True),
+        (("--ignore", "smiles"), False),
+        (("--features", "weight"), False),
+    ):
         assert cli.main([*command, *more, "--out", str(tmp_path / "model")]) == 0
         assert ("pass --smiles 'smiles'" in capsys.readouterr().err) is is_named
 
@@ -240,12 +310,25 @@ def test_molecules_that_cannot_be_read_are_named(tmp_path, capsys):
     lines = write_drugs(tmp_path / "drugs.csv").read_text().splitlines()
     lines[3], lines[5] = "C1CC,1,0", "nothing,1,0"
     (tmp_path / "drugs.csv").write_text("\n".join(lines))
-    words = ["train", "--csv", str(tmp_path / "drugs.csv"), "--smiles", "smiles", "--labels", "liver,skin"]
+    words = [
+        "train",
+        "--csv",
+        str(tmp_path / "drugs.csv"),
+        "--smiles",
+        "smiles",
+        "--labels",
+        "liver,skin",
+    ]
     assert cli.main([*words, "--seconds", "0", "--out", str(tmp_path / "model")]) == 0
     told = capsys.readouterr().err
-    assert "tg-mlc: 2 of 80 rows cannot be read and are left out, the first of them row 2 (line 4): 'C1CC': " in told
+    assert (
+        "tg-mlc: 2 of 80 rows cannot be read and are left out, the first of them row 2 (line 4): 'C1CC': "
+        in told
+    )
     assert told.count("cannot be read") == 1
     lines[10:40] = ["nothing,1,0"] * 30
     (tmp_path / "drugs.csv").write_text("\n".join(lines))
     assert cli.main([*words, "--out", str(tmp_path / "other")]) == 1
-    assert "at most 10% of the rows to be left out (got more: 32 of 80 rows" in capsys.readouterr().err
+    assert (
+        "at most 10% of the rows to be left out (got more: 32 of 80 rows" in capsys.readouterr().err
+    )

@@ -70,7 +70,8 @@ def wait_for(process, path, pattern):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["model/training/.lock", pytest.param("passing/**/last.ckpt", marks=pytest.mark.slow)]
+    "pattern",
+    ["model/training/.lock", pytest.param("passing/**/last.ckpt", marks=pytest.mark.slow)],
 )
 def test_a_signal_to_terminate_ends_a_training_like_an_interruption(pattern, tmp_path):
     process = started(tmp_path)
@@ -91,7 +92,11 @@ def test_handlers_of_signals_are_put_back(tmp_path):
 
 
 def test_the_mark_is_deleted_last(tmp_path, monkeypatch):
-    run = Run(TrainOptions(csv="a.csv", labels="a", out=str(tmp_path)), InputColumns.declared()(), FileFlags())
+    run = Run(
+        TrainOptions(csv="a.csv", labels="a", out=str(tmp_path)),
+        InputColumns.declared()(),
+        FileFlags(),
+    )
     run.folder.mkdir()
     for name in (".tg_mlc", ".lock", "a.pt", "z.pt"):
         (run.folder / name).touch()
@@ -104,14 +109,23 @@ def test_the_mark_is_deleted_last(tmp_path, monkeypatch):
 
 def test_what_others_made_stays(tmp_path):
     model = tmp_path / "model"
-    mine = ["training/notes.txt", "training/train-1/part.pt", "weights-mine.safetensors", "weights-0.safetensors"]
+    mine = [
+        "training/notes.txt",
+        "training/train-1/part.pt",
+        "weights-mine.safetensors",
+        "weights-0.safetensors",
+    ]
     for name in mine:
         (model / name).parent.mkdir(parents=True, exist_ok=True)
         (model / name).write_text("mine")
     for words in ([], ["--force"]):
         assert cli.main(command(tmp_path, *words)) == 0
         assert [(model / name).read_text() for name in mine] == ["mine"] * 4
-    assert sorted(path.name.split("-")[0] for path in model.iterdir()) == ["model.json", "training", *["weights"] * 3]
+    assert sorted(path.name.split("-")[0] for path in model.iterdir()) == [
+        "model.json",
+        "training",
+        *["weights"] * 3,
+    ]
 
 
 def test_nothing_is_left_of_a_training_that_did_not_begin(tmp_path, capsys):
@@ -127,7 +141,10 @@ def test_two_trainings_into_one_folder(tmp_path, capsys):
         wait_for(process, tmp_path, "model/training/.lock")
         for words in ([], ["--force"]):
             assert cli.main(command(tmp_path, *words)) == 1
-            assert f"no other training that writes to '{tmp_path / 'model'}'" in capsys.readouterr().err
+            assert (
+                f"no other training that writes to '{tmp_path / 'model'}'"
+                in capsys.readouterr().err
+            )
     finally:
         process.kill()
         process.communicate()
@@ -153,14 +170,19 @@ def test_a_model_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch, c
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--out", "rows.csv"], "to be a folder, or a name for a new one (got the file 'rows.csv')"),
+        (
+            ["--out", "rows.csv"],
+            "to be a folder, or a name for a new one (got the file 'rows.csv')",
+        ),
         (["--out", "rows.csv/model"], "got the file 'rows.csv'"),
         (["--out", "closed/model"], "'closed/model"),
         (["--seconds", ".nan"], "'--seconds' to be a finite number of at least 0 (got nan)"),
         (["--seconds", ".inf"], "'--seconds' to be a finite number of at least 0 (got inf)"),
     ],
 )
-def test_wrong_options_are_refused_before_anything_is_fitted(words, message, tmp_path, monkeypatch, capsys):
+def test_wrong_options_are_refused_before_anything_is_fitted(
+    words, message, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tg_mlc, "auto", pytest.fail)
     mkdir = Path.mkdir
@@ -172,7 +194,13 @@ def test_wrong_options_are_refused_before_anything_is_fitted(words, message, tmp
 
     monkeypatch.setattr(Path, "mkdir", refusing)  # permissions do not keep the user root out
     given = dict(zip(words[::2], words[1::2], strict=True))
-    options = {"--csv": "rows.csv", "--labels": "tall,broad", "--out": "model", "--seconds": "0", **given}
+    options = {
+        "--csv": "rows.csv",
+        "--labels": "tall,broad",
+        "--out": "model",
+        "--seconds": "0",
+        **given,
+    }
     write_rows(tmp_path / "rows.csv")
     for name in ("train", "tune") if is_installed("optuna") else ("train",):
         assert cli.main([name, *(word for pair in options.items() for word in pair)]) == 1
@@ -206,11 +234,16 @@ def test_predictions_do_not_replace_what_is_read(out, message, rows, tmp_path, m
 
 
 def test_a_full_disk_is_told_by_path(rows, tmp_path, capsys):
-    limits, before = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits, before = (
+        resource.getrlimit(resource.RLIMIT_FSIZE),
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+    )
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
     try:
         out = tmp_path / "out.csv"
-        status = cli.main(["predict", str(rows / "model"), "--csv", str(rows / "rows.csv"), "--out", str(out)])
+        status = cli.main(
+            ["predict", str(rows / "model"), "--csv", str(rows / "rows.csv"), "--out", str(out)]
+        )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, before)

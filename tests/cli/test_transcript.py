@@ -12,7 +12,9 @@ from tg_mlc import cli
 from tg_mlc.stacking import folds
 
 PAGE = "docs/command_line.md"
-[TRANSCRIPT] = re.findall(r"^```console\n(.*?)^```", (ROOT / PAGE).read_text(), re.DOTALL | re.MULTILINE)
+[TRANSCRIPT] = re.findall(
+    r"^```console\n(.*?)^```", (ROOT / PAGE).read_text(), re.DOTALL | re.MULTILINE
+)
 
 
 def without_numbers(text):

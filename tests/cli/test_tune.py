@@ -18,10 +18,21 @@ def command(tmp_path, monkeypatch):
     train_little(monkeypatch, max_epochs=2)
     table = write_rows(tmp_path / "rows.csv")
     options = ["--seconds", "10", "--trials", "3", "--json"]
-    return ["tune", "--csv", str(table), "--labels", "tall,broad", "--out", str(tmp_path / "model"), *options]
+    return [
+        "tune",
+        "--csv",
+        str(table),
+        "--labels",
+        "tall,broad",
+        "--out",
+        str(tmp_path / "model"),
+        *options,
+    ]
 
 
-def test_the_best_settings_are_kept_and_what_was_interrupted_goes_on(command, tmp_path, capsys, monkeypatch):
+def test_the_best_settings_are_kept_and_what_was_interrupted_goes_on(
+    command, tmp_path, capsys, monkeypatch
+):
     pytest.importorskip("optuna")
     train, trials = _folds._train, []
 
@@ -45,13 +56,28 @@ def test_the_best_settings_are_kept_and_what_was_interrupted_goes_on(command, tm
     settings = json.loads(printed.out)["settings"]
     assert settings["lr"] in (trials[0]["lr"], trials[3]["lr"])
     assert tg_mlc.load(tmp_path / "model").facts["settings"] == settings
-    assert [path.name.split("-")[0] for path in sorted((tmp_path / "model").iterdir())] == ["model.json", "weights"]
+    assert [path.name.split("-")[0] for path in sorted((tmp_path / "model").iterdir())] == [
+        "model.json",
+        "weights",
+    ]
 
 
 def test_trials_are_counted_before_the_file_is_read(tmp_path, capsys):
-    words = ["tune", "--labels", "tall", "--csv", "none.csv", "--out", str(tmp_path / "model"), "--trials", "0"]
+    words = [
+        "tune",
+        "--labels",
+        "tall",
+        "--csv",
+        "none.csv",
+        "--out",
+        str(tmp_path / "model"),
+        "--trials",
+        "0",
+    ]
     assert cli.main(words) == 1
-    assert "Expected '--trials' to be a whole number of at least 1 (got 0)" in capsys.readouterr().err
+    assert (
+        "Expected '--trials' to be a whole number of at least 1 (got 0)" in capsys.readouterr().err
+    )
 
 
 def test_without_the_extra(command, capsys, monkeypatch):

@@ -15,18 +15,34 @@ DOCUMENTS = Tokens.of([[0, 2, 2], [1], [], [2, 1, 0]])
 
 @pytest.fixture
 def documents():
-    return ArrayDataset(Records(DOCUMENTS, Y, ["a", "b"], ["u", "v", "w"], np.arange(3), np.arange(3, 4)).to_samples())
+    return ArrayDataset(
+        Records(
+            DOCUMENTS, Y, ["a", "b"], ["u", "v", "w"], np.arange(3), np.arange(3, 4)
+        ).to_samples()
+    )
 
 
 def test_words_are_counted(documents):
-    assert bag_of_words(documents).toarray().tolist() == [[1, 0, 2], [0, 1, 0], [0, 0, 0], [1, 1, 1]]
-    assert [data.x.tolist() for data in documents] == [[0, 2, 2], [1], [], [2, 1, 0]]  # left as they were
+    assert bag_of_words(documents).toarray().tolist() == [
+        [1, 0, 2],
+        [0, 1, 0],
+        [0, 0, 0],
+        [1, 1, 1],
+    ]
+    assert [data.x.tolist() for data in documents] == [
+        [0, 2, 2],
+        [1],
+        [],
+        [2, 1, 0],
+    ]  # left as they were
     assert bag_of_words(documents[[3, 1]]).toarray().tolist() == [[1, 1, 1], [0, 1, 0]]
 
 
 def test_weights_are_kept():
     x = sp.csr_array(np.array([[0.5, 0], [0, 2.0], [0, 0], [1, 1]]))
-    assert np.array_equal(bag_of_words(ArrayDataset(Records(x, Y, ["a", "b"]).to_samples())).toarray(), x.toarray())
+    assert np.array_equal(
+        bag_of_words(ArrayDataset(Records(x, Y, ["a", "b"]).to_samples())).toarray(), x.toarray()
+    )
 
 
 def test_a_part_of_the_documents_has_no_official_split(documents):
@@ -34,7 +50,9 @@ def test_a_part_of_the_documents_has_no_official_split(documents):
     bags = with_words(part, bag_of_words(part))
     assert [data.weight.tolist() for data in bags] == [[1, 1, 1], [1]]  # ones are weights too
     assert [data.x.tolist() for data in bags] == [[0, 1, 2], [1]]
-    with pytest.raises(ValueError, match="published with a split"):  # its rows are those of all documents
+    with pytest.raises(
+        ValueError, match="published with a split"
+    ):  # its rows are those of all documents
         bags.official_split()
 
 

@@ -13,7 +13,9 @@ from tg_mlc.inputs.arrays import from_arrays
 @pytest.fixture
 def whole():
     y = np.random.default_rng(0).integers(0, 2, (20, 3))
-    return from_arrays(np.arange(20.0)[:, None], y, kind="vector", train=range(15), test=range(15, 20))
+    return from_arrays(
+        np.arange(20.0)[:, None], y, kind="vector", train=range(15), test=range(15, 20)
+    )
 
 
 PARTS = {

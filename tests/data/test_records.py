@@ -23,7 +23,9 @@ def test_bags_have_the_numbers_of_their_words():
 
 
 def test_values_other_than_one_become_weights():
-    dataset = ArrayDataset(Records(sp.csr_array(np.array([[0, 2.5], [1, 0], [0, 0]])), Y, ["a", "b"]).to_samples())
+    dataset = ArrayDataset(
+        Records(sp.csr_array(np.array([[0, 2.5], [1, 0], [0, 0]])), Y, ["a", "b"]).to_samples()
+    )
     assert dataset[0].weight.tolist() == [2.5]
     assert dataset[2].weight.tolist() == []
 
@@ -38,7 +40,9 @@ def test_vectors_and_sequences():
 
 def test_samples_come_back_from_their_file(tmp_path):
     x = sp.csr_array(np.eye(3))
-    samples = Records(x, Y, ["a", "b"], ["u", "v", "w"], np.array([0, 2]), np.array([1])).to_samples()
+    samples = Records(
+        x, Y, ["a", "b"], ["u", "v", "w"], np.array([0, 2]), np.array([1])
+    ).to_samples()
     samples.save(tmp_path / "data.pt")
     back = Samples.load(tmp_path / "data.pt")
     assert (back.kind, back.feature_names, back.num_features) == ("bag", ["u", "v", "w"], 3)

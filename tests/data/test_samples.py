@@ -16,7 +16,9 @@ from tg_mlc.data.samples import Samples, settings_key
 
 
 def make_samples(num=3):
-    data = [Data(x=torch.full((i + 1, 2), i), y=torch.ones(1, 2), smiles="C" * i) for i in range(num)]
+    data = [
+        Data(x=torch.full((i + 1, 2), i), y=torch.ones(1, 2), smiles="C" * i) for i in range(num)
+    ]
     return Samples.collate(data, ["a", "b"], {"num_rows": num})
 
 
@@ -84,10 +86,14 @@ def test_other_content_is_refused(tmp_path, content):
 
 def test_what_could_not_be_read_again_is_not_written(tmp_path):
     path = tmp_path / "data.pt"
-    samples = Samples.collate([Data(x=torch.ones(1, 1), y=torch.ones(1, 1), odd=pytest)], ["a"], None)
+    samples = Samples.collate(
+        [Data(x=torch.ones(1, 1), y=torch.ones(1, 1), odd=pytest)], ["a"], None
+    )
     with pytest.raises((TypeError, pickle.PicklingError)):
         samples.save(path)
-    samples = Samples.collate([Data(x=torch.ones(1, 1), y=torch.ones(1, 1), odd=pytest.approx)], ["a"], None)
+    samples = Samples.collate(
+        [Data(x=torch.ones(1, 1), y=torch.ones(1, 1), odd=pytest.approx)], ["a"], None
+    )
     with pytest.raises(TypeError, match="pre_transform"):
         samples.save(path)
     assert list(tmp_path.iterdir()) == []
@@ -160,4 +166,7 @@ def test_what_functions_do_is_not_known(setting):
 def test_keys_are_the_same_in_every_run():
     """In whatever order sets are, and wherever values lie."""
     print_all = "from tests.data.test_samples import *; print({k: settings_key(v) for k, v in DIFFERENT.items()})"
-    assert run_python(print_all)[0] == f"{ {name: settings_key(setting) for name, setting in DIFFERENT.items()} }\n"
+    assert (
+        run_python(print_all)[0]
+        == f"{ {name: settings_key(setting) for name, setting in DIFFERENT.items()} }\n"
+    )

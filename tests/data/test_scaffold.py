@@ -54,7 +54,10 @@ def test_sider(sider, seed):
     assert torch.cat(split.parts).sort().values.equal(torch.arange(1427))
     assert split.sizes == (1141, 143, 143)
     assert lacking(split, sider.y) == 0
-    assert split.report == "824 scaffolds, the largest with 154 molecules\nboth classes of all 27 labels in every part"
+    assert (
+        split.report
+        == "824 scaffolds, the largest with 154 molecules\nboth classes of all 27 labels in every part"
+    )
 
 
 @pytest.mark.usefixtures("_scaffolds_once")
@@ -66,7 +69,10 @@ def test_nci(nci, seed):
     assert split.sizes == (1200, 150, 150)
     assert lacking(split, y) < lacking(scaffold_split(smiles, seed=seed), y)
     absent = [name for name, count in zip(nci.label_names, y.sum(dim=0), strict=True) if count == 0]
-    assert f"no known positive anywhere for {len(absent)} of 52 labels: {'; '.join(absent)}" in split.report
+    assert (
+        f"no known positive anywhere for {len(absent)} of 52 labels: {'; '.join(absent)}"
+        in split.report
+    )
 
 
 @pytest.mark.usefixtures("_scaffolds_once")
@@ -88,7 +94,18 @@ def test_it_is_deterministic(sider):
     assert len({split(seed) for seed in (None, 0, 1, 2)}) == 4
 
 
-RINGS = ["C1CC1", "C1CCC1", "C1CCCC1", "C1CCCCC1", "c1ccccc1", "c1ccncc1", "C1CCNCC1", "C1CCOCC1", "c1ccoc1", "c1ccsc1"]
+RINGS = [
+    "C1CC1",
+    "C1CCC1",
+    "C1CCCC1",
+    "C1CCCCC1",
+    "c1ccccc1",
+    "c1ccncc1",
+    "C1CCNCC1",
+    "C1CCOCC1",
+    "c1ccoc1",
+    "c1ccsc1",
+]
 
 
 @pytest.mark.parametrize("seed", [None, 0, 1, 2])
@@ -127,16 +144,23 @@ def test_wrong_arguments(arguments, message):
 
 def test_repair_swaps_a_large_group_with_several_small_ones():
     sizes = np.array([4, 4, 1, 1, 1, 1, 1, 1])
-    counts = np.stack([np.array([4, 0, 0, 0, 0, 0, 0, 0]), np.array([0, 4, 1, 1, 1, 1, 1, 1])], axis=1)
+    counts = np.stack(
+        [np.array([4, 0, 0, 0, 0, 0, 0, 0]), np.array([0, 4, 1, 1, 1, 1, 1, 1])], axis=1
+    )
     counts[1] = [4, 0]
     groups = Groups(sizes, counts)
     used = np.array([True, True, False])
     part_of = np.array([0, 0, 1, 1, 1, 1, 1, 1])
     repaired = groups.repair(part_of, used)
-    assert [int((groups.part_counts(parts)[used] == 0).sum()) for parts in (part_of, repaired)] == [2, 0]
+    assert [int((groups.part_counts(parts)[used] == 0).sum()) for parts in (part_of, repaired)] == [
+        2,
+        0,
+    ]
     assert [sizes[repaired == part].sum() for part in (0, 1)] == [8, 6]
 
 
 def test_a_data_set_is_not_what_it_takes():
-    with pytest.raises(ValueError, match=r"'smiles' to hold strings \(got object for sample 0\).*'dataset.smiles'"):
+    with pytest.raises(
+        ValueError, match=r"'smiles' to hold strings \(got object for sample 0\).*'dataset.smiles'"
+    ):
         scaffold_split([object()] * 10)

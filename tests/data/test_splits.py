@@ -33,7 +33,12 @@ def test_from_assignment():
 
 def test_the_hash_depends_on_the_contents_only():
     assert make().hash == make(train=(0, 4), name="other", report="text").hash
-    others = [make(train=(0,)), make(val=(4,), train=(0, 2)), make(train=(2,), val=(4, 0)), make(test=(1, 5))]
+    others = [
+        make(train=(0,)),
+        make(val=(4,), train=(0, 2)),
+        make(train=(2,), val=(4, 0)),
+        make(test=(1, 5)),
+    ]
     assert len({make().hash, *(split.hash for split in others)}) == 5
 
 
@@ -58,7 +63,9 @@ def test_it_fits_the_samples_that_it_was_made_of(recwarn):
     split = make(train=(0, 3), val=(1,), test=(2, 4))
     split.check_fits(5)
     assert not recwarn
-    with pytest.raises(ValueError, match=r"'y' to hold all samples .* \(got 4 samples, and sample 4 in the split\)"):
+    with pytest.raises(
+        ValueError, match=r"'y' to hold all samples .* \(got 4 samples, and sample 4 in the split\)"
+    ):
         split.check_fits(4, "'y'")
     with pytest.warns(UserWarning, match="leaves out 2 of 7 samples of 'dataset'"):
         split.check_fits(7)
@@ -102,7 +109,15 @@ def test_sizes(num_samples, fractions, sizes):
 
 @pytest.mark.parametrize(
     "fractions",
-    [(0.8, 0.2), (0.8, 0.3, -0.1), (0.8, 0.1, 0.2), (0.5, 0.2, 0.2), (float("nan"), 0.5, 0.5), 0.5, ("a", 0, 1)],
+    [
+        (0.8, 0.2),
+        (0.8, 0.3, -0.1),
+        (0.8, 0.1, 0.2),
+        (0.5, 0.2, 0.2),
+        (float("nan"), 0.5, 0.5),
+        0.5,
+        ("a", 0, 1),
+    ],
 )
 def test_wrong_fractions(fractions):
     with pytest.raises(ValueError, match="Expected 'fractions'"):
@@ -150,7 +165,9 @@ def test_class_counts_leave_unknowns_out():
     assert counts.tolist() == [[0, 1, 1, 2, 0, 0], [2, 1, 0, 0, 1, 2], [0, 0, 0, 0, 0, 0]]
 
 
-@pytest.mark.parametrize("y", [np.array([[0.5]]), np.array([[2]]), sp.csr_array([[-1.0]]), torch.tensor([[np.inf]])])
+@pytest.mark.parametrize(
+    "y", [np.array([[0.5]]), np.array([[2]]), sp.csr_array([[-1.0]]), torch.tensor([[np.inf]])]
+)
 def test_other_values_are_refused(y):
     with pytest.raises(ValueError, match="0, 1, or NaN"):
         sparse_labels(y)
@@ -206,7 +223,10 @@ def test_the_seed_determines_the_split():
 
 
 def test_it_is_the_same_in_every_version():
-    assert random_split(1427, seed=0).hash == "92f834a220d08cb5260f48b94f4bd359a8c65e0f13ce7ea83cc81061c2f73eaf"
+    assert (
+        random_split(1427, seed=0).hash
+        == "92f834a220d08cb5260f48b94f4bd359a8c65e0f13ce7ea83cc81061c2f73eaf"
+    )
 
 
 def test_the_parts_are_fair():
@@ -215,7 +235,9 @@ def test_the_parts_are_fair():
 
 
 def test_a_data_set_is_not_what_it_takes():
-    with pytest.raises(ValueError, match=r"'num_samples' to be a whole number \(got object\).*of a data set take"):
+    with pytest.raises(
+        ValueError, match=r"'num_samples' to be a whole number \(got object\).*of a data set take"
+    ):
         random_split(object())
 
 
@@ -266,7 +288,9 @@ def test_it_is_as_good_as_the_reference_implementation(num_samples, num_labels):
     ours, theirs, by_chance = [], [], []
     for seed in range(4):
         y = random_labels(num_samples, num_labels, seed)
-        oracle = IterativeStratification(y.astype(bool), FRACTIONS.copy(), np.random.RandomState(seed))
+        oracle = IterativeStratification(
+            y.astype(bool), FRACTIONS.copy(), np.random.RandomState(seed)
+        )
         split = stratified_split(y, seed=seed)
         assert split.sizes == random_split(num_samples).sizes
         ours.append(label_error(y, assignment(split)))
@@ -287,7 +311,8 @@ def test_it_is_as_good_as_the_reference_implementation_on_real_labels(name, requ
 
 
 @pytest.mark.parametrize(
-    "convert", [torch.from_numpy, sp.csr_array, sp.csc_matrix, lambda y: torch.tensor(y).to_sparse()]
+    "convert",
+    [torch.from_numpy, sp.csr_array, sp.csc_matrix, lambda y: torch.tensor(y).to_sparse()],
 )
 def test_sparse_and_dense_labels_give_the_same_split(convert):
     y = random_labels(300, 20)

@@ -27,7 +27,9 @@ def test_what_the_files_hold(dataset):
 
 def test_it_is_what_the_reader_of_such_files_makes(dataset, real_file):
     folder = real_file("tfbs_binary_dna/raw")
-    train, test = ({name: folder / f"{name}.{part}.fasta.xz" for name in FACTORS} for part in ("train", "test"))
+    train, test = (
+        {name: folder / f"{name}.{part}.fasta.xz" for name in FACTORS} for part in ("train", "test")
+    )
     read = DNADataset.from_files(train, test=test)
     assert torch.equal(dataset.x, read.x.long())
     torch.testing.assert_close(dataset.y, read.y, equal_nan=True)

@@ -28,7 +28,11 @@ def test_one_graph_whose_nodes_have_labels(small):
     (data,) = dataset
     assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert data.y.tolist() == dataset.y.tolist() == [[1, 0], [1, 1], [0, 0]]
-    assert (data.num_nodes, dataset.num_labels, dataset.label_names) == (3, 2, ["group 1", "group 2"])
+    assert (data.num_nodes, dataset.num_labels, dataset.label_names) == (
+        3,
+        2,
+        ["group 1", "group 2"],
+    )
     assert BlogCatalog(small)[0].to_dict().keys() == data.to_dict().keys()  # as stored
 
 
@@ -51,4 +55,6 @@ def test_the_published_graph(real_file, tmp_path_factory):
     assert data.y.sum(dim=1).min() == 1
     assert torch.equal(data.y.unique(), torch.tensor([0.0, 1.0]))
     source, target = data.y[data.edge_index]
-    assert (source * target).any(dim=1).float().mean() == pytest.approx(0.19, abs=0.005)  # have a label in common
+    assert (source * target).any(dim=1).float().mean() == pytest.approx(
+        0.19, abs=0.005
+    )  # have a label in common

@@ -49,7 +49,13 @@ def test_labels_that_never_occur():
 
 def test_a_card_of_a_data_set():
     card = DatasetCard.of(toy(), FACTS)
-    assert (card.kind, card.samples, card.num_inputs, card.labels, card.official) == ("bag", 4, 4, 4, (3, 1))
+    assert (card.kind, card.samples, card.num_inputs, card.labels, card.official) == (
+        "bag",
+        4,
+        4,
+        4,
+        (3, 1),
+    )
     assert (card.name, card.licence, card.origin, card.raw_sha256) == ("toy", "MIT", "computed", {})
     with pytest.raises(dataclasses.FrozenInstanceError):
         card.samples = 5
@@ -83,7 +89,9 @@ def test_the_card_in_words():
     assert "Cardinality     unknown" in reported
 
 
-@pytest.mark.parametrize(("number", "inputs"), [(4, "4 letters"), (5, "5 letters"), (24_805, "24,805 words")])
+@pytest.mark.parametrize(
+    ("number", "inputs"), [(4, "4 letters"), (5, "5 letters"), (24_805, "24,805 words")]
+)
 def test_sequences_are_of_letters_or_of_words(number, inputs):
     card = dataclasses.replace(FACTS, kind="sequence", num_inputs=number)
     assert f"  Inputs          {inputs}" in str(card).splitlines()
@@ -166,7 +174,13 @@ class Mapped(Dataset):
 
 def test_a_card_of_files_that_are_not_loaded(tmp_path):
     card = DatasetCard.of(Mapped(str(tmp_path)), FACTS)
-    assert (card.kind, card.samples, card.labels, card.num_inputs, card.official) == ("sequence", 3, 2, 4, (1, 1, 1))
+    assert (card.kind, card.samples, card.labels, card.num_inputs, card.official) == (
+        "sequence",
+        3,
+        2,
+        4,
+        (1, 1, 1),
+    )
     assert (card.cardinality, card.density, card.missing, card.max_ir) == (1.0, 0.5, 0.0, 2.0)
     before = card.content_sha256
     np.save(tmp_path / "processed" / "rows.npy", np.arange(4))

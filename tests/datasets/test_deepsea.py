@@ -40,7 +40,10 @@ class Truth:
     def __init__(self):
         rng = np.random.default_rng(0)
         self.letters = {part: rng.integers(0, 5, (size, LENGTH)) for part, size in SIZES.items()}
-        self.y = {part: rng.integers(0, 2, (size, len(OUTPUTS))).astype(np.uint8) for part, size in SIZES.items()}
+        self.y = {
+            part: rng.integers(0, 2, (size, len(OUTPUTS))).astype(np.uint8)
+            for part, size in SIZES.items()
+        }
         self.y["train"][3] = self.y["test"][[0, 16]] = 0
         self.all_letters = np.concatenate(list(self.letters.values()))
         self.all_y = np.concatenate(list(self.y.values()))
@@ -77,11 +80,20 @@ def raw(truth, tmp_path):
 
 def test_letters_and_labels_come_back(root, truth):
     dataset = DeepSEA(root)
-    assert (len(dataset), dataset.num_labels, dataset.num_classes, dataset.num_inputs) == (57, 6, 6, 5)
+    assert (len(dataset), dataset.num_labels, dataset.num_classes, dataset.num_inputs) == (
+        57,
+        6,
+        6,
+        5,
+    )
     assert (dataset.kind, dataset.feature_names) == ("sequence", list("ACGTN"))
     assert dataset.label_names[:3] == ["K562|CTCF|None", "K562|YY1|None", "K562|YY1|None (2)"]
     assert np.array_equal(torch.stack([data.x for data in dataset]), truth.all_letters)
-    assert (dataset[0].x.dtype, dataset[0].y.shape, dataset[0].y.dtype) == (torch.uint8, (1, 6), torch.float32)
+    assert (dataset[0].x.dtype, dataset[0].y.shape, dataset[0].y.dtype) == (
+        torch.uint8,
+        (1, 6),
+        torch.float32,
+    )
     assert np.array_equal(torch.cat([data.y for data in dataset]), truth.all_y[:, FACTORS])
     assert np.array_equal(dataset.y, truth.all_y[:, FACTORS])
     assert np.array_equal(dataset.sparse_y().toarray(), truth.all_y[:, FACTORS])
@@ -89,7 +101,11 @@ def test_letters_and_labels_come_back(root, truth):
 
 def test_the_official_split_is_that_of_the_files(root):
     split = DeepSEA(root).official_split()
-    assert (split.sizes, split.val.tolist(), split.name) == ((30, 10, 17), list(range(30, 40)), "official")
+    assert (split.sizes, split.val.tolist(), split.name) == (
+        (30, 10, 17),
+        list(range(30, 40)),
+        "official",
+    )
     with pytest.raises(ValueError, match="a part of a data set"):
         DeepSEA(root)[:5].official_split()
 
@@ -107,7 +123,9 @@ def test_cells_and_all_outputs(root, truth):
     everything = DeepSEA(root, factors_only=False)
     assert np.array_equal(everything.y, truth.all_y)
     assert everything.label_names[0] == "K562|DNase|None"
-    with pytest.raises(ValueError, match=r"'cells' to be a list of some of \['K562', 'HepG2'\] \(got \['K652'\]\)"):
+    with pytest.raises(
+        ValueError, match=r"'cells' to be a list of some of \['K562', 'HepG2'\] \(got \['K652'\]\)"
+    ):
         DeepSEA(root, ["K652"])
     with pytest.raises(ValueError, match="'cells' to be a list"):
         DeepSEA(root, "K562")
@@ -123,7 +141,11 @@ def test_one_label_per_target_and_labelled_samples_only(root, truth):
     assert dataset.label_names == ["CTCF", "YY1"]
     assert np.array_equal(dataset.y, y[kept])
     assert np.array_equal(torch.stack([data.x for data in dataset]), truth.all_letters[kept])
-    assert dataset.official_split().sizes == (int(kept[:30].sum()), int(kept[30:40].sum()), int(kept[40:].sum()))
+    assert dataset.official_split().sizes == (
+        int(kept[:30].sum()),
+        int(kept[30:40].sum()),
+        int(kept[40:].sum()),
+    )
     assert np.array_equal(dataset[torch.tensor([5, 2])].y, y[kept][[5, 2]])
 
 
@@ -161,7 +183,9 @@ def test_blocks_of_few_samples_give_the_same(raw, truth, monkeypatch):
 def test_a_missing_file_says_where_to_get_it(raw, monkeypatch, truth, tmp_path):
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     (raw / "test.mat").rename(tmp_path / "test.mat")
-    with pytest.raises(DatasetUnavailableError, match=r"'test\.mat'.*\n.*by hand.*\n.*deepsea_train_bundle"):
+    with pytest.raises(
+        DatasetUnavailableError, match=r"'test\.mat'.*\n.*by hand.*\n.*deepsea_train_bundle"
+    ):
         DeepSEA(raw.parent)
     assert not list((raw.parent / "processed").glob("*.bin"))
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path))
@@ -176,7 +200,12 @@ def no_hdf5_arrays(path):
 
 
 def spoil(raw, what, truth):
-    x, y, valid, train = one_hot(truth.letters["valid"]), truth.y["valid"], raw / "valid.mat", raw / "train.mat"
+    x, y, valid, train = (
+        one_hot(truth.letters["valid"]),
+        truth.y["valid"],
+        raw / "valid.mat",
+        raw / "train.mat",
+    )
 
     def matlab(x, y, name="validxdata"):
         scipy.io.savemat(valid, {name: x, "validdata": y})
@@ -199,13 +228,28 @@ def spoil(raw, what, truth):
     ("what", "message"),
     [
         ("truncated hdf5", r"a whole HDF5 file in '.*train\.mat'"),
-        ("truncated matlab", r"a whole MATLAB 5 file in '.*valid\.mat' \(got one that cannot be read"),
+        (
+            "truncated matlab",
+            r"a whole MATLAB 5 file in '.*valid\.mat' \(got one that cannot be read",
+        ),
         ("another kind", r"a whole MATLAB 5 file in '.*valid\.mat' \(got one that cannot be read"),
-        ("other arrays", r"\[n, 4, N\] and \[10, N\] .* in '.*valid\.mat' \(got \[0\] and \[10, 10\]"),
+        (
+            "other arrays",
+            r"\[n, 4, N\] and \[10, N\] .* in '.*valid\.mat' \(got \[0\] and \[10, 10\]",
+        ),
         ("text", r"arrays of 0 and 1 in '.*valid\.mat' \(got valid sequences of type <U3\)"),
-        ("no hdf5 arrays", r"the arrays trainxdata and traindata in '.*train\.mat' \(got \['x'\]\)"),
-        ("shapes", r"\[n, 4, N\] and \[10, N\] .* in '.*valid\.mat' \(got \[12, 4, 10\] and \[9, 10\]; .*names"),
-        ("two letters", r"at most one of the four letters at a place in '.*valid\.mat' \(got several\)"),
+        (
+            "no hdf5 arrays",
+            r"the arrays trainxdata and traindata in '.*train\.mat' \(got \['x'\]\)",
+        ),
+        (
+            "shapes",
+            r"\[n, 4, N\] and \[10, N\] .* in '.*valid\.mat' \(got \[12, 4, 10\] and \[9, 10\]; .*names",
+        ),
+        (
+            "two letters",
+            r"at most one of the four letters at a place in '.*valid\.mat' \(got several\)",
+        ),
         ("a number", r"arrays of 0 and 1 in '.*valid\.mat' \(got (0|1)\.5\)"),
         ("names", r"'cell\|target\|treatment' in line 2 of '.*' \(got 'K562\|CTCF'\)"),
     ],
@@ -239,10 +283,15 @@ def test_the_outputs_of_the_real_file(real_file):
     assert (len(factors.names), len(select_outputs(outputs, None, True, True).names)) == (690, 172)
     counts = {"GM12878": (90, 79), "H1-hESC": (58, 51), "K562": (150, 108)}
     for cell, expected in counts.items():
-        sizes = (len(select_outputs(outputs, [cell], True, per_target).names) for per_target in (False, True))
+        sizes = (
+            len(select_outputs(outputs, [cell], True, per_target).names)
+            for per_target in (False, True)
+        )
         assert tuple(sizes) == expected
     with real_file("string_tf/derived/deepsea_tf_columns.tsv").open() as file:
-        assert factors.columns.tolist() == [int(row["column"]) for row in csv.DictReader(file, delimiter="\t")]
+        assert factors.columns.tolist() == [
+            int(row["column"]) for row in csv.DictReader(file, delimiter="\t")
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -254,7 +303,9 @@ def small_hdf5(tmp_path_factory):
         with h5py.File(path, "w") as file:
             x = one_hot(np.arange(24).reshape(6, 4) % 5).transpose(2, 1, 0)
             file.create_dataset("trainxdata", data=x, compression=compression)
-            file.create_dataset("traindata", data=np.ones((2, 6), dtype=np.uint8), compression=compression)
+            file.create_dataset(
+                "traindata", data=np.ones((2, 6), dtype=np.uint8), compression=compression
+            )
         contents.append(path.read_bytes())
     return path, contents
 
@@ -284,7 +335,10 @@ def test_types_that_numpy_does_not_have_are_damage(small_hdf5):
         path.write_bytes(content[:place] + time + content[place + 1 :])
         with contextlib.suppress(AssertionError, pytest.fail.Exception):
             messages.append(message_of(path))
-    assert any(re.search(r"whole HDF5 file in '.*' \(got .*No NumPy equivalent", message) for message in messages)
+    assert any(
+        re.search(r"whole HDF5 file in '.*' \(got .*No NumPy equivalent", message)
+        for message in messages
+    )
 
 
 CONVERT = """
@@ -313,7 +367,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     for part, size in (("train", 100_000), ("valid", 10), ("test", 10)):
         block = one_hot(rng.integers(0, 4, (10, length))).transpose(2, 1, 0)
         with h5py.File(raw / f"{part}.h5", "w") as file:
-            x = file.create_dataset(f"{part}xdata", (length, 4, size), "u1", chunks=(length, 4, min(size, 1_000)))
+            x = file.create_dataset(
+                f"{part}xdata", (length, 4, size), "u1", chunks=(length, 4, min(size, 1_000))
+            )
             # Chunks that were never written are zeros and take no place.
             x[:, :, :10] = x[:, :, -10:] = block
             file[f"{part}data"] = rng.integers(0, 2, (len(OUTPUTS), size), dtype=np.uint8)

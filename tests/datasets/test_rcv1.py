@@ -25,12 +25,22 @@ from tg_mlc.graphs import read_parents, tree
 from tg_mlc.inputs.vocabulary import UNKNOWN
 
 TRAIN = ".I 10\n.W\nrecov recov\nmarket\n\n.I 11\n.W\nmarket bond\n\n"
-TEST = [".I 21\n.W\nbond new\n\n", ".I 20\n.W\nnew new market\n\n", ".I 22\n.W\n\n", ".I 23\n.W\nbond\n"]
+TEST = [
+    ".I 21\n.W\nbond new\n\n",
+    ".I 20\n.W\nnew new market\n\n",
+    ".I 22\n.W\n\n",
+    ".I 23\n.W\nbond\n",
+]
 QRELS = "GCAT 20 1\nE11 10 1\nECAT 10 1\nECAT 11 1\nGCAT 21 1\nM11 22 1\nE11 23 1\nECAT 23 1\n"
 
 
 def line(labels, tokens, **more):
-    return json.dumps({"doc_label": labels, "doc_token": tokens, "doc_keyword": [], "doc_topic": [], **more}) + "\n"
+    return (
+        json.dumps(
+            {"doc_label": labels, "doc_token": tokens, "doc_keyword": [], "doc_topic": [], **more}
+        )
+        + "\n"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +72,9 @@ def jsonl(real_file, tmp_path):
     real_file("rcv1v2/raw/rcv1.taxonomy")
     raw = tmp_path / "raw"
     raw.mkdir()
-    (raw / "rcv1_train.json").write_text(line(["C15", "CCAT"], ["The", "profit", "The"]) + line(["GCAT"], ["rain"]))
+    (raw / "rcv1_train.json").write_text(
+        line(["C15", "CCAT"], ["The", "profit", "The"]) + line(["GCAT"], ["rain"])
+    )
     (raw / "rcv1_dev.json").write_text(line(["MCAT"], ["bonds", "profit"]))
     (raw / "rcv1_test.json").write_text(line(["CCAT"], ["profit", "warning"]))
     return tmp_path
@@ -74,9 +86,13 @@ def fetched(monkeypatch):
     rng = np.random.default_rng(0)
     data = sp.random(10, 6, 0.5, format="csr", random_state=rng)
     target = sp.csr_matrix((rng.random((10, 3)) < 0.5).astype(np.uint8))
-    bunch = SimpleNamespace(data=data, target=target, target_names=np.array(["C11", "C12", "CCAT"], dtype=object))
+    bunch = SimpleNamespace(
+        data=data, target=target, target_names=np.array(["C11", "C12", "CCAT"], dtype=object)
+    )
     asked = []
-    monkeypatch.setattr(sklearn.datasets, "fetch_rcv1", lambda **options: asked.append(options) or bunch)
+    monkeypatch.setattr(
+        sklearn.datasets, "fetch_rcv1", lambda **options: asked.append(options) or bunch
+    )
     monkeypatch.setattr(rcv1, "NUM_TRAIN", 4)
     return bunch, asked
 
@@ -86,7 +102,10 @@ def words_of(dataset):
 
 
 def labels_of(dataset):
-    return [[name for name, is_on in zip(dataset.label_names, row, strict=True) if is_on] for row in dataset.y]
+    return [
+        [name for name, is_on in zip(dataset.label_names, row, strict=True) if is_on]
+        for row in dataset.y
+    ]
 
 
 def test_the_numbers_of_the_sample(sample):
@@ -99,7 +118,9 @@ def test_the_numbers_of_the_sample(sample):
     assert sample.num_inputs == 32_272 + 1
     assert (sample.kind, sample.feature_names[0]) == ("sequence", UNKNOWN)
     assert (sample._data.x > 0).all()
-    assert torch.equal(RCV1(sample.root, form="json")._data.x, sample._data.x)  # from the processed file
+    assert torch.equal(
+        RCV1(sample.root, form="json")._data.x, sample._data.x
+    )  # from the processed file
     with pytest.raises(ValueError, match="published with a split"):
         sample.official_split()
 
@@ -110,7 +131,12 @@ def test_words_and_topics_of_the_sample_are_those_of_the_file(sample, real_file)
     for row in (0, 1000, 2315):
         assert [sample.feature_names[i] for i in sample[row].x] == documents[row]["doc_token"]
     assert labels_of(sample) == [sorted(document["doc_label"]) for document in documents]
-    assert [sample.feature_names[i] for i in sample[0].x[:4]] == ["Brazils", "stateowned", "oil", "giant"]
+    assert [sample.feature_names[i] for i in sample[0].x[:4]] == [
+        "Brazils",
+        "stateowned",
+        "oil",
+        "giant",
+    ]
     counts = Counter(word for document in documents for word in document["doc_token"])
     assert sample.feature_names[1:] == sorted(counts, key=lambda word: (-counts[word], word))
 
@@ -120,7 +146,12 @@ def test_the_hierarchy_is_that_of_the_taxonomy(sample, real_file):
     assert set(sample.label_parents) == set(read_parents(real_file("rcv1v2/raw/rcv1.taxonomy")))
     graph = tree(sample.label_parents, sample.label_names, self_loops=False)
     assert (graph.num_labels, graph.num_edges) == (103, 2 * 99)
-    assert tree(sample.label_parents, sample.label_names, include_root=True, self_loops=False).num_edges == 2 * 103
+    assert (
+        tree(
+            sample.label_parents, sample.label_names, include_root=True, self_loops=False
+        ).num_edges
+        == 2 * 103
+    )
 
 
 def test_parents_are_told_by_the_code():
@@ -185,7 +216,12 @@ def test_a_part_that_is_replaced_is_read_again(jsonl):
 def test_options_keep_files_of_their_own(jsonl):
     frequent = RCV1(jsonl, form="json", min_count=2)
     assert frequent.feature_names == [UNKNOWN, "The", "profit"]
-    assert words_of(RCV1(jsonl, form="json", max_tokens=1)) == [["The"], ["rain"], ["bonds"], [UNKNOWN]]
+    assert words_of(RCV1(jsonl, form="json", max_tokens=1)) == [
+        ["The"],
+        ["rain"],
+        ["bonds"],
+        [UNKNOWN],
+    ]
     assert RCV1(jsonl, form="json").num_inputs == 5
 
 
@@ -221,7 +257,9 @@ def test_strange_words_come_back_from_the_processed_file(jsonl):
 def test_json_files_without_documents(jsonl):
     for path in (jsonl / "raw").glob("rcv1_*.json"):
         path.write_text("\n")
-    with pytest.raises(ValueError, match=r"Expected documents in .*rcv1_train\.json.* \(got none\)"):
+    with pytest.raises(
+        ValueError, match=r"Expected documents in .*rcv1_train\.json.* \(got none\)"
+    ):
         RCV1(jsonl, form="json")
 
 
@@ -237,8 +275,20 @@ def test_tokens_of_a_small_distribution(lyrl):
         ["bond"],
     ]
     assert dataset.label_names == ["E11", "ECAT", "GCAT", "M11"]
-    assert labels_of(dataset) == [["E11", "ECAT"], ["ECAT"], ["GCAT"], ["GCAT"], ["M11"], ["E11", "ECAT"]]
-    assert dataset.label_parents == [("E11", "ECAT"), ("ECAT", "Root"), ("GCAT", "Root"), ("M11", "MCAT")]
+    assert labels_of(dataset) == [
+        ["E11", "ECAT"],
+        ["ECAT"],
+        ["GCAT"],
+        ["GCAT"],
+        ["M11"],
+        ["E11", "ECAT"],
+    ]
+    assert dataset.label_parents == [
+        ("E11", "ECAT"),
+        ("ECAT", "Root"),
+        ("GCAT", "Root"),
+        ("M11", "MCAT"),
+    ]
     split = dataset.official_split(val_fraction=0.5)
     assert split.test.tolist() == [2, 3, 4, 5]
 
@@ -265,25 +315,56 @@ def test_token_files_may_be_compressed_and_in_the_shared_folder(lyrl, tmp_path, 
 
 def test_missing_token_files_are_told(lyrl):
     (lyrl / "raw" / "lyrl2004_tokens_test_pt2.dat").unlink()
-    with pytest.raises(DatasetUnavailableError, match=r"Expected lyrl2004_tokens_test_pt2\.dat in '.*raw'.*LYRL2004"):
+    with pytest.raises(
+        DatasetUnavailableError,
+        match=r"Expected lyrl2004_tokens_test_pt2\.dat in '.*raw'.*LYRL2004",
+    ):
         RCV1(lyrl, form="tokens")
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("tokens_train.dat", ".I 10\n.W\na\n.I 11\n", r"'\.W' after the last '\.I' of '.*train\.dat' \(got its end\)"),
-        ("tokens_train.dat", ".I 10\n.I 11\n.W\na\n", r"line 2 of '.*train\.dat' to be .*'\.W' below it.*'\.I 11'\)"),
-        ("tokens_train.dat", ".I 10\na\n", r"line 2 of '.*train\.dat' to be '\.I' with a number.*\(got 'a'\)"),
+        (
+            "tokens_train.dat",
+            ".I 10\n.W\na\n.I 11\n",
+            r"'\.W' after the last '\.I' of '.*train\.dat' \(got its end\)",
+        ),
+        (
+            "tokens_train.dat",
+            ".I 10\n.I 11\n.W\na\n",
+            r"line 2 of '.*train\.dat' to be .*'\.W' below it.*'\.I 11'\)",
+        ),
+        (
+            "tokens_train.dat",
+            ".I 10\na\n",
+            r"line 2 of '.*train\.dat' to be '\.I' with a number.*\(got 'a'\)",
+        ),
         ("tokens_train.dat", ".I ten\n.W\n", r"line 1 of .* \(got '\.I ten'\)"),
         ("tokens_train.dat", ".I 10\n.W\na\n.W\n", r"line 4 of .* \(got '\.W'\)"),
         ("tokens_train.dat", "words first\n", r"line 1 of .* \(got 'words first'\)"),
-        ("tokens_train.dat", TRAIN + ".I 10\n.W\na\n", r"every document of '.*qrels' once .*, and 1 twice, \[10\]\)"),
-        ("tokens_train.dat", TRAIN + ".I 99\n.W\na\n", r"got 1 in one of both alone, \[99\], and 0 twice"),
-        ("tokens_train.dat", ".I 10\n.W\na\n", r"got 1 in one of both alone, \[11\].*; is a file truncated"),
+        (
+            "tokens_train.dat",
+            TRAIN + ".I 10\n.W\na\n",
+            r"every document of '.*qrels' once .*, and 1 twice, \[10\]\)",
+        ),
+        (
+            "tokens_train.dat",
+            TRAIN + ".I 99\n.W\na\n",
+            r"got 1 in one of both alone, \[99\], and 0 twice",
+        ),
+        (
+            "tokens_train.dat",
+            ".I 10\n.W\na\n",
+            r"got 1 in one of both alone, \[11\].*; is a file truncated",
+        ),
         ("tokens_train.dat", "", r"got 2 in one of both alone, \[10, 11\]"),
         ("topics.qrels", "", r"every document of '.*qrels' once \(got 6 in one of both alone"),
-        ("topics.qrels", QRELS + "E11 20\n", r"line 9 of '.*qrels' to be a topic, a number and 1 \(got 'E11 20'\)"),
+        (
+            "topics.qrels",
+            QRELS + "E11 20\n",
+            r"line 9 of '.*qrels' to be a topic, a number and 1 \(got 'E11 20'\)",
+        ),
         ("topics.qrels", QRELS + "E11 20 0\n", r"line 9 of '.*qrels'"),
         ("topics.qrels", QRELS + f"E11 {10**30} 1\n", r"line 9 of '.*qrels'"),
     ],
@@ -311,7 +392,9 @@ def test_a_truncated_archive(lyrl):
 
 def test_documents_are_read_one_at_a_time(tmp_path):
     path = tmp_path / "tokens.dat"
-    path.write_text("".join(f".I {number}\n.W\n{'word ' * 1000}\n" for number in range(600)))  # 3 MB
+    path.write_text(
+        "".join(f".I {number}\n.W\n{'word ' * 1000}\n" for number in range(600))
+    )  # 3 MB
     documents = rcv1.read_token_documents(path)
     assert next(documents).key == 0  # before the rest is read
     tracemalloc.start()
@@ -330,7 +413,10 @@ def test_mutated_files_give_documents_or_one_error(tmp_path_factory, data):
             [
                 (TRAIN + TEST[1], lambda path: list(rcv1.read_token_documents(path))),
                 (QRELS, rcv1.read_topics),
-                (line(["C15"], ["a", "b"]) * 2, lambda path: list(rcv1.read_json_documents(path, ["C15"]))),
+                (
+                    line(["C15"], ["a", "b"]) * 2,
+                    lambda path: list(rcv1.read_json_documents(path, ["C15"])),
+                ),
             ]
         )
     )
@@ -374,7 +460,9 @@ def test_vectors_offline(tmp_path, monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr(sklearn.datasets, "fetch_rcv1", refuse)
-    with pytest.raises(DatasetUnavailableError, match=r"OSError: no network\); run 'sklearn\.datasets\.fetch_rcv1"):
+    with pytest.raises(
+        DatasetUnavailableError, match=r"OSError: no network\); run 'sklearn\.datasets\.fetch_rcv1"
+    ):
         RCV1(tmp_path)
 
 
@@ -383,7 +471,10 @@ def test_vectors_offline(tmp_path, monkeypatch):
     [
         ({"form": "bags"}, r"'form' to be one of vectors, tokens, json \(got 'bags'\)"),
         ({"form": "json", "reverse_split": True}, "'reverse_split' for the LYRL2004 split only"),
-        ({"form": "tokens", "binary": True}, r"'binary' for form='vectors' only \(got form='tokens'\)"),
+        (
+            {"form": "tokens", "binary": True},
+            r"'binary' for form='vectors' only \(got form='tokens'\)",
+        ),
         ({"max_tokens": 5}, "options of words for texts only"),
         ({"form": "json", "min_count": 0}, "'min_count' to be a whole number of at least 1"),
     ],

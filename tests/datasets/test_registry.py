@@ -68,7 +68,14 @@ def test_recorded_counts(name, counts):
 
 @pytest.mark.parametrize(
     ("name", "cardinality"),
-    {"bibtex": 2.402, "delicious": 19.02, "mediamill": 4.376, "yeast": 4.237, "scene": 1.074, "genbase": 1.252}.items(),
+    {
+        "bibtex": 2.402,
+        "delicious": 19.02,
+        "mediamill": 4.376,
+        "yeast": 4.237,
+        "scene": 1.074,
+        "genbase": 1.252,
+    }.items(),
 )
 def test_recorded_cardinalities(name, cardinality):
     assert registry.card(name).cardinality == pytest.approx(cardinality, rel=5e-4)
@@ -136,12 +143,17 @@ def test_what_is_not_distributed_says_so(tmp_path):
 @pytest.mark.parametrize(
     ("name", "raw_file"),
     # The largest of those that are a table.
-    [pytest.param(*case, marks=[pytest.mark.slow] if case[0] == "mediamill" else []) for case in RAW_FILES.items()],
+    [
+        pytest.param(*case, marks=[pytest.mark.slow] if case[0] == "mediamill" else [])
+        for case in RAW_FILES.items()
+    ],
 )
 def test_loading_by_name(real_file, tmp_path_factory, name, raw_file):
     if raw_file is not None:
         real_file(raw_file)
-    dataset = registry.load(name, tmp_path_factory.getbasetemp())  # where other tests have made some of them
+    dataset = registry.load(
+        name, tmp_path_factory.getbasetemp()
+    )  # where other tests have made some of them
     card = DatasetCard.of(dataset, registry.published(name))
     assert card.differences(registry.card(name)) == []
 

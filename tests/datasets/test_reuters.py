@@ -29,7 +29,9 @@ STORY = """<REUTERS TOPICS="{topics}" LEWISSPLIT="{split}" CGISPLIT="TRAINING-SE
 
 def story(number=1, split="TRAIN", labels=("corn",), title="TITLE", body="Body", topics="YES"):
     labels = "".join(f"<D>{label}</D>" for label in labels)
-    return STORY.format(number=number, split=split, labels=labels, title=title, body=body, topics=topics)
+    return STORY.format(
+        number=number, split=split, labels=labels, title=title, body=body, topics=topics
+    )
 
 
 def parse(text):
@@ -45,7 +47,11 @@ def dataset(real_file, tmp_path_factory):
 @pytest.fixture(scope="session")
 def stories(real_file):
     folder = real_file("reuters21578/raw")
-    return [found for path in sorted(folder.glob("*.sgm.xz")) for found in read_stories(lzma.open(path).read())]
+    return [
+        found
+        for path in sorted(folder.glob("*.sgm.xz"))
+        for found in read_stories(lzma.open(path).read())
+    ]
 
 
 @pytest.fixture
@@ -100,8 +106,13 @@ def test_the_cardinality(dataset, stories):
     assert dataset.y.sum(dim=1).mean().item() == pytest.approx(1.2354, abs=5e-5)
     kept, topics = select_modapte(stories)
     assert topics == dataset.label_names
-    assert np.mean([sum(topic in topics for topic in found.topics) for found in kept]) == pytest.approx(1.236, abs=5e-4)
-    assert [found.number for found in kept if len(set(found.topics)) < len(found.topics)] == [5467, 19918]
+    assert np.mean(
+        [sum(topic in topics for topic in found.topics) for found in kept]
+    ) == pytest.approx(1.236, abs=5e-4)
+    assert [found.number for found in kept if len(set(found.topics)) < len(found.topics)] == [
+        5467,
+        19918,
+    ]
 
 
 def test_the_first_story_word_by_word(dataset):
@@ -109,7 +120,9 @@ def test_the_first_story_word_by_word(dataset):
     begin = "bahia cocoa review showers continued throughout the week in the bahia cocoa zone alleviating the drought"
     assert words[:16] == begin.split()
     assert words[-5:] == ["ends", "midday", "on", "february", "reuter"]
-    assert [name for name, value in zip(dataset.label_names, dataset[0].y[0], strict=True) if value] == ["cocoa"]
+    assert [
+        name for name, value in zip(dataset.label_names, dataset[0].y[0], strict=True) if value
+    ] == ["cocoa"]
 
 
 def test_stories_belong_to_their_samples(dataset):
@@ -117,10 +130,18 @@ def test_stories_belong_to_their_samples(dataset):
     assert [story.number for story in found] == sorted(story.number for story in found)
     number = {word: i for i, word in enumerate(dataset.feature_names)}
     for row in (0, 17, 5000, 10_788):
-        assert dataset[row].x.tolist() == [number.get(word, 0) for word in tokenize(found[row].text, "letters")]
-        topics = {name for name, value in zip(dataset.label_names, dataset[row].y[0], strict=True) if value}
+        assert dataset[row].x.tolist() == [
+            number.get(word, 0) for word in tokenize(found[row].text, "letters")
+        ]
+        topics = {
+            name
+            for name, value in zip(dataset.label_names, dataset[row].y[0], strict=True)
+            if value
+        }
         assert topics == set(found[row].topics) & set(dataset.label_names)
-    assert [story.number for story in dataset[3:5].stories] == [story.number for story in found[3:5]]
+    assert [story.number for story in dataset[3:5].stories] == [
+        story.number for story in found[3:5]
+    ]
 
 
 def test_the_vocabulary_is_of_training_stories_alone(dataset):
@@ -140,7 +161,11 @@ def test_texts_without_parts_are_taken_whole(dataset):
 def test_topics_are_described(dataset):
     assert len(dataset.label_descriptions) == 135
     assert dataset.label_descriptions.keys() >= set(dataset.label_names)
-    described = {"housing": "Housing Starts", "acq": "Mergers/Acquisitions", "coconut-oil": "Coconut oil"}
+    described = {
+        "housing": "Housing Starts",
+        "acq": "Mergers/Acquisitions",
+        "coconut-oil": "Coconut oil",
+    }
     assert described.items() <= dataset.label_descriptions.items()
 
 
@@ -169,12 +194,20 @@ def test_the_small_one_in_full(small):
     ]
     assert dataset.y.tolist() == [[1, 0], [1, 1], [1, 1]]
     assert [found.number for found in dataset.stories] == [1, 2, 4]
-    for part in (dataset[1:], dataset[1:].copy(), dataset.copy([1, 2]), dataset.copy([0, 2, 1]).copy([2, 1])[[1, 0]]):
+    for part in (
+        dataset[1:],
+        dataset[1:].copy(),
+        dataset.copy([1, 2]),
+        dataset.copy([0, 2, 1]).copy([2, 1])[[1, 0]],
+    ):
         numbers = [found.number for found in part.stories]
         assert len(part) == len(numbers) == 2
         assert [{1: 6, 2: 4, 4: 3}[number] for number in numbers] == [len(data.x) for data in part]
     split = dataset.official_split(val_fraction=0.5)
-    assert (split.test.tolist(), sorted([*split.train.tolist(), *split.val.tolist()])) == ([2], [0, 1])
+    assert (split.test.tolist(), sorted([*split.train.tolist(), *split.val.tolist()])) == (
+        [2],
+        [0, 1],
+    )
 
 
 def test_filtered_samples_have_no_stories(small):
@@ -209,20 +242,33 @@ def test_a_wrong_file_is_set_aside(dataset, tmp_path):
     shutil.copytree(Path(dataset.root) / "raw", tmp_path / "raw")
     wrong = tmp_path / "raw" / "reut2-005.sgm"
     wrong.write_bytes(wrong.read_bytes()[:-1])
-    with pytest.raises(ChecksumError, match=r"reut2-005\.sgm' is not the file.*reut2-005\.sgm\.bad"):
+    with pytest.raises(
+        ChecksumError, match=r"reut2-005\.sgm' is not the file.*reut2-005\.sgm\.bad"
+    ):
         Reuters21578(tmp_path)
     assert not list((tmp_path / "processed").iterdir())
 
 
 def test_a_story_and_its_parts():
-    [found] = parse(HEAD + story(7, "NOT-USED", ["a", "b"], "AT&amp;T &lt;T>", "One\ntwo&#3;\nthree", "BYPASS"))
-    assert (found.number, found.split, found.has_topics, found.topics) == (7, "NOT-USED", False, ["a", "b"])
+    [found] = parse(
+        HEAD + story(7, "NOT-USED", ["a", "b"], "AT&amp;T &lt;T>", "One\ntwo&#3;\nthree", "BYPASS")
+    )
+    assert (found.number, found.split, found.has_topics, found.topics) == (
+        7,
+        "NOT-USED",
+        False,
+        ["a", "b"],
+    )
     assert found.text == "AT&T <T>\nOne\ntwo \nthree\n "
 
 
 def test_a_story_without_a_body():
     text = story().replace("<BODY>Body\n&#3;</BODY>", "").replace("<TEXT>", '<TEXT TYPE="BRIEF">')
     assert parse(text)[0].text == "TITLE"
-    unprocessed = story().replace("<TEXT>", '<TEXT TYPE="UNPROC">').replace("<TITLE>TITLE</TITLE>", "ALL &lt;T>")
+    unprocessed = (
+        story()
+        .replace("<TEXT>", '<TEXT TYPE="UNPROC">')
+        .replace("<TITLE>TITLE</TITLE>", "ALL &lt;T>")
+    )
     unprocessed = unprocessed.replace("<BODY>", "").replace("</BODY>", "")
     assert tokenize(parse(unprocessed)[0].text, "letters")[:2] == ["all", "t"]

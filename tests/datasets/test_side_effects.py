@@ -34,13 +34,21 @@ def test_levels_folds_and_names_belong_to_their_drugs(small):
         assert dataset.y.tolist() == [[1, 0, 1, 0], [0, 0, 1, 0]]
         assert dataset.level.tolist() == [[5, 0, 1, 0], [0, 0, 2, 0]]
         assert dataset.fold.tolist() == [1, 0]
-        assert [(data.drug, data.smiles) for data in dataset] == [("ethanol", "CCO"), ("methane", "C")]
+        assert [(data.drug, data.smiles) for data in dataset] == [
+            ("ethanol", "CCO"),
+            ("methane", "C"),
+        ]
         assert [data.drug for data in dataset[dataset.fold == 0]] == ["methane"]
 
 
 def test_side_effects_that_share_a_class_are_joined(small):
     dataset = SideEffectFrequencies(small)
-    assert [row.nonzero().flatten().tolist() for row in dataset.classes] == [[2, 7], [2, 7], [2], [4]]
+    assert [row.nonzero().flatten().tolist() for row in dataset.classes] == [
+        [2, 7],
+        [2, 7],
+        [2],
+        [4],
+    ]
     graph = dataset.label_graph
     assert (graph.edge_index.T.tolist(), graph.is_undirected()) == (
         [[1, 0], [2, 0], [0, 1], [2, 1], [0, 2], [1, 2]],
@@ -52,7 +60,11 @@ def test_side_effects_that_share_a_class_are_joined(small):
 
 def test_a_filter_leaves_out_whole_drugs(small):
     dataset = SideEffectFrequencies(small, pre_filter=lambda data: data.num_nodes == 1)
-    assert (dataset[0].drug, dataset.fold.tolist(), dataset.level.tolist()) == ("methane", [0], [[0, 0, 2, 0]])
+    assert (dataset[0].drug, dataset.fold.tolist(), dataset.level.tolist()) == (
+        "methane",
+        [0],
+        [[0, 0, 2, 0]],
+    )
 
 
 def test_another_file_is_refused(small, monkeypatch):
@@ -72,13 +84,19 @@ def test_without_files_it_says_which_to_place_where(monkeypatch, tmp_path):
 
 def test_the_published_pairs(real_file, tmp_path_factory):
     real_file("side_effect_frequencies/derived/drugs.csv")
-    dataset = SideEffectFrequencies(tmp_path_factory.getbasetemp() / "side-effects")  # as the registry's test
+    dataset = SideEffectFrequencies(
+        tmp_path_factory.getbasetemp() / "side-effects"
+    )  # as the registry's test
     assert dataset.y.shape == dataset.level.shape == (750, 994)
     assert dataset.y.sum() == (dataset.level > 0).sum() == 37_071
     assert dataset.fold.bincount().tolist() == [75] * 10
     assert torch.equal(dataset.level.unique(), torch.arange(6, dtype=torch.uint8))
     graph = dataset.label_graph
-    assert (graph.num_edges, graph.is_undirected(), graph.has_self_loops()) == (2 * 57_076, True, False)
+    assert (graph.num_edges, graph.is_undirected(), graph.has_self_loops()) == (
+        2 * 57_076,
+        True,
+        False,
+    )
     y, (source, target) = dataset.y, graph.edge_index
     joined = torch.corrcoef(y.T)[source, target].mean()
     assert joined > torch.corrcoef(y.T).fill_diagonal_(0).mean()  # those of a class occur together

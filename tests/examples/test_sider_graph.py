@@ -41,12 +41,24 @@ def test_sider_end_to_end(
 ) -> None:
     def read_some(*args: Any) -> tuple[Any, ...]:
         smiles, y, names = read_molecules(*args)
-        small = sorted(range(len(smiles)), key=lambda row: len(smiles[row]))[:400]  # explained atom by atom
+        small = sorted(range(len(smiles)), key=lambda row: len(smiles[row]))[
+            :400
+        ]  # explained atom by atom
         return [smiles[row] for row in small], y[small], names
 
     monkeypatch.setattr("tg_mlc.datasets.moleculenet.read_molecules", read_some)
-    monkeypatch.setattr("examples.sider_graph.ForestBaseline", lambda _, **options: ForestBaseline(100, **options))
-    main(graphs="edgeless,prior", seed=2, root=root, output=tmp_path, max_epochs=2, accelerator="cpu", contrast=False)
+    monkeypatch.setattr(
+        "examples.sider_graph.ForestBaseline", lambda _, **options: ForestBaseline(100, **options)
+    )
+    main(
+        graphs="edgeless,prior",
+        seed=2,
+        root=root,
+        output=tmp_path,
+        max_epochs=2,
+        accelerator="cpu",
+        contrast=False,
+    )
     table = capsys.readouterr().out
     baselines = ("label frequency", "random forest", "linear SVM", "logistic regression", SILENT)
     for row in (*baselines, "LaMP edgeless", "LaMP prior", "paper, FMP + LaMP_el"):
@@ -62,7 +74,10 @@ def test_sider_end_to_end(
     assert min(values["LaMP edgeless"], values["LaMP prior"]) > values["random forest"] - 0.01
     gain = values["LaMP prior"] - values[SILENT]
     assert f"which is {gain:+.3f} against {SILENT}, " in table
-    assert all(results["rows"][row]["values"]["roc_auc_macro"] > 0.6 for row in ("linear SVM", "logistic regression"))
+    assert all(
+        results["rows"][row]["values"]["roc_auc_macro"] > 0.6
+        for row in ("linear SVM", "logistic regression")
+    )
     with (tmp_path / "sider" / "prior" / "predictions.csv").open() as file:
         rows = list(csv.reader(file))
     assert len(rows) == 1 + 40
@@ -92,7 +107,9 @@ def test_a_second_table_shows_what_messages_are_for(monkeypatch: pytest.MonkeyPa
     assert [args[-1].get("max_epochs") for args in compared] == [None, 12, 3]
 
 
-def test_falls_back_to_nci_and_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_falls_back_to_nci_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def load(recipe: Recipe, root: Path) -> str:
         if recipe is RECIPES["sider"]:
             raise DatasetUnavailableError("tried everything")
@@ -110,7 +127,8 @@ def test_falls_back_to_nci_and_says_so(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 def test_a_label_graph_that_is_not_there() -> None:
     with pytest.raises(
-        SystemExit, match=r"--graphs to be some of edgeless,complete,prior, joined by commas \(got edgeless,tree\)"
+        SystemExit,
+        match=r"--graphs to be some of edgeless,complete,prior, joined by commas \(got edgeless,tree\)",
     ):
         main(graphs="edgeless,tree")
 
@@ -123,7 +141,9 @@ def run_script(monkeypatch: pytest.MonkeyPatch, *options: str) -> Any:
     return stop.value.code
 
 
-def test_help_explains_every_flag(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_explains_every_flag(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     assert run_script(monkeypatch, "--help") == 0
     text = capsys.readouterr().out

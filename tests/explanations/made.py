@@ -13,7 +13,11 @@ LABELS = ["liver & bile", BAD_NAME, "skin", "heart"]
 #: By kind: raw input, components, the atoms of these.
 SAMPLES: dict[str, tuple[Any, list[str], list[int] | None]] = {
     "molecule": ("CC(=O)Oc1ccccc1", [*(f"C{i}" for i in range(10)), "morgan"], [*range(10), -1]),
-    "text": ("A <b>bold</b> word, a bold claim.", ["a", "b", "bold", "word", "claim", "absent"], None),
+    "text": (
+        "A <b>bold</b> word, a bold claim.",
+        ["a", "b", "bold", "word", "claim", "absent"],
+        None,
+    ),
     "dna": ("ACGTACGTAC", ["ACGT", "ACGT", "AC"], None),
     "row": ({"height": 1.5, "colour": "<i>red</i>"}, ["height", "colour"], None),
     "parts": (None, ["bread -2", "milk -1"], None),
@@ -25,7 +29,9 @@ BONDS = {"C0-C1": (0, 1), "C1=O2": (1, 2), "C1-O3": (1, 3), "O3-C4": (3, 4)} | {
 METHODS = {"integrated gradients of LaMP": 0.4, "attention of LaMP": 0.1, "occlusion": 0.3}
 
 
-def explanation(*kinds: str, messages: bool = True, labels: list[str] = LABELS, seed: int = 0) -> Explanation:
+def explanation(
+    *kinds: str, messages: bool = True, labels: list[str] = LABELS, seed: int = 0
+) -> Explanation:
     """An explanation of a sample of each kind; without messages, as of classifiers alone."""
     rng, size = np.random.default_rng(seed), len(labels)
     samples = []
@@ -35,7 +41,11 @@ def explanation(*kinds: str, messages: bool = True, labels: list[str] = LABELS, 
         scores = {method: rng.normal(size=(number, size)) for method in METHODS}
         scores["attention of LaMP"] = np.abs(scores["attention of LaMP"])
         bonds = BONDS if kind == "molecule" else {}
-        of_bonds = {"occlusion": np.random.default_rng(seed + 1).normal(size=(len(bonds), size))} if bonds else {}
+        of_bonds = (
+            {"occlusion": np.random.default_rng(seed + 1).normal(size=(len(bonds), size))}
+            if bonds
+            else {}
+        )
         among = (size, size) if messages else (0, size)
         samples.append(
             SampleExplanation(
@@ -47,10 +57,14 @@ def explanation(*kinds: str, messages: bool = True, labels: list[str] = LABELS, 
                 truth=np.resize([1.0, 0.0, np.nan], size),
                 states=rng.random((4, size)) if messages else np.empty((0, size)),
                 scores=scores,
-                attention=rng.random((2, 3, number, size)) if messages else np.empty((0, 0, number, size)),
+                attention=rng.random((2, 3, number, size))
+                if messages
+                else np.empty((0, 0, number, size)),
                 label_effects=rng.normal(size=among),
                 clamped=rng.normal(size=(among[0], 2, size)),
-                label_attention=rng.random((2, 3, *among)) if messages else np.empty((0, 0, *among)),
+                label_attention=rng.random((2, 3, *among))
+                if messages
+                else np.empty((0, 0, *among)),
                 parts={"random forest": 0.25 * logits, "LaMP": 0.75 * logits} if messages else {},
                 smiles=raw if kind == "molecule" else None,
                 atoms=None if atoms is None else np.array(atoms),
@@ -59,7 +73,9 @@ def explanation(*kinds: str, messages: bool = True, labels: list[str] = LABELS, 
                 bond_scores=of_bonds,
             )
         )
-    areas = {method: Faithfulness(0.5 - gain / 2, 0.5 + gain / 2) for method, gain in METHODS.items()}
+    areas = {
+        method: Faithfulness(0.5 - gain / 2, 0.5 + gain / 2) for method, gain in METHODS.items()
+    }
     return Explanation(
         labels=labels,
         label_names=labels,

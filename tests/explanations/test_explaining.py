@@ -58,20 +58,29 @@ def test_a_batch_equals_its_samples(network, samples):
     for row, sample in enumerate(samples):
         [alone] = tg_mlc.explain(network, [sample])
         for method in together.methods:
-            np.testing.assert_allclose(together[row].scores[method], alone.scores[method], atol=1e-5)
+            np.testing.assert_allclose(
+                together[row].scores[method], alone.scores[method], atol=1e-5
+            )
         np.testing.assert_allclose(together[row].label_effects, alone.label_effects, atol=1e-5)
 
 
 def test_integrated_gradients_sum_to_the_difference_of_logits(network, samples):
     explanation = tg_mlc.explain(network, samples, ["b"], "integrated gradients")
-    zeros = network.labels.register_forward_pre_hook(lambda module, args: (torch.zeros_like(args[0]), *args[1:]))
-    without = torch.logit(torch.tensor(tg_mlc.explain(network, samples, ["b"], "occlusion")[0].probability))
+    zeros = network.labels.register_forward_pre_hook(
+        lambda module, args: (torch.zeros_like(args[0]), *args[1:])
+    )
+    without = torch.logit(
+        torch.tensor(tg_mlc.explain(network, samples, ["b"], "occlusion")[0].probability)
+    )
     zeros.remove()
     for sample in explanation:
         assert sample.scores["integrated gradients"].shape == (len(sample.components), 1)
         difference = torch.logit(torch.tensor(sample.probability)) - without
         torch.testing.assert_close(
-            torch.tensor(sample.scores["integrated gradients"].sum(axis=0)), difference, rtol=0.01, atol=0.01
+            torch.tensor(sample.scores["integrated gradients"].sum(axis=0)),
+            difference,
+            rtol=0.01,
+            atol=0.01,
         )
 
 
@@ -94,7 +103,9 @@ def test_effects_of_labels_are_what_cut_edges_change(network, samples):
     batch = Batch.from_data_list(samples[:1])
     with torch.no_grad():
         whole = network.eval()(batch)
-        network.labels.label_graph = LabelGraph(graph.edge_index[:, (source != 1) | (target == 1)], label_names=NAMES)
+        network.labels.label_graph = LabelGraph(
+            graph.edge_index[:, (source != 1) | (target == 1)], label_names=NAMES
+        )
         cut = network(batch)
         network.labels.label_graph = graph
     np.testing.assert_allclose(sample.label_effects[1], (whole - cut)[0], atol=1e-5)
@@ -117,16 +128,22 @@ class Pooled(torch.nn.Module):
         self.layer, self.readout = torch.nn.Linear(9, 4), torch.nn.Linear(4, 3)
 
     def forward(self, data):
-        return self.readout(global_mean_pool(self.layer(data.x / 10).relu(), data.batch, data.num_graphs))
+        return self.readout(
+            global_mean_pool(self.layer(data.x / 10).relu(), data.batch, data.num_graphs)
+        )
 
 
 def test_gradients_of_a_pooled_layer_are_class_activation(samples):
     torch.manual_seed(0)
     network = Pooled()
-    [sample] = tg_mlc.explain(network, samples[:1], method="gradient", at="layer", label_names=NAMES)
+    [sample] = tg_mlc.explain(
+        network, samples[:1], method="gradient", at="layer", label_names=NAMES
+    )
     states = network.layer(samples[0].x / 10).relu()
     np.testing.assert_allclose(
-        sample.scores["gradient"], (states @ network.readout.weight.T / len(states)).detach(), atol=1e-6
+        sample.scores["gradient"],
+        (states @ network.readout.weight.T / len(states)).detach(),
+        atol=1e-6,
     )
 
 
@@ -163,7 +180,9 @@ def test_what_bypasses_labels_is_a_part_of_its_own(samples):
     torch.manual_seed(0)
     network = Bypassed().eval()
     explanation = tg_mlc.explain(network, samples)
-    assert [each for each in explanation.methods if not each.endswith(" of messages")] == ["occlusion"]
+    assert [each for each in explanation.methods if not each.endswith(" of messages")] == [
+        "occlusion"
+    ]
     logits = network(Batch.from_data_list(samples)).detach()
     for row, sample in enumerate(explanation):
         assert [*sample.parts] == ["messages", "beside messages"]
@@ -182,10 +201,15 @@ def test_saved_models_of_every_kind(name, saved):
     for row, sample in enumerate(explanation):
         np.testing.assert_allclose(sample.probability, scores[row], atol=1e-5)
         assert sample.raw == raw[row]
-        assert all(each.shape == (len(sample.components), len(scores[row])) for each in sample.scores.values())
+        assert all(
+            each.shape == (len(sample.components), len(scores[row]))
+            for each in sample.scores.values()
+        )
         if sample.parts:
             np.testing.assert_allclose(expit(sum(sample.parts.values())), scores[row], atol=1e-5)
-            of_whole = [each for each in sample.scores if not each.endswith((" of LaMP", " of messages"))]
+            of_whole = [
+                each for each in sample.scores if not each.endswith((" of LaMP", " of messages"))
+            ]
             assert of_whole == ["occlusion", "group occlusion"][: 1 + (sample.smiles is not None)]
 
 
@@ -203,7 +227,9 @@ def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_ali
     assert alone[2, 0] == alone[6, 0] != alone[4, 0]
     for atom in range(7):
         hidden = question.hide(sample, np.arange(7) != atom)
-        np.testing.assert_allclose(alone[atom, 0], whole - question.logits([hidden])[0, 0], atol=1e-5)
+        np.testing.assert_allclose(
+            alone[atom, 0], whole - question.logits([hidden])[0, 0], atol=1e-5
+        )
 
 
 @pytest.fixture(scope="module")
@@ -222,14 +248,18 @@ def test_a_bond_scores_by_how_much_its_messages_raise_the_logit(network, toluene
     source, target = batch.edge_index
     with torch.no_grad():
         whole = net(batch)
-        for (start, end), scores in zip(sample.bond_atoms, sample.bond_scores["occlusion"], strict=True):
+        for (start, end), scores in zip(
+            sample.bond_atoms, sample.bond_scores["occlusion"], strict=True
+        ):
             is_bond = (source == start) & (target == end) | (source == end) & (target == start)
             assert is_bond.sum() == 2
             set_masks(net.conv, (~is_bond).float(), batch.edge_index, apply_sigmoid=False)
             np.testing.assert_allclose(scores, (whole - net(batch))[0], atol=1e-5)
             clear_masks(net.conv)
     assert np.abs(sample.bond_scores["occlusion"]).max() > 1e-3
-    np.testing.assert_array_equal(sample.bond_scores["occlusion"][1], sample.bond_scores["occlusion"][6])  # alike
+    np.testing.assert_array_equal(
+        sample.bond_scores["occlusion"][1], sample.bond_scores["occlusion"][6]
+    )  # alike
     frame = explanation.to_frame()
     assert frame.component.tolist() == [*sample.components, *sample.bonds] * 3
     np.testing.assert_array_equal(frame.score[-7:], sample.bond_scores["occlusion"][:, 2])
@@ -243,7 +273,9 @@ class Straight(torch.nn.Module):
         self.layer, self.readout = GraphConv(9, 4), torch.nn.Linear(4, 3)
 
     def forward(self, data):
-        return self.readout(global_add_pool(self.layer(data.x / 10, data.edge_index), data.batch, data.num_graphs))
+        return self.readout(
+            global_add_pool(self.layer(data.x / 10, data.edge_index), data.batch, data.num_graphs)
+        )
 
 
 @pytest.mark.parametrize("label", [0, 2])
@@ -259,7 +291,11 @@ def test_bonds_of_a_linear_network_score_as_by_integrated_gradients_of_pyg(tolue
         edge_mask_type="object",
         model_config={"mode": "regression", "task_level": "graph", "return_type": "raw"},
     )
-    found = made(batch.x, batch.edge_index, edge_attr=batch.edge_attr, batch=batch.batch).edge_mask.detach().numpy()
+    found = (
+        made(batch.x, batch.edge_index, edge_attr=batch.edge_attr, batch=batch.batch)
+        .edge_mask.detach()
+        .numpy()
+    )
     both = [found[np.isin(batch.edge_index, pair).all(axis=0)].sum() for pair in sample.bond_atoms]
     np.testing.assert_allclose(sample.bond_scores["occlusion"][:, label], both, atol=1e-5)
     assert np.ptp(both) > 1e-3
@@ -314,7 +350,9 @@ def test_given_labels_are_a_part_of_the_logit_of_all_classifiers():
         assert sample.probability[0] == 1
         assert np.abs(sample.parts["given labels"][1:]).max() > 0
         np.testing.assert_allclose(
-            expit(sum(sample.parts.values()))[1:], model.probabilities(raw, given=given)[row, 1:], atol=1e-5
+            expit(sum(sample.parts.values()))[1:],
+            model.probabilities(raw, given=given)[row, 1:],
+            atol=1e-5,
         )
 
 
@@ -332,28 +370,47 @@ def test_labels_given_to_a_network_that_takes_none_are_a_part_of_the_logit():
     raw, given = x[:2], {name: 1}
     for row, sample in enumerate(tg_mlc.explain(model, raw, method="occlusion", given=given)):
         assert np.abs(sample.parts["given labels"][1:]).max() > 0
-        np.testing.assert_allclose(sample.probability, model.probabilities(raw, given=given)[row], atol=1e-5)
-        np.testing.assert_allclose(sample.probability[1:], expit(sum(sample.parts.values()))[1:], atol=1e-5)
+        np.testing.assert_allclose(
+            sample.probability, model.probabilities(raw, given=given)[row], atol=1e-5
+        )
+        np.testing.assert_allclose(
+            sample.probability[1:], expit(sum(sample.parts.values()))[1:], atol=1e-5
+        )
         assert sample.clamped.shape[0] == 2
-    assert [*tg_mlc.explain(model, raw, method="gradient", given=given)[0].scores] == ["gradient of the network"]
+    assert [*tg_mlc.explain(model, raw, method="gradient", given=given)[0].scores] == [
+        "gradient of the network"
+    ]
     with pytest.raises(ValueError, match="all 2 labels given"):
         tg_mlc.explain(model, raw, given=dict.fromkeys(model.label_names, 1))
 
 
 def test_labels_that_samples_carry_are_given_labels():
     torch.manual_seed(0)
-    network = LaMP(BagEncoder(12, 8), fully_connected(NAMES), num_feature_layers=0, given_labels=True).eval()
+    network = LaMP(
+        BagEncoder(12, 8), fully_connected(NAMES), num_feature_layers=0, given_labels=True
+    ).eval()
     with torch.no_grad():
         for weight in network.parameters():
             weight.add_(0.5 * torch.randn_like(weight))
-    given = torch.tensor([[1.0, torch.nan, torch.nan], [torch.nan, 0.0, torch.nan], [0.0, torch.nan, 1.0]])
-    bags = [Data(x=torch.tensor(words), num_nodes=len(words)) for words in ([1, 2, 3, 4], [5, 6, 7], [8])]
-    carrying = [Data(**bag.to_dict(), given=row[None]) for bag, row in zip(bags, given, strict=True)]
+    given = torch.tensor(
+        [[1.0, torch.nan, torch.nan], [torch.nan, 0.0, torch.nan], [0.0, torch.nan, 1.0]]
+    )
+    bags = [
+        Data(x=torch.tensor(words), num_nodes=len(words))
+        for words in ([1, 2, 3, 4], [5, 6, 7], [8])
+    ]
+    carrying = [
+        Data(**bag.to_dict(), given=row[None]) for bag, row in zip(bags, given, strict=True)
+    ]
     none = tg_mlc.explain(network, bags, method="occlusion", label_names=NAMES)
     told = tg_mlc.explain(network, bags, method="occlusion", label_names=NAMES, given=given)
     carried = tg_mlc.explain(network, carrying, method="occlusion", label_names=NAMES)
-    other = tg_mlc.explain(network, carrying, method="occlusion", label_names=NAMES, given={NAMES[1]: 1})
-    assert [sample.given.tolist() for sample in other] == [pytest.approx([np.nan, 1, np.nan], nan_ok=True)] * 3
+    other = tg_mlc.explain(
+        network, carrying, method="occlusion", label_names=NAMES, given={NAMES[1]: 1}
+    )
+    assert [sample.given.tolist() for sample in other] == [
+        pytest.approx([np.nan, 1, np.nan], nan_ok=True)
+    ] * 3
     assert "given" in carrying[0]
     assert none.samples[0].given is None
     assert told.faithfulness == carried.faithfulness != none.faithfulness
@@ -392,7 +449,10 @@ def test_probabilities_of_a_hierarchy_are_those_of_predictions(saved):
         coherence.hierarchy = tree({third: [], **parents}, model.label_names)
         coherence.hierarchy["kind"] = "hierarchy"
         for given in (None, {first: 1}):
-            found = [each.probability for each in tg_mlc.explain(model, raw, method="gradient", given=given)]
+            found = [
+                each.probability
+                for each in tg_mlc.explain(model, raw, method="gradient", given=given)
+            ]
             np.testing.assert_allclose(found, model.probabilities(raw, given=given), atol=1e-5)
 
 
@@ -409,9 +469,12 @@ def test_a_sample_without_components_says_so(saved):
 
 def test_random_weights_give_another_explanation(network, samples):
     torch.manual_seed(1)
-    ours, other = (tg_mlc.explain(each, samples, method="integrated gradients")[1] for each in (network, Net()))
+    ours, other = (
+        tg_mlc.explain(each, samples, method="integrated gradients")[1] for each in (network, Net())
+    )
     ranks = [
-        np.argsort(np.argsort(each.scores["integrated gradients"], axis=0), axis=0).ravel() for each in (ours, other)
+        np.argsort(np.argsort(each.scores["integrated gradients"], axis=0), axis=0).ravel()
+        for each in (ours, other)
     ]
     assert abs(np.corrcoef(*ranks)[0, 1]) < 0.7
 
@@ -422,10 +485,18 @@ def test_integrated_gradients_are_those_of_captum(network, samples, label):
     [ours] = tg_mlc.explain(network.eval(), samples[:1], method="integrated gradients")
     batch = Batch.from_data_list(samples[:1])
     with torch.no_grad():
-        states = network.conv(network.atoms(batch.x / 10), batch.edge_index, network.bonds(batch.edge_attr.float()))
-    path = attr.IntegratedGradients(lambda x: network.readout(network.labels(x[0])))  # one sample of many states
-    theirs = path.attribute(states[None], target=label, n_steps=256, internal_batch_size=1)[0].sum(dim=1)
-    np.testing.assert_allclose(ours.scores["integrated gradients"][:, label], theirs.detach(), atol=0.01)
+        states = network.conv(
+            network.atoms(batch.x / 10), batch.edge_index, network.bonds(batch.edge_attr.float())
+        )
+    path = attr.IntegratedGradients(
+        lambda x: network.readout(network.labels(x[0]))
+    )  # one sample of many states
+    theirs = path.attribute(states[None], target=label, n_steps=256, internal_batch_size=1)[0].sum(
+        dim=1
+    )
+    np.testing.assert_allclose(
+        ours.scores["integrated gradients"][:, label], theirs.detach(), atol=0.01
+    )
     assert theirs.abs().max() > 0.02
 
 
@@ -440,10 +511,15 @@ def test_shapley_values_sum_to_what_integrated_gradients_do(name, saved):
     else:
         pytest.importorskip("rdkit")
         model, raw = tg_mlc.load(saved(name)), RAW[name]
-    ours, other = (tg_mlc.explain(model, raw, method=method) for method in ("shapley", "integrated gradients"))
+    ours, other = (
+        tg_mlc.explain(model, raw, method=method) for method in ("shapley", "integrated gradients")
+    )
     for one, two in zip(ours, other, strict=True):
         # Without biases, components of zeros add as much as none.
-        sums = [sample.scores[explanation.method].sum(axis=0) for sample, explanation in ((one, ours), (two, other))]
+        sums = [
+            sample.scores[explanation.method].sum(axis=0)
+            for sample, explanation in ((one, ours), (two, other))
+        ]
         np.testing.assert_allclose(*sums, rtol=0.011, atol=0.011)
         assert np.abs(sums[0]).max() > 0
 
@@ -505,9 +581,16 @@ def test_networks_may_count_samples_by_their_components(samples):
 
 
 def test_batches_are_made_once_for_all_given_labels(monkeypatch):
-    network = LaMP(BagEncoder(12, 8), fully_connected(NAMES), num_feature_layers=0, given_labels=True)
-    bags = [Data(x=torch.tensor(words), num_nodes=len(words)) for words in ([1, 2, 3, 4], [5, 6, 7], [8])]
+    network = LaMP(
+        BagEncoder(12, 8), fully_connected(NAMES), num_feature_layers=0, given_labels=True
+    )
+    bags = [
+        Data(x=torch.tensor(words), num_nodes=len(words))
+        for words in ([1, 2, 3, 4], [5, 6, 7], [8])
+    ]
     question, made = Question(network, bags, NAMES), []
-    monkeypatch.setattr(networks, "batches_of", lambda *args: made.append(args) or batches_of(*args))
+    monkeypatch.setattr(
+        networks, "batches_of", lambda *args: made.append(args) or batches_of(*args)
+    )
     assert question.clamped(question.samples, None, [0, 1]).shape == (3, 3, 2, 2)
     assert len(made) == 1

@@ -24,8 +24,12 @@ def test_states_and_attention_stand_below_each_other(step: int, tmp_path):
     np.testing.assert_array_equal(states.images[0].get_array(), sample.states)
     assert texts(states.get_yticklabels()) == ["1.1", "1.2", "2.1", "2.2"]
     assert not states.yaxis_inverted()  # the first state is the lowest row
-    positive = sorted(np.flatnonzero(sample.truth == 1), key=lambda place: -sample.probability[place])
-    assert [name.endswith("★") for name in texts(states.get_xticklabels())] == [place in positive for place in range(4)]
+    positive = sorted(
+        np.flatnonzero(sample.truth == 1), key=lambda place: -sample.probability[place]
+    )
+    assert [name.endswith("★") for name in texts(states.get_xticklabels())] == [
+        place in positive for place in range(4)
+    ]
     cells = sample.attention[step - 1].sum(axis=0)[:, positive].T
     np.testing.assert_allclose(to_components.images[0].get_array(), cells)
     assert texts(to_components.get_xticklabels()) == sample.components
@@ -34,14 +38,22 @@ def test_states_and_attention_stand_below_each_other(step: int, tmp_path):
     assert (tmp_path / "figure.svg").stat().st_size > 1000
 
 
-@pytest.mark.parametrize(("of", "right"), [("labels", LABELS), ("components", explanation("dna")[0].components)])
+@pytest.mark.parametrize(
+    ("of", "right"), [("labels", LABELS), ("components", explanation("dna")[0].components)]
+)
 def test_lines_are_as_dark_as_attention(of: str, right: list[str]):
     made = explanation("dna")
     made[0].truth[:] = np.nan
-    positive = sorted(np.flatnonzero(made[0].decision), key=lambda place: -made[0].probability[place])
+    positive = sorted(
+        np.flatnonzero(made[0].decision), key=lambda place: -made[0].probability[place]
+    )
     [axis] = plot_lines(made, of=of).axes
-    weights = (made[0].label_attention if of == "labels" else made[0].attention)[0].sum(axis=0)[:, positive]
-    np.testing.assert_allclose([line.get_alpha() for line in axis.lines], (weights / weights.max()).ravel())
+    weights = (made[0].label_attention if of == "labels" else made[0].attention)[0].sum(axis=0)[
+        :, positive
+    ]
+    np.testing.assert_allclose(
+        [line.get_alpha() for line in axis.lines], (weights / weights.max()).ravel()
+    )
     shown = texts(axis.texts)
     assert len(shown) == len(positive) + len(right)
     assert shown[len(positive)][:10] == right[0][:10]

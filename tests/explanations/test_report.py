@@ -43,7 +43,9 @@ class Page(HTMLParser):
         """The components that have an element in the drawing of a sample."""
         drawn, inside = set(), None
         for tag, attributes in self.elements:
-            inside = attributes.get("data-drawing", None if tag in ("fieldset", "section") else inside)
+            inside = attributes.get(
+                "data-drawing", None if tag in ("fieldset", "section") else inside
+            )
             if inside == str(sample) and "data-component" in attributes:
                 drawn.add(int(attributes["data-component"]))
         return drawn
@@ -58,10 +60,16 @@ def test_nothing_is_loaded_from_anywhere():
         tag for tag, _ in page.elements
     }
     assert not [
-        attributes for _, attributes in page.elements if {"src", "href", "xlink:href", "action"} & attributes.keys()
+        attributes
+        for _, attributes in page.elements
+        if {"src", "href", "xlink:href", "action"} & attributes.keys()
     ]
     assert not re.search(r"url\((?!#)|@import|fetch\(|XMLHttpRequest|WebSocket|import\(", text)
-    [policy] = [each["content"] for _, each in page.elements if each.get("http-equiv") == "Content-Security-Policy"]
+    [policy] = [
+        each["content"]
+        for _, each in page.elements
+        if each.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert policy.startswith("default-src 'none'; ")
 
 
@@ -80,13 +88,19 @@ def test_every_component_has_an_element(kind: str):
     page = Page(explanation(kind).to_html())
     [sample] = page.data["samples"]
     assert page.components(0) == set(range(len(sample["components"])))
-    assert ("circle" in {tag for tag, each in page.elements if "data-component" in each}) == (kind == "molecule")
+    assert ("circle" in {tag for tag, each in page.elements if "data-component" in each}) == (
+        kind == "molecule"
+    )
 
 
 def test_a_bond_is_shaded_between_its_atoms():
     text = explanation("molecule").to_html()
-    atoms = dict(re.findall(r'<circle class="shade" data-component="(\d+)" cx="([\d.]+ *)" cy=', text))
-    bonds = re.findall(r'<path class="shade" data-component="(\d+)" d="M([\d.]+) [\d.]+L([\d.]+) [\d.]+"/>', text)
+    atoms = dict(
+        re.findall(r'<circle class="shade" data-component="(\d+)" cx="([\d.]+ *)" cy=', text)
+    )
+    bonds = re.findall(
+        r'<path class="shade" data-component="(\d+)" d="M([\d.]+) [\d.]+L([\d.]+) [\d.]+"/>', text
+    )
     for (place, start, end), ends in zip(bonds, BONDS.values(), strict=True):
         assert int(place) in range(11, 21)  # after ten atoms and a fingerprint
         assert (start, end) == tuple(atoms[str(atom)] for atom in ends)
@@ -127,10 +141,16 @@ def test_numbers_of_the_page_are_those_of_the_explanation():
     assert shown["truth"] == [None if np.isnan(each) else each for each in sample.truth[order]]
     for method, found in shown["scores"].items():
         values = np.array(found["values"], float) / 99 * np.array(found["scales"])[:, None]
-        scores = np.concatenate([sample.scores[method], sample.bond_scores.get(method, np.empty((0, 4)))])
+        scores = np.concatenate(
+            [sample.scores[method], sample.bond_scores.get(method, np.empty((0, 4)))]
+        )
         np.testing.assert_allclose(values, scores[:, order].T, atol=0.02)
     assert shown["components"][-10:] == sample.bonds
-    assert [each["noun"] for each in data["methods"]] == ["components", "components", "components and bonds"]
+    assert [each["noun"] for each in data["methods"]] == [
+        "components",
+        "components",
+        "components and bonds",
+    ]
     for label, effects in zip(order, shown["effects"], strict=True):
         assert {each[0] for each in effects} == {0, 1, 2, 3} - {label}
         for j, effect, attention, absent, present in effects:
@@ -138,7 +158,9 @@ def test_numbers_of_the_page_are_those_of_the_explanation():
             np.testing.assert_allclose([effect, attention], found, rtol=0.006)
             np.testing.assert_allclose([absent, present], sample.clamped[j, :, label], rtol=0.006)
     np.testing.assert_allclose(
-        sum(map(np.array, shown["parts"].values())), np.log(1 / (1 / sample.probability[order] - 1)), atol=1e-3
+        sum(map(np.array, shown["parts"].values())),
+        np.log(1 / (1 / sample.probability[order] - 1)),
+        atol=1e-3,
     )
     assert data["graph"] == [[0, 1, 1], [1, 2, 1], [2, 0, 1]]
     assert [each["signed"] for each in data["methods"]] == [True, False, True]
@@ -156,7 +178,9 @@ def test_labels_that_are_known_move_others_without_messages():
     made[0].label_effects = made[0].label_effects[:0]
     data = Page(made.to_html()).data
     assert (data["messages"], data["effects"], data["clamped"]) == (False, True, True)
-    for label, effects in zip(data["samples"][0]["labels"], data["samples"][0]["effects"], strict=True):
+    for label, effects in zip(
+        data["samples"][0]["labels"], data["samples"][0]["effects"], strict=True
+    ):
         for j, effect, _, absent, present in effects:
             assert effect is None
             np.testing.assert_allclose([absent, present], made[0].clamped[j, :, label], rtol=0.006)
@@ -167,7 +191,12 @@ def test_given_labels_are_told_from_predictions():
     assert Page(made.to_html()).data["samples"][0]["given"] == []
     made[0].given = np.array([1.0, np.nan, 0.0, np.nan])
     [sample] = Page(made.to_html()).data["samples"]
-    assert dict(zip(sample["labels"], sample["given"], strict=True)) == {0: 1, 1: None, 2: 0, 3: None}
+    assert dict(zip(sample["labels"], sample["given"], strict=True)) == {
+        0: 1,
+        1: None,
+        2: 0,
+        3: None,
+    }
 
 
 def test_categories_stand_beside_the_cell_of_their_column():
@@ -181,7 +210,9 @@ def test_categories_stand_beside_the_cell_of_their_column():
 
 
 def test_labels_that_do_not_fit_are_left_out_but_those_that_apply(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tg_mlc.explanations.report.MAX_NUMBERS", 6 * (3 * 2 + 10 * 27 + 2 * 4 + 10))
+    monkeypatch.setattr(
+        "tg_mlc.explanations.report.MAX_NUMBERS", 6 * (3 * 2 + 10 * 27 + 2 * 4 + 10)
+    )
     names = [f"label {number}" for number in range(60)]
     made = explanation("row", labels=names)
     [sample] = Page(made.to_html()).data["samples"]
@@ -210,10 +241,19 @@ def test_a_subset_of_labels_keeps_the_effects_of_all():
 
 
 def test_twenty_molecules_of_27_labels_fit_into_two_megabytes():
-    made = explanation("molecule", labels=[f"label of some length {number}" for number in range(27)])
+    made = explanation(
+        "molecule", labels=[f"label of some length {number}" for number in range(27)]
+    )
     atoms = 60
-    sample = replace(made[0], smiles="C" * atoms, components=[f"C{i}" for i in range(atoms)], atoms=np.arange(atoms))
-    sample.scores = {f"method {number}": np.random.default_rng(0).normal(size=(atoms, 27)) for number in range(5)}
+    sample = replace(
+        made[0],
+        smiles="C" * atoms,
+        components=[f"C{i}" for i in range(atoms)],
+        atoms=np.arange(atoms),
+    )
+    sample.scores = {
+        f"method {number}": np.random.default_rng(0).normal(size=(atoms, 27)) for number in range(5)
+    }
     sample.bonds = [f"C{i}-C{i + 1}" for i in range(atoms - 1)]
     sample.bond_atoms = np.stack([np.arange(atoms - 1), np.arange(1, atoms)], axis=1)
     sample.bond_scores = {"method 4": np.random.default_rng(1).normal(size=(atoms - 1, 27))}

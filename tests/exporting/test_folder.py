@@ -64,7 +64,8 @@ def test_every_kind_of_saved_model(name, tmp_path, saved):
 def test_contents(exported, saved):
     predictor = tg_mlc.load(saved("given"))
     about, golden, features = (
-        json.loads((exported / f"{name}.json").read_text()) for name in ("model", "golden", "featurize")
+        json.loads((exported / f"{name}.json").read_text())
+        for name in ("model", "golden", "featurize")
     )
     assert about["label_names"] == predictor.label_names
     assert about["inputs"]["given"]["shape"] == ["samples", 3]
@@ -85,7 +86,10 @@ def test_an_exported_model_is_replaced_and_other_folders_are_kept(exported, tmp_
     predictor = tg_mlc.load(saved("vectors"))
     tg_mlc.export(predictor, exported, base_scores="input", given=False)
     assert sorted(path.name for path in exported.iterdir()) == before
-    assert json.loads((exported / "model.json").read_text())["inputs"].keys() == {"x", "base_scores"}
+    assert json.loads((exported / "model.json").read_text())["inputs"].keys() == {
+        "x",
+        "base_scores",
+    }
     assert [path for path in exported.parent.iterdir() if path != exported] == []
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(ValueError, match="Expected 'out' to be a new folder"):
@@ -96,14 +100,20 @@ def test_an_exported_model_is_replaced_and_other_folders_are_kept(exported, tmp_
 @needs_export
 def test_nothing_is_written_if_outputs_differ(monkeypatch, tmp_path, saved):
     monkeypatch.setattr(module, "TOLERANCE", -1.0)
-    with pytest.raises(ValueError, match="Expected the exported program to give the probabilities of the model"):
+    with pytest.raises(
+        ValueError, match="Expected the exported program to give the probabilities of the model"
+    ):
         tg_mlc.export(saved("given"), tmp_path / "exported")
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"format": "tflite"}, "'format'"), ({"base_scores": "none"}, "'base_scores'"), ({"given": "yes"}, "'given'")],
+    [
+        ({"format": "tflite"}, "'format'"),
+        ({"base_scores": "none"}, "'base_scores'"),
+        ({"given": "yes"}, "'given'"),
+    ],
 )
 def test_options(options, message, tmp_path, saved):
     with pytest.raises(ValueError, match=message):
@@ -123,9 +133,13 @@ def test_a_hierarchy_makes_the_program_coherent(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40, 3)).astype(np.float32)
     y = np.column_stack([x[:, 0] > -0.5, x[:, 0] > 0.5, x[:, 1] > 0]).astype(float)
-    samples = with_hierarchy(from_arrays(x, y, ["animal", "dog", "red"]), [("dog", "animal"), ("red", None)])
+    samples = with_hierarchy(
+        from_arrays(x, y, ["animal", "dog", "red"]), [("dog", "animal"), ("red", None)]
+    )
     predictor = auto(samples, seconds=0)
-    tg_mlc.export(predictor, tmp_path / "program", inputs=x)  # refuses outputs that differ from the model's
+    tg_mlc.export(
+        predictor, tmp_path / "program", inputs=x
+    )  # refuses outputs that differ from the model's
     golden = json.loads((tmp_path / "program" / "golden.json").read_text())
     assert all(animal >= dog for animal, dog, _ in golden["probability"])
 
@@ -140,10 +154,16 @@ def test_label_sets_of_a_coverage_are_exported(tmp_path, saved):
     y = (np.random.default_rng(0).random((60, 3)) < predictor.probabilities(x)).astype(float)
     predictor.calibrate(x, y).conformalize(x, y)
     tg_mlc.export(predictor, tmp_path / "exported", coverage=0.8)
-    about, golden = (json.loads((tmp_path / "exported" / f"{name}.json").read_text()) for name in ("model", "golden"))
+    about, golden = (
+        json.loads((tmp_path / "exported" / f"{name}.json").read_text())
+        for name in ("model", "golden")
+    )
     found = about["decisions"]["coverage 0.8 per label"]
     assert (found["coverage"], found["per"]) == (0.8, "label")
-    decided, known = golden["decision"]["coverage 0.8 per label"], np.array(golden["inputs"]["given"], dtype=float)
+    decided, known = (
+        golden["decision"]["coverage 0.8 per label"],
+        np.array(golden["inputs"]["given"], dtype=float),
+    )
     is_open = np.isnan(known).all(axis=1)
     assert [row is not None for row in decided] == is_open.tolist()
     applies = np.array(golden["probability"])[is_open] >= found["thresholds"]

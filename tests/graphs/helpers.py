@@ -14,7 +14,10 @@ def weights_of(graph):
     """The weights of edges, or None, by their labels: names, or else indices."""
     names = graph.label_names or range(graph.num_labels)
     weight = [None] * graph.num_edges if graph.edge_weight is None else graph.edge_weight.tolist()
-    return {(names[j], names[i]): value for (j, i), value in zip(graph.edge_index.t().tolist(), weight, strict=True)}
+    return {
+        (names[j], names[i]): value
+        for (j, i), value in zip(graph.edge_index.t().tolist(), weight, strict=True)
+    }
 
 
 def edges_of(graph):

@@ -12,7 +12,9 @@ from tg_mlc.data import DNADataset, Split, from_arrays, random_split
 from tg_mlc.graphs import co_occurrence
 
 NAN = float("nan")
-Y = torch.tensor([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]], dtype=torch.float)
+Y = torch.tensor(
+    [[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]], dtype=torch.float
+)
 
 
 def draw(seed, *shape, share=0.4):
@@ -60,8 +62,14 @@ def test_an_edge_wherever_a_pair_occurs():
     ("options", "edges"),
     [
         ({"min_count": 2}, {(0, 0), (1, 0), (0, 1), (1, 1), (2, 2), (3, 3)}),
-        ({"min_count": 2, "self_loops": False}, {(1, 0), (0, 1), (2, 2), (3, 3)}),  # those without a neighbour
-        ({"weight": "conditional", "threshold": 1.0, "self_loops": False}, {(1, 0), (1, 1), (2, 2), (3, 3)}),
+        (
+            {"min_count": 2, "self_loops": False},
+            {(1, 0), (0, 1), (2, 2), (3, 3)},
+        ),  # those without a neighbour
+        (
+            {"weight": "conditional", "threshold": 1.0, "self_loops": False},
+            {(1, 0), (1, 1), (2, 2), (3, 3)},
+        ),
         ({"threshold": 2}, {(0, 0), (1, 0), (0, 1), (1, 1), (2, 2), (3, 3)}),
     ],
 )
@@ -107,7 +115,9 @@ def test_top_k_does_not_count_the_label_itself_and_breaks_ties_by_order():
 
 
 def test_pmi_ranks_sources_as_conditional_probability_does():
-    conditional, pmi = (co_occurrence(draw(3, 300, 9), weight=weight, top_k=2) for weight in ("conditional", "pmi"))
+    conditional, pmi = (
+        co_occurrence(draw(3, 300, 9), weight=weight, top_k=2) for weight in ("conditional", "pmi")
+    )
     assert torch.equal(conditional.edge_index, pmi.edge_index)
 
 
@@ -125,7 +135,9 @@ def test_pmi_ranks_sources_as_conditional_probability_does():
     ],
 )
 def test_reads_labels_in_any_form(form):
-    assert weights_of(co_occurrence(form(Y), weight="pmi")) == weights_of(co_occurrence(Y, weight="pmi"))
+    assert weights_of(co_occurrence(form(Y), weight="pmi")) == weights_of(
+        co_occurrence(Y, weight="pmi")
+    )
 
 
 def test_input_is_left_alone():
@@ -135,12 +147,19 @@ def test_input_is_left_alone():
 
 
 def test_names_are_those_of_a_data_frame_or_given():
-    assert co_occurrence(pd.DataFrame(Y.numpy(), columns=list("abcd"))).label_names == ["a", "b", "c", "d"]
+    assert co_occurrence(pd.DataFrame(Y.numpy(), columns=list("abcd"))).label_names == [
+        "a",
+        "b",
+        "c",
+        "d",
+    ]
     assert co_occurrence(Y, label_names=list("wxyz")).label_names == ["w", "x", "y", "z"]
 
 
 def test_what_is_missing_in_a_data_frame_is_unknown():
-    expected = co_occurrence(torch.tensor([[1, 1], [NAN, 1], [1, 0]]), weight="conditional", label_names=["a", "b"])
+    expected = co_occurrence(
+        torch.tensor([[1, 1], [NAN, 1], [1, 0]]), weight="conditional", label_names=["a", "b"]
+    )
     for a in (pd.array([1, None, 1], dtype="Int64"), pd.Series([1, None, True], dtype=object)):
         found = co_occurrence(pd.DataFrame({"a": a, "b": [1, 1, 0]}), weight="conditional")
         assert weights_of(found) == weights_of(expected)
@@ -157,10 +176,13 @@ def test_a_data_frame_may_have_a_column_y():
 
 def test_columns_of_a_data_frame_are_taken_by_their_names():
     frame = pd.DataFrame({"a": [1, 1], "b": [0, 1]})
-    assert weights_of(co_occurrence(frame, label_names=["b", "a"])) == weights_of(co_occurrence(frame))
+    assert weights_of(co_occurrence(frame, label_names=["b", "a"])) == weights_of(
+        co_occurrence(frame)
+    )
     assert co_occurrence(frame, label_names=["b", "a"]).label_names == ["b", "a"]
     assert (
-        co_occurrence(frame, label_names=["x", "y"]).edge_weight.tolist() == co_occurrence(frame).edge_weight.tolist()
+        co_occurrence(frame, label_names=["x", "y"]).edge_weight.tolist()
+        == co_occurrence(frame).edge_weight.tolist()
     )
     with pytest.raises(ValueError, match=r"both: \['b'\]"):
         co_occurrence(frame, label_names=["b", "c"])
@@ -210,10 +232,14 @@ class SparselyCounted(Counted):
 @pytest.mark.parametrize("weight", ["count", "conditional", "correlation"])
 @pytest.mark.parametrize(("kind", "times"), [(Counted, 1), (SparselyCounted, 0)])
 def test_labels_of_data_sets_are_made_once_and_sparse_if_they_can_be(weight, kind, times):
-    y = torch.from_numpy(np.where(draw(1, 60, 4, share=0.3) == 1, NAN, draw(0, 60, 4, share=0.5))).float()
+    y = torch.from_numpy(
+        np.where(draw(1, 60, 4, share=0.3) == 1, NAN, draw(0, 60, 4, share=0.5))
+    ).float()
     dataset = kind(y)
     graph = co_occurrence(dataset, weight=weight, split=split_of(range(40), 60))
-    assert weights_of(graph) == weights_of(co_occurrence(y[:40], weight=weight, label_names=list("abcd")))
+    assert weights_of(graph) == weights_of(
+        co_occurrence(y[:40], weight=weight, label_names=list("abcd"))
+    )
     assert dataset.times == times
 
 

@@ -27,8 +27,14 @@ def graphs(draw, num_labels=None):
     size = draw(st.integers(0, 7)) if num_labels is None else num_labels
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     edge_index = torch.from_numpy(np.argwhere(rng.random((size, size)) < rng.random()).T)
-    weight = torch.from_numpy(rng.integers(-3, 4, edge_index.size(1)) / 2) if draw(st.booleans()) else None
-    graph = LabelGraph(edge_index, num_nodes=size, edge_weight=weight, label_names=[f"l{i}" for i in range(size)])
+    weight = (
+        torch.from_numpy(rng.integers(-3, 4, edge_index.size(1)) / 2)
+        if draw(st.booleans())
+        else None
+    )
+    graph = LabelGraph(
+        edge_index, num_nodes=size, edge_weight=weight, label_names=[f"l{i}" for i in range(size)]
+    )
     return graph.to_undirected() if draw(st.booleans()) else graph
 
 
@@ -60,9 +66,13 @@ def test_rankings_are_those_of_scikit_learn_and_scipy():
     different = ~np.eye(9, dtype=bool)
     x, z = cells_a[different], cells_b[different]
     assert found.roc_auc_a_to_b == pytest.approx(metrics.roc_auc_score(z > 0, x))
-    assert found.average_precision_a_to_b == pytest.approx(metrics.average_precision_score(z > 0, x))
+    assert found.average_precision_a_to_b == pytest.approx(
+        metrics.average_precision_score(z > 0, x)
+    )
     assert found.roc_auc_b_to_a == pytest.approx(metrics.roc_auc_score(x > -9, z))
-    assert found.average_precision_b_to_a == pytest.approx(metrics.average_precision_score(x > -9, z))
+    assert found.average_precision_b_to_a == pytest.approx(
+        metrics.average_precision_score(x > -9, z)
+    )
     assert found.rank_correlation == pytest.approx(stats.spearmanr(x, z).statistic)
     assert found.undefined == {}
 
@@ -114,7 +124,11 @@ def test_plain_data():
 def test_a_graph_agrees_with_itself(graph):
     found = compare(graph, graph)
     assert (found.num_only_a, found.num_only_b, found.differing) == (0, 0, [])
-    assert all(getattr(found, name) == pytest.approx(1.0) for name in NUMBERS if name not in found.undefined)
+    assert all(
+        getattr(found, name) == pytest.approx(1.0)
+        for name in NUMBERS
+        if name not in found.undefined
+    )
 
 
 @given(two_graphs, st.sampled_from([None, True, False]))
@@ -170,12 +184,16 @@ def test_names_of_one_graph_are_enough():
 @pytest.fixture
 def pair():
     pytest.importorskip("matplotlib")
-    a = make_graph([(0, 1), (1, 0), (2, 3), (0, 0)], weights=[1.0, 0.5, 0.25, 9.0], names=list("wxyz"))
+    a = make_graph(
+        [(0, 1), (1, 0), (2, 3), (0, 0)], weights=[1.0, 0.5, 0.25, 9.0], names=list("wxyz")
+    )
     return a, make_graph([(0, 1), (3, 2)], names=list("wxyz"))
 
 
 def test_the_picture_shows_both_in_one_order(pair, tmp_path):
-    figure = compare(*pair).plot(tmp_path / "new" / "pair.png", order="labels", titles=("left", "right"))
+    figure = compare(*pair).plot(
+        tmp_path / "new" / "pair.png", order="labels", titles=("left", "right")
+    )
     assert (tmp_path / "new" / "pair.png").read_bytes().startswith(b"\x89PNG")
     left, right = figure.axes
     assert (left.get_title(), right.get_title()) == ("left", "right")
@@ -198,7 +216,9 @@ def test_pictures_in_every_order_and_without_edges(pair, order):
     for size in (0, 1):
         compare(edgeless(size), edgeless(size)).plot(order=order)
     without_names = compare(fully_connected(40), fully_connected(40)).plot(order=order).axes[0]
-    assert (len(without_names.get_yticks()) > 0) == (order == "labels")  # numbers of rows are those of labels only then
+    assert (len(without_names.get_yticks()) > 0) == (
+        order == "labels"
+    )  # numbers of rows are those of labels only then
     assert ("side by side" in without_names.get_ylabel()) == (order != "labels")
     with pytest.raises(ValueError, match="'order'"):
         compare(*pair).plot(order="size")

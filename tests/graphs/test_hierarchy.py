@@ -32,7 +32,9 @@ def test_closure_equals_that_of_networkx(edges):
     assert ancestor_pairs(index, 12).t().tolist() == [list(edge) for edge in expected]
 
 
-@pytest.mark.parametrize("cycle", [[[0], [0]], [[0, 1], [1, 0]], [[0, 1, 2, 4], [1, 2, 3, 4]], [[3, 1, 2], [1, 2, 3]]])
+@pytest.mark.parametrize(
+    "cycle", [[[0], [0]], [[0, 1], [1, 0]], [[0, 1, 2, 4], [1, 2, 3, 4]], [[3, 1, 2], [1, 2, 3]]]
+)
 def test_a_cycle_is_refused_by_its_labels(cycle):
     with pytest.raises(ValueError, match=r"without cycles \(got one through the labels \["):
         ancestor_pairs(torch.tensor(cycle), 5)
@@ -57,18 +59,26 @@ def test_scores_in_parts_equal_those_at_once(monkeypatch):
 )
 def test_labels_say_what_holds_of_others(y, expected):
     found = propagate(torch.tensor([y, [NAN] * 5], dtype=torch.double), ancestor_pairs(PARENTS, 5))
-    assert torch.equal(found[0].nan_to_num(-1), torch.tensor(expected, dtype=torch.double).nan_to_num(-1))
+    assert torch.equal(
+        found[0].nan_to_num(-1), torch.tensor(expected, dtype=torch.double).nan_to_num(-1)
+    )
     assert found[1].isnan().all()
     assert found.dtype == torch.double
 
 
 @pytest.mark.parametrize(
     ("y", "names", "row"),
-    [([0, NAN, NAN, NAN, 1], ["e", "a"], 1), ([NAN, 0, NAN, 1, NAN], ["d", "b"], 1), ([1, 0, 0, 0, 1], ["e", "c"], 1)],
+    [
+        ([0, NAN, NAN, NAN, 1], ["e", "a"], 1),
+        ([NAN, 0, NAN, 1, NAN], ["d", "b"], 1),
+        ([1, 0, 0, 0, 1], ["e", "c"], 1),
+    ],
 )
 def test_a_contradiction_names_row_label_and_ancestor(y, names, row):
     rows = torch.tensor([[NAN] * 5, y])
-    with pytest.raises(ValueError, match=f"'given' .* row {row}, in which '{names[0]}' applies and '{names[1]}'"):
+    with pytest.raises(
+        ValueError, match=f"'given' .* row {row}, in which '{names[0]}' applies and '{names[1]}'"
+    ):
         propagate(rows, ancestor_pairs(PARENTS, 5), list("abcde"), "given")
 
 

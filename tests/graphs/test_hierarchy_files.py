@@ -52,14 +52,18 @@ def test_families_between_tabs():
 
 def test_two_columns_between_tabs_need_their_form():
     text = "football\tsport\ntennis\tsport\n"
-    with pytest.raises(ValueError, match=r"'form' for two columns .* 'pairs' if children come first, 'taxonomy' if"):
+    with pytest.raises(
+        ValueError, match=r"'form' for two columns .* 'pairs' if children come first, 'taxonomy' if"
+    ):
         read_parents(text)
     assert read_parents(text, "pairs") == [("football", "sport"), ("tennis", "sport")]
     assert read_parents(text, "taxonomy") == [("sport", "football"), ("sport", "tennis")]
     assert read_parents(text.replace("\t", ",")) == [("football", "sport"), ("tennis", "sport")]
 
 
-@pytest.mark.parametrize(("suffix", "compress"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)]
+)
 def test_files_compressed_or_not(suffix, compress, tmp_path):
     path = tmp_path / f"hierarchy{suffix}"
     path.write_bytes(compress(RCV1.encode()))
@@ -135,10 +139,16 @@ def test_terms_of_an_ontology(text):
 @pytest.mark.parametrize("delimiter", [",", ";", "|"])
 def test_pairs_that_look_swapped_need_their_form(delimiter, caplog):
     swapped = "sport,golf\nsport,judo\nart,film\n".replace(",", delimiter)
-    with pytest.raises(ValueError, match=r"first column of the text to hold a child .*'form|form 'pairs'"):
+    with pytest.raises(
+        ValueError, match=r"first column of the text to hold a child .*'form|form 'pairs'"
+    ):
         read_parents(swapped)
     assert read_parents(swapped, "pairs") == [("sport", "golf"), ("sport", "judo"), ("art", "film")]
-    assert read_parents(swapped, "taxonomy") == [("golf", "sport"), ("judo", "sport"), ("film", "art")]
+    assert read_parents(swapped, "taxonomy") == [
+        ("golf", "sport"),
+        ("judo", "sport"),
+        ("film", "art"),
+    ]
     assert not caplog.text
     assert read_parents("golf,sport\nfilm,art\n") == [("golf", "sport"), ("film", "art")]
     assert "Either column of the text may hold the parents" in caplog.text
@@ -151,17 +161,33 @@ def test_pairs_that_look_swapped_need_their_form(delimiter, caplog):
         ("r\ta\nb\n", "auto", "line 2 of the text to hold a parent and its children"),
         ("r\ta\t\tb\n\n", "auto", "line 1"),
         ("child,parent\nonly\n", "auto", "line 2 of the text to hold a child and its parent"),
-        ("lungs, chest and heart,organs\nlungs,organs\n", "auto", r"line 1 .*\['child', 'parent'\]"),
+        (
+            "lungs, chest and heart,organs\nlungs,organs\n",
+            "auto",
+            r"line 1 .*\['child', 'parent'\]",
+        ),
         ("a,b\n\nlungs, chest,organs\n", "auto", "line 3 .*double quotes"),
-        ("child,parent,size\na,b,1\na,b\n", "auto", r"line 3 .* \['child', 'parent', 'size'\] \(got \['a', 'b'\]\)"),
+        (
+            "child,parent,size\na,b,1\na,b\n",
+            "auto",
+            r"line 3 .* \['child', 'parent', 'size'\] \(got \['a', 'b'\]\)",
+        ),
         ('a,"b\nc",d\n', "auto", "line 1 of the text to have double quotes around whole cells"),
         ("a,b\nc\td\n", "auto", "line 2"),
         ("\n \n", "auto", "no line of text"),
         (RCV1, "tree", "'form'.*'tree'"),
-        ("golf\teats\tsport\njudo\teats\tsport\nlaw\teats\tart\n", "auto", "line 1 .*in whose middle"),
+        (
+            "golf\teats\tsport\njudo\teats\tsport\nlaw\teats\tart\n",
+            "auto",
+            "line 1 .*in whose middle",
+        ),
         ("golf\tis_a\tsport\njudo\teats\tsport\n", "auto", "line 2 of the text to relate a child"),
         ("r\ta\tb\tc\na\tis_a\tr\n", "auto", "line 2 of the text .*without a relation"),
-        ("source,target\na,b\n", "auto", r"line 1 .*'child' and one 'parent' \(got \['source', 'target'\]"),
+        (
+            "source,target\na,b\n",
+            "auto",
+            r"line 1 .*'child' and one 'parent' \(got \['source', 'target'\]",
+        ),
         ("name,label\na,b\n", "auto", "line 1 .*'child' and one 'parent'"),
         ("id,name,parent\n1,a,\n", "auto", "line 1 .*'child' and one 'parent'"),
         ("child_id,child_name,parent_id\n1,a,2\n", "auto", "line 1 .*'child' and one 'parent'"),
@@ -175,9 +201,17 @@ def test_pairs_that_look_swapped_need_their_form(delimiter, caplog):
         ("[Term]\nid: a\nis_a:\n", "auto", "line 3 of the text to name a term"),
         ("format-version: 1.2\n\n", "auto", r"'\[Term\]'"),
         ("<?xml version='1.0'?>\n<x/>\n", "auto", "the text to hold concepts of SKOS .*OWL"),
-        ("@prefix skos: <a> .\n<b> a skos:Concept .\n", "auto", "a table or an OBO file .*Turtle to RDF/XML"),
+        (
+            "@prefix skos: <a> .\n<b> a skos:Concept .\n",
+            "auto",
+            "a table or an OBO file .*Turtle to RDF/XML",
+        ),
         ("<?xml version='1.0'?>\n<x>\n", "auto", "a thesaurus in RDF/XML"),
-        ("[Term]\nid: a\nis_a: b\n", "auto", "the parent on line 3 of the text .*'b', which is none"),
+        (
+            "[Term]\nid: a\nis_a: b\n",
+            "auto",
+            "the parent on line 3 of the text .*'b', which is none",
+        ),
     ],
 )
 def test_wrong_lines_are_named(text, form, message):
@@ -203,7 +237,9 @@ def test_damaged_files_are_named(tmp_path):
 
 @given(data=st.data())
 def test_mutated_files_give_pairs_or_our_error(data, tmp_path_factory):
-    content = bytearray(gzip.compress(RCV1.encode(), mtime=0) if data.draw(st.booleans()) else RCV1.encode())
+    content = bytearray(
+        gzip.compress(RCV1.encode(), mtime=0) if data.draw(st.booleans()) else RCV1.encode()
+    )
     path = tmp_path_factory.mktemp("mutated") / ("x.gz" if content[:2] == b"\x1f\x8b" else "x.txt")
     for _ in range(data.draw(st.integers(1, 6))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))

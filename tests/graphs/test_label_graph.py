@@ -45,7 +45,9 @@ def test_edges_are_sorted_by_target_then_source_with_their_weights():
 
 
 def test_edges_given_twice_keep_the_largest_weight():
-    graph = LabelGraph(torch.tensor([[0, 0], [1, 1]]), num_nodes=2, edge_weight=torch.tensor([-3.0, -5.0]))
+    graph = LabelGraph(
+        torch.tensor([[0, 0], [1, 1]]), num_nodes=2, edge_weight=torch.tensor([-3.0, -5.0])
+    )
     assert weights_of(graph) == {(0, 1): -3.0}
     assert LabelGraph(torch.tensor([[0, 0], [1, 1]]), num_nodes=2).num_edges == 1
 
@@ -65,19 +67,41 @@ def test_without_edges():
     [
         ({"edge_index": torch.zeros(2, 2), "num_nodes": 3}, r"'edge_index' .*torch.float32"),
         ({"edge_index": [[0], [1]], "num_nodes": 3}, r"'edge_index' .*list"),
-        ({"edge_index": torch.tensor([[0], [3]]), "num_nodes": 3}, r"target indices of 'edge_index' .* \[0, 3\)"),
-        ({"edge_index": torch.tensor([[-1], [0]]), "num_nodes": 3}, r"source indices of 'edge_index' .* \[0, 3\)"),
+        (
+            {"edge_index": torch.tensor([[0], [3]]), "num_nodes": 3},
+            r"target indices of 'edge_index' .* \[0, 3\)",
+        ),
+        (
+            {"edge_index": torch.tensor([[-1], [0]]), "num_nodes": 3},
+            r"source indices of 'edge_index' .* \[0, 3\)",
+        ),
         ({"edge_index": torch.tensor([[0], [0]])}, "'num_nodes' or 'label_names'"),
-        ({"edge_index": torch.zeros(3, 2, dtype=torch.long), "num_nodes": 3}, r"shape \[2, num_edges\]"),
+        (
+            {"edge_index": torch.zeros(3, 2, dtype=torch.long), "num_nodes": 3},
+            r"shape \[2, num_edges\]",
+        ),
         ({"num_nodes": 2, "label_names": ["a"]}, r"each of the 2 labels \(got 1 names\)"),
         ({"label_names": ["a", "a"]}, "unique.*'a'"),
         ({"label_names": ["a", 1]}, "strings"),
         ({"label_names": 4}, r"'label_names' to be a list of names \(got 4\)"),
-        ({"num_nodes": 2, "label_names": "ab"}, r"'label_names' to be a list of names \(got 'ab'\)"),
+        (
+            {"num_nodes": 2, "label_names": "ab"},
+            r"'label_names' to be a list of names \(got 'ab'\)",
+        ),
         ({"num_nodes": -1}, "'num_nodes'"),
         ({"num_nodes": 2, "edge_attr": torch.ones(1)}, "edge_weight"),
-        ({"edge_index": torch.tensor([[0], [1]]), "num_nodes": 2, "edge_weight": torch.ones(2)}, r"shape \[1\]"),
-        ({"edge_index": torch.tensor([[0], [1]]), "num_nodes": 2, "edge_weight": torch.tensor([torch.nan])}, "finite"),
+        (
+            {"edge_index": torch.tensor([[0], [1]]), "num_nodes": 2, "edge_weight": torch.ones(2)},
+            r"shape \[1\]",
+        ),
+        (
+            {
+                "edge_index": torch.tensor([[0], [1]]),
+                "num_nodes": 2,
+                "edge_weight": torch.tensor([torch.nan]),
+            },
+            "finite",
+        ),
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):
@@ -87,7 +111,9 @@ def test_wrong_arguments_are_named(arguments, message):
 
 def test_self_loops(graph):
     looped = graph.add_self_loops(fill_value=9.0)
-    assert weights_of(looped) == pytest.approx(weights_of(graph) | {("a", "a"): 9.0, ("b", "b"): 9.0, ("c", "c"): 9.0})
+    assert weights_of(looped) == pytest.approx(
+        weights_of(graph) | {("a", "a"): 9.0, ("b", "b"): 9.0, ("c", "c"): 9.0}
+    )
     assert looped.has_self_loops()
     assert not graph.has_self_loops()
     assert weights_of(looped.remove_self_loops()) == weights_of(graph)
@@ -223,18 +249,26 @@ def test_load_refuses_other_files(tmp_path):
 )
 def test_load_names_the_file_whose_metadata_is_damaged(header, tmp_path):
     header = {"format": "tg_mlc.LabelGraph/1", **header}
-    save_file({"edge_index": torch.zeros(2, 0, dtype=torch.long)}, tmp_path / "graph", metadata=header)
-    with pytest.raises(ValueError, match=r"^Expected '.*/graph' to hold a label graph as LabelGraph.save wrote it"):
+    save_file(
+        {"edge_index": torch.zeros(2, 0, dtype=torch.long)}, tmp_path / "graph", metadata=header
+    )
+    with pytest.raises(
+        ValueError, match=r"^Expected '.*/graph' to hold a label graph as LabelGraph.save wrote it"
+    ):
         LabelGraph.load(tmp_path / "graph")
 
 
 @given(data=st.data())
 def test_mutated_files_give_a_graph_or_our_error(data, tmp_path_factory):
     path: Path = tmp_path_factory.mktemp("mutated") / "graph"
-    LabelGraph(torch.tensor([[0], [1]]), edge_weight=torch.ones(1), label_names=["a", "b"]).save(path)
+    LabelGraph(torch.tensor([[0], [1]]), edge_weight=torch.ones(1), label_names=["a", "b"]).save(
+        path
+    )
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.sampled_from(b'"{}[]:,\\09a\x00\xff'))
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(
+            st.sampled_from(b'"{}[]:,\\09a\x00\xff')
+        )
     path.write_bytes(content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))])
     message = error_of(lambda: repr(LabelGraph.load(path)))
     assert message is None or message.startswith(f"Expected '{path}' to ")
@@ -296,7 +330,10 @@ def test_edges_by_names(edges, label_names, tmp_path):
     assert set(graph.label_names) == set(label_names or ["sport", "golf", "judo", "law"])
     if isinstance(edges, str):
         (tmp_path / "edges.csv").write_text(edges)
-        assert LabelGraph.from_edges(tmp_path / "edges.csv", label_names).label_names == graph.label_names
+        assert (
+            LabelGraph.from_edges(tmp_path / "edges.csv", label_names).label_names
+            == graph.label_names
+        )
 
 
 GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
@@ -347,7 +384,9 @@ def test_terms_by_identifiers_and_saved_graphs(tmp_path):
 
 
 def test_frame_of_edges_is_read_again(tmp_path):
-    graph = LabelGraph.from_edges([("sport", "golf", 0.5), ("law", "golf", 0.25)], ["law", "golf", "sport", "art"])
+    graph = LabelGraph.from_edges(
+        [("sport", "golf", 0.5), ("law", "golf", 0.25)], ["law", "golf", "sport", "art"]
+    )
     graph.to_frame().to_csv(tmp_path / "a.csv", index=False)
     again = LabelGraph.read(tmp_path / "a.csv", graph.label_names)
     assert weights_of(again) == weights_of(graph) == {("sport", "golf"): 0.5, ("law", "golf"): 0.25}
@@ -363,11 +402,17 @@ def test_edges_without_weights():
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
-        ("golf,is_a,sport\njudo,is_a,sport\n", "line 1 of the text to hold two labels and perhaps a weight"),
+        (
+            "golf,is_a,sport\njudo,is_a,sport\n",
+            "line 1 of the text to hold two labels and perhaps a weight",
+        ),
         ("source,target\ngolf,sprot\n", "line 2 .*'label_names'.*'sprot'.*mean 'sport'"),
         ("from_label,label\ngolf,sport\n", "line 1 of the text to name the two columns"),
         ("label,name\ngolf,sport\n", "line 1 of the text to name the two columns"),
-        ("source,target,weight\ngolf,sport,\n", "line 2 of the text to hold a number as the weight"),
+        (
+            "source,target,weight\ngolf,sport,\n",
+            "line 2 of the text to hold a number as the weight",
+        ),
         ("source,target,weight,score\ngolf,sport,1,1\n", "one column of weights"),
         ("source,target\ngolf\n", "line 2 of the text to hold 2 cells"),
         ("golf\nsport\n", "line 1 .*two labels"),

@@ -28,12 +28,16 @@ def make_model(graph, **kwargs):
 
 
 def without_label_attention():
-    return ReleasedLaMP(Vectors(), fully_connected(4), num_feature_layers=0, label_attention=False, heads=2)
+    return ReleasedLaMP(
+        Vectors(), fully_connected(4), num_feature_layers=0, label_attention=False, heads=2
+    )
 
 
 def make_loader(sizes=(3, 2)):
     torch.manual_seed(1)
-    return [Batch.from_data_list([Data(x=torch.randn(3, 8)) for _ in range(size)]) for size in sizes]
+    return [
+        Batch.from_data_list([Data(x=torch.randn(3, 8)) for _ in range(size)]) for size in sizes
+    ]
 
 
 def dense(graph):
@@ -47,11 +51,17 @@ def mean_by_hand(model, loader, steps=(0, 1)):
     found = []
     for batch in loader:
         attention = model(batch, return_attention_weights=True).attention
-        found += [torch.stack([to_dense_weights(*attention[step].label_to_label) for step in steps]).mean(dim=(0, 2))]
+        found += [
+            torch.stack([to_dense_weights(*attention[step].label_to_label) for step in steps]).mean(
+                dim=(0, 2)
+            )
+        ]
     return torch.cat(found).mean(dim=0).detach()
 
 
-@pytest.mark.parametrize("graph", [fully_connected(NAMES), tree([("b", "a"), ("c", "a"), ("d", "c")])])
+@pytest.mark.parametrize(
+    "graph", [fully_connected(NAMES), tree([("b", "a"), ("c", "a"), ("d", "c")])]
+)
 def test_weights_are_the_mean_attention(graph):
     model, loader = make_model(graph), make_loader()
     out = learned(model, loader)
@@ -73,8 +83,13 @@ def test_one_step(step):
 def test_batches_do_not_matter():
     model = make_model(fully_connected(4))
     samples = [sample for batch in make_loader() for sample in batch.to_data_list()]
-    at_once, one_by_one = [Batch.from_data_list(samples)], [Batch.from_data_list([sample]) for sample in samples]
-    assert torch.allclose(dense(learned(model, at_once)), dense(learned(model, one_by_one)), atol=1e-6)
+    at_once, one_by_one = (
+        [Batch.from_data_list(samples)],
+        [Batch.from_data_list([sample]) for sample in samples],
+    )
+    assert torch.allclose(
+        dense(learned(model, at_once)), dense(learned(model, one_by_one)), atol=1e-6
+    )
 
 
 def test_top_k_and_threshold():
@@ -131,7 +146,9 @@ def test_any_model_that_returns_attention_along_any_pattern():
     here, there = learned(model, loader), learned(Explicit(model), loader)
     assert torch.equal(here.edge_index, there.edge_index)
     assert torch.allclose(here.edge_weight, there.edge_weight)
-    assert isinstance(model(loader[0], return_attention_weights=True).attention[0].label_to_label[0], Shared)
+    assert isinstance(
+        model(loader[0], return_attention_weights=True).attention[0].label_to_label[0], Shared
+    )
 
 
 def test_names_and_a_graph_to_train_on():

@@ -21,7 +21,11 @@ def test_round_trip(graph, by_name):
     back = from_networkx(graph.to_networkx(by_name=by_name))
     assert torch.equal(back.edge_index, graph.edge_index)
     assert torch.equal(back.edge_weight, graph.edge_weight)
-    assert (back.label_names, back.kind, back.source) == (graph.label_names, graph.kind, graph.source)
+    assert (back.label_names, back.kind, back.source) == (
+        graph.label_names,
+        graph.kind,
+        graph.source,
+    )
 
 
 def test_to_networkx_by_name(graph):
@@ -42,7 +46,10 @@ def test_undirected_edges_run_both_ways():
 def test_unnamed_nodes_are_labels_by_index_whatever_their_order():
     graph = from_networkx(nx.DiGraph([(2, 0), (0, 1)]))
     assert graph.edge_index.tolist() == [[2, 0], [0, 1]]
-    assert from_networkx(nx.DiGraph([(2, 0), (0, 1)]), ["a", "b", "c"]).edge_index.tolist() == [[2, 0], [0, 1]]
+    assert from_networkx(nx.DiGraph([(2, 0), (0, 1)]), ["a", "b", "c"]).edge_index.tolist() == [
+        [2, 0],
+        [0, 1],
+    ]
 
 
 def test_label_names_set_the_order():

@@ -23,7 +23,9 @@ def texts_of(ax):
         fully_connected(["one", "two", "three"]),
         edgeless(5),
         tree([("a", "r"), ("b", "r"), ("y", "x")]),
-        LabelGraph(torch.tensor([[0, 1], [1, 2]]), num_nodes=4, edge_weight=torch.tensor([-1.0, 0.5])),
+        LabelGraph(
+            torch.tensor([[0, 1], [1, 2]]), num_nodes=4, edge_weight=torch.tensor([-1.0, 0.5])
+        ),
         edgeless(1),
         edgeless(0),
     ],
@@ -44,7 +46,12 @@ def test_style_goes_by_size():
 
 def test_draws_names_in_given_axes_and_leaves_pyplot_alone():
     ax = Figure().add_subplot()
-    assert fully_connected(["left", "right", "a name of several words that is wrapped"]).plot(ax=ax, title="T") is ax
+    assert (
+        fully_connected(["left", "right", "a name of several words that is wrapped"]).plot(
+            ax=ax, title="T"
+        )
+        is ax
+    )
     assert {"left", "right", "a name of several words that is wrapped"} <= set(texts_of(ax))
     assert ax.get_title() == "T"
 
@@ -54,7 +61,11 @@ def test_names_do_not_cover_the_dots():
     ax = LabelGraph.from_edges([("b", names[0]), ("b", "c")], names).plot()
     ax.figure.draw_without_rendering()
     by_text = {text.get_text().replace("\n", " "): text for text in ax.texts}
-    dots = next(part for part in ax.collections if len(part.get_offsets()) == 3 and len(part.get_sizes()) == 3)
+    dots = next(
+        part
+        for part in ax.collections
+        if len(part.get_offsets()) == 3 and len(part.get_sizes()) == 3
+    )
     for name, point, size in zip(names, dots.get_offsets(), dots.get_sizes(), strict=True):
         top = ax.transData.transform(point)[1] + size**0.5 / 2 * ax.figure.dpi / 72
         assert by_text[name].get_window_extent().y0 >= top
@@ -68,7 +79,9 @@ def test_matrix_has_targets_in_rows():
 
 
 def test_title_says_kind_and_density():
-    assert fully_connected(3).plot().get_title() == "fully-connected: 3 labels, 9 edges, density 1.000"
+    assert (
+        fully_connected(3).plot().get_title() == "fully-connected: 3 labels, 9 edges, density 1.000"
+    )
 
 
 def test_wrong_style_or_file_type_is_named(tmp_path):

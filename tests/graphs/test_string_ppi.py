@@ -50,14 +50,20 @@ def links(write):
 
 def test_identifiers_with_and_without_the_organism(links):
     graph = string_ppi(links, ["9606.ENSP1", "ensp2", "9606.ENSP3"], self_loops=False)
-    assert weights_of(graph) == {(0, 1): pytest.approx(0.9), (1, 0): pytest.approx(0.9), (2, 2): 1.0}
+    assert weights_of(graph) == {
+        (0, 1): pytest.approx(0.9),
+        (1, 0): pytest.approx(0.9),
+        (2, 2): 1.0,
+    }
     assert (graph.kind, graph.unmatched) == ("string_ppi", [])
     assert graph.validate()
 
 
 def test_names_by_the_info_file(links, write):
     proteins = {"K562|CTCF": "CTCF", "K562|Rad21": "Rad21", "K562|p300": "EP300"}
-    graph = string_ppi(links, proteins, aliases=write("info.txt", INFO), min_score=300, self_loops=False)
+    graph = string_ppi(
+        links, proteins, aliases=write("info.txt", INFO), min_score=300, self_loops=False
+    )
     assert graph.label_names == list(proteins)
     assert weights_of(graph) == {
         ("K562|CTCF", "K562|Rad21"): pytest.approx(0.9),
@@ -71,13 +77,20 @@ def test_of_proteins_of_one_name_the_preferred_or_most_named_counts(links, write
     aliases = [write("aliases.txt.gz", ALIASES), write("info.txt", INFO)]
     names = ["CTCF", "HR21", "P300"]
     graph = string_ppi(links, names, names, aliases, min_score=0, self_loops=False)
-    assert edges_of(graph) == {("CTCF", "HR21"), ("HR21", "CTCF"), ("CTCF", "P300"), ("P300", "CTCF")}
+    assert edges_of(graph) == {
+        ("CTCF", "HR21"),
+        ("HR21", "CTCF"),
+        ("CTCF", "P300"),
+        ("P300", "CTCF"),
+    }
     only_aliases = string_ppi(links, names, names, aliases[:1], min_score=0)
     assert only_aliases.unmatched == ["CTCF"]  # five sources give it to a protein without links
 
 
 def test_aliases_from_a_dictionary(links):
-    graph = string_ppi(links, ["A", "B"], aliases={"a": "9606.ENSP1", "B": "ENSP2"}, self_loops=False)
+    graph = string_ppi(
+        links, ["A", "B"], aliases={"a": "9606.ENSP1", "B": "ENSP2"}, self_loops=False
+    )
     assert edges_of(graph) == {(0, 1), (1, 0)}
 
 
@@ -115,8 +128,16 @@ def test_tables_without_scores_give_no_weights(text, write):
         ("A\tB\t700\n", {"score": "mine"}, 0.7),
         ("a,b,x,mine\nA,B,9,700\n", {"score": "mine"}, 0.7),
         ("A\tB\t0.9\nB\tC\t0.2\n", {"min_score": 0.5}, 0.9),
-        ("p q experimental combined_score\n9606.a 9606.b 150 900\n", {"score": "experimental", "min_score": 0}, 0.15),
-        (LINKS.replace("9606.ENSP1", "A").replace("9606.ENSP2", "B"), {"score": "textmining"}, 0.9),  # of three columns
+        (
+            "p q experimental combined_score\n9606.a 9606.b 150 900\n",
+            {"score": "experimental", "min_score": 0},
+            0.15,
+        ),
+        (
+            LINKS.replace("9606.ENSP1", "A").replace("9606.ENSP2", "B"),
+            {"score": "textmining"},
+            0.9,
+        ),  # of three columns
     ],
 )
 def test_tables_with_scores(text, options, expected, write):
@@ -139,12 +160,20 @@ def test_tables_with_scores(text, options, expected, write):
 )
 def test_columns_go_by_their_names(text, write):
     graph = string_ppi(write("links.csv", text), ["A", "B", "C"], self_loops=False)
-    assert weights_of(graph) == {(0, 1): pytest.approx(0.7), (1, 0): pytest.approx(0.7), (2, 2): 1.0}
+    assert weights_of(graph) == {
+        (0, 1): pytest.approx(0.7),
+        (1, 0): pytest.approx(0.7),
+        (2, 2): 1.0,
+    }
 
 
-@pytest.mark.parametrize("text", ["kinase A\tkinase B\t700\n", "a\tb\tscore\n 'kinase A'\t\"kinase B\"\t700\n"])
+@pytest.mark.parametrize(
+    "text", ["kinase A\tkinase B\t700\n", "a\tb\tscore\n 'kinase A'\t\"kinase B\"\t700\n"]
+)
 def test_names_between_tabs_may_have_spaces(text, write):
-    graph = string_ppi(write("links.tsv", text.replace("'", '"')), ["kinase A", "kinase B"], self_loops=False)
+    graph = string_ppi(
+        write("links.tsv", text.replace("'", '"')), ["kinase A", "kinase B"], self_loops=False
+    )
     assert graph.num_edges == 2
 
 
@@ -160,9 +189,14 @@ def test_tables_without_scores_have_no_least_one(write):
     path = write("edges.tsv", "A\tB\n")
     for min_score in (None, 0):
         graph = string_ppi(path, ["A", "B"], min_score=min_score, self_loops=False)
-        assert (graph.num_edges, graph.source) == (2, "2 proteins of 2 labels, 1 interactions without scores")
+        assert (graph.num_edges, graph.source) == (
+            2,
+            "2 proteins of 2 labels, 1 interactions without scores",
+        )
     for min_score in (0.9, 800):
-        with pytest.raises(ValueError, match=f"'min_score' .*min_score={min_score}, and two columns"):
+        with pytest.raises(
+            ValueError, match=f"'min_score' .*min_score={min_score}, and two columns"
+        ):
             string_ppi(path, ["A", "B"], min_score=min_score)
 
 
@@ -178,7 +212,11 @@ def test_scores_below_the_least_one_are_told(write, caplog):
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        (LINKS, {"proteins": ["CTCF", "EP300"]}, "at least one of the proteins.*9606.ENSP1.*CTCF.*'aliases'"),
+        (
+            LINKS,
+            {"proteins": ["CTCF", "EP300"]},
+            "at least one of the proteins.*9606.ENSP1.*CTCF.*'aliases'",
+        ),
         (LINKS + "9606.ENSP1\n", {}, r"line 6 of '.*' to hold two proteins"),
         (LINKS + "ENSP1 ENSP2 nan\n", {}, "line 6 .* a score of 0 to 1000"),
         (LINKS + "ENSP1 ENSP2 1001\n", {}, "line 6 .* a score of 0 to 1000"),
@@ -227,7 +265,9 @@ def test_memory_goes_with_the_wanted_proteins_only(tmp_path):
     path = tmp_path / "links.txt"
     with path.open("w") as file:
         file.write("protein1 protein2 combined_score\n")
-        file.writelines(f"9606.P{rng.randrange(999)} 9606.P{rng.randrange(999)} 500\n" for _ in range(150_000))
+        file.writelines(
+            f"9606.P{rng.randrange(999)} 9606.P{rng.randrange(999)} 500\n" for _ in range(150_000)
+        )
     tracemalloc.start()
     string_ppi(path, ["P1", "P2"])
     peak = tracemalloc.get_traced_memory()[1]
@@ -245,7 +285,16 @@ def test_the_transcription_factors_of_deepsea(columns, real_file):
     links = real_file("string_tf/derived/string_human_symbols_edges.tsv.xz")
     graph = string_ppi(links, [row["gene_symbol"] or None for row in columns])
     assert graph.num_labels == 690
-    assert sorted(graph.unmatched) == ["CHD2", "ELF1", "POLR2A", "SP2", "SP4", "TFAP2A", "ZEB1", "ZNF263"]
+    assert sorted(graph.unmatched) == [
+        "CHD2",
+        "ELF1",
+        "POLR2A",
+        "SP2",
+        "SP4",
+        "TFAP2A",
+        "ZEB1",
+        "ZNF263",
+    ]
     assert graph.source == "145 proteins of 690 labels, 532 interactions without scores"
     for cell, genes, edges in [("GM12878", 71, 162), ("H1-hESC", 44, 118), ("K562", 93, 278)]:
         symbols = sorted({row["gene_symbol"] for row in columns if row["cell"] == cell} - {""})

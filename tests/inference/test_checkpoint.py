@@ -52,7 +52,9 @@ def test_read_checkpoint(trained, batch):
 
 
 def test_load_from_checkpoint(trained, batch):
-    module = MultiLabelModule.load_from_checkpoint(trained.checkpoint, model=LabelModel(), weights_only=True).eval()
+    module = MultiLabelModule.load_from_checkpoint(
+        trained.checkpoint, model=LabelModel(), weights_only=True
+    ).eval()
     assert torch.equal(module(batch), trained.module(batch))
     assert module.label_names == LABELS
     assert module.config == CONFIG
@@ -63,7 +65,9 @@ def test_load_from_checkpoint(trained, batch):
 def test_other_label_graph_is_refused(trained):
     other = edgeless(LABELS)
     with pytest.raises(ValueError, match="Expected the label graph of the checkpoint"):
-        MultiLabelModule.load_from_checkpoint(trained.checkpoint, model=LabelModel(other), weights_only=True)
+        MultiLabelModule.load_from_checkpoint(
+            trained.checkpoint, model=LabelModel(other), weights_only=True
+        )
     with pytest.raises(ValueError, match="Expected a model with label graph"):
         MultiLabelModule.load_from_checkpoint(trained.checkpoint, model=GINE(), weights_only=True)
 
@@ -91,18 +95,25 @@ def test_a_flipped_bit_is_refused(trained, tmp_path, batch):
     content[content.index(weight) + 5] ^= 1
     path = tmp_path / "flipped.ckpt"
     path.write_bytes(content)
-    assert torch.load(path, weights_only=True)["state_dict"].keys() == trained.module.state_dict().keys()
+    assert (
+        torch.load(path, weights_only=True)["state_dict"].keys()
+        == trained.module.state_dict().keys()
+    )
     for read in (
         read_checkpoint,
         AtomicCheckpointIO().load_checkpoint,
-        lambda path: MultiLabelModule.load_from_checkpoint(path, model=LabelModel(), weights_only=True),
+        lambda path: MultiLabelModule.load_from_checkpoint(
+            path, model=LabelModel(), weights_only=True
+        ),
     ):
         with pytest.raises(ValueError, match=r"flipped\.ckpt' to be a whole checkpoint .* damaged"):
             read(path)
 
 
 def test_damage_anywhere_is_refused_or_harmless(tmp_path):
-    AtomicCheckpointIO().save_checkpoint({"a": torch.arange(5.0), "b": "text"}, tmp_path / "small.ckpt")
+    AtomicCheckpointIO().save_checkpoint(
+        {"a": torch.arange(5.0), "b": "text"}, tmp_path / "small.ckpt"
+    )
     content, path = (tmp_path / "small.ckpt").read_bytes(), tmp_path / "damaged.ckpt"
     for place in range(0, len(content), 3):
         path.write_bytes(content[:place] + bytes([content[place] ^ 8]) + content[place + 1 :])
@@ -123,7 +134,9 @@ def test_files_cut_short_are_refused(trained, tmp_path, data, kept):
         lambda: MultiLabelModule.load_from_checkpoint(path, model=LabelModel(), weights_only=True),
         lambda: fit(make_module(LabelModel), data, tmp_path, resume=True, logger=False),
     ):
-        with pytest.raises(ValueError, match=rf"{path}' to be a whole checkpoint .* cut short.*copy it again"):
+        with pytest.raises(
+            ValueError, match=rf"{path}' to be a whole checkpoint .* cut short.*copy it again"
+        ):
             read()
 
 
@@ -134,10 +147,21 @@ def test_weights_of_other_settings_are_refused_in_one_sentence(trained, data):
         return model
 
     for load in (
-        lambda: MultiLabelModule.load_from_checkpoint(trained.checkpoint, model=smaller(), weights_only=True),
-        lambda: fit(make_module(smaller), data, trained.checkpoint.parent, max_epochs=3, resume=True, logger=False),
+        lambda: MultiLabelModule.load_from_checkpoint(
+            trained.checkpoint, model=smaller(), weights_only=True
+        ),
+        lambda: fit(
+            make_module(smaller),
+            data,
+            trained.checkpoint.parent,
+            max_epochs=3,
+            resume=True,
+            logger=False,
+        ),
     ):
-        with pytest.raises(ValueError, match=r"settings that these weights were trained with.*readout") as caught:
+        with pytest.raises(
+            ValueError, match=r"settings that these weights were trained with.*readout"
+        ) as caught:
             load()
         assert "\n" not in str(caught.value)
 
@@ -152,7 +176,8 @@ def test_code_in_files_is_not_run(tmp_path, monkeypatch):
     torch.save({"tg_mlc": Evil()}, "evil.ckpt")
     for load in (read_checkpoint, AtomicCheckpointIO().load_checkpoint):
         with pytest.raises(
-            ValueError, match=r"'evil\.ckpt' to hold tensors .* \(got (builtins\.)?getattr\).*train anew"
+            ValueError,
+            match=r"'evil\.ckpt' to hold tensors .* \(got (builtins\.)?getattr\).*train anew",
         ) as refused:
             load("evil.ckpt")
         assert "weights_only" not in str(refused.value)
@@ -183,7 +208,9 @@ def test_a_full_disk_is_named_with_the_file(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
     try:
-        with pytest.raises(OSError, match=r"write the checkpoint '.*last\.ckpt' .*bytes free.*make room there"):
+        with pytest.raises(
+            OSError, match=r"write the checkpoint '.*last\.ckpt' .*bytes free.*make room there"
+        ):
             io.save_checkpoint({"weights": torch.zeros(100_000)}, path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -203,7 +230,12 @@ def test_model_without_label_graph(tmp_path, data):
 
 
 def test_label_graph_with_weights(tmp_path, data):
-    graph = LabelGraph(torch.tensor([[0, 1], [1, 0]]), num_nodes=3, edge_weight=torch.tensor([0.5, 2.0]), kind="toy")
+    graph = LabelGraph(
+        torch.tensor([[0, 1], [1, 0]]),
+        num_nodes=3,
+        edge_weight=torch.tensor([0.5, 2.0]),
+        kind="toy",
+    )
     fit(make_module(lambda: LabelModel(graph)), data, tmp_path, max_epochs=1, logger=False)
     stored = read_checkpoint(tmp_path / "last.ckpt").label_graph
     assert torch.equal(stored.edge_weight, graph.edge_weight)

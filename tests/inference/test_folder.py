@@ -47,7 +47,11 @@ def test_files_of_others_stay(tmp_path):
     for value in (1.0, 2.0):
         small(tmp_path, value)
     assert {name: (tmp_path / name).read_bytes() for name in mine} == mine
-    ours = {path.name for path in tmp_path.iterdir()} - {*mine, "weights-ffffffffffff.safetensors", "model.json"}
+    ours = {path.name for path in tmp_path.iterdir()} - {
+        *mine,
+        "weights-ffffffffffff.safetensors",
+        "model.json",
+    }
     assert ours == {json.loads((tmp_path / "model.json").read_text())["weights"]["file"]}
 
 
@@ -97,7 +101,9 @@ def test_devices_and_pipes_are_not_read(tmp_path, name, kind):
         tg_mlc.load(tmp_path)
 
 
-@pytest.mark.parametrize(("name", "limit"), [("model.json", "MAX_BYTES"), ("weights", "MAX_WEIGHTS")])
+@pytest.mark.parametrize(
+    ("name", "limit"), [("model.json", "MAX_BYTES"), ("weights", "MAX_WEIGHTS")]
+)
 def test_files_have_a_largest_size(tmp_path, name, limit, monkeypatch):
     small(tmp_path)
     path = next(tmp_path.glob(f"{name}*"))
@@ -134,7 +140,10 @@ def test_a_full_disk_is_told_by_path(tmp_path, monkeypatch):
 
 
 def test_a_limit_of_file_sizes_is_told_by_path(tmp_path):
-    limits, before = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits, before = (
+        resource.getrlimit(resource.RLIMIT_FSIZE),
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+    )
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
     try:
         with pytest.raises(OSError, match=rf"'{tmp_path}/weights-.*File too large"):
@@ -161,7 +170,13 @@ def copy_of(source, tmp_path):
 def places(value, path=()):
     """All entries of a description, one for each list of plain values."""
     yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, item in items:
         if key and isinstance(value, list) and not isinstance(item, dict):
             break
@@ -177,8 +192,13 @@ def places(value, path=()):
     ],
 )
 def test_another_version_of_the_format_is_no_damage(found, message, tmp_path):
-    signed(small(tmp_path), {**json.loads((tmp_path / "model.json").read_text()), "format": found, "more": 1})
-    with pytest.raises(ValueError, match=rf"in a format up to tg_mlc.model/4 \(got '{found}'\); .*{message}"):
+    signed(
+        small(tmp_path),
+        {**json.loads((tmp_path / "model.json").read_text()), "format": found, "more": 1},
+    )
+    with pytest.raises(
+        ValueError, match=rf"in a format up to tg_mlc.model/4 \(got '{found}'\); .*{message}"
+    ):
         read_folder(tmp_path)
     text = (tmp_path / "model.json").read_text()
     (tmp_path / "model.json").write_text(text.replace('"b"', '"c"'))
@@ -186,7 +206,21 @@ def test_another_version_of_the_format_is_no_damage(found, message, tmp_path):
         read_folder(tmp_path)
 
 
-WRONG = (None, -1, 10**6, "x", [], {}, [1, 2], {"a": 1}, True, {"float": "x"}, {"tensor": "x"}, {"tensor": {}}, "gone")
+WRONG = (
+    None,
+    -1,
+    10**6,
+    "x",
+    [],
+    {},
+    [1, 2],
+    {"a": 1},
+    True,
+    {"float": "x"},
+    {"tensor": "x"},
+    {"tensor": {}},
+    "gone",
+)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -240,7 +274,13 @@ def tensors(value, name=""):
     """All tensors of numbers with a point in a state, by their names."""
     if isinstance(value, torch.Tensor) and value.is_floating_point():
         yield name, value
-    entries = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+    entries = (
+        enumerate(value)
+        if isinstance(value, list)
+        else value.items()
+        if isinstance(value, dict)
+        else ()
+    )
     for key, entry in entries:
         yield from tensors(entry, f"{name}.{key}".strip("."))
 

@@ -37,7 +37,9 @@ NEW = ["Red pears!", "GREEN apples", "something else"]
 
 def test_what_fit_leaves_predicts_the_same(result, folder):
     loaded = tg_mlc.load(folder)
-    np.testing.assert_array_equal(loaded.probabilities(NEW), Model.of(result.module).probabilities(NEW))
+    np.testing.assert_array_equal(
+        loaded.probabilities(NEW), Model.of(result.module).probabilities(NEW)
+    )
     assert loaded.label_names == LABELS
     assert repr(loaded) == "Model([Features, Classifiers, Networks, Coherence, Decision], 2 labels)"
 
@@ -51,11 +53,15 @@ def test_columns_of_targets_are_matched_by_name(folder):
         predictor.evaluate(NEW, y.rename(columns={LABELS[0]: "other"}))
 
 
-@pytest.mark.parametrize("raw", [NEW, pd.DataFrame({"text": NEW}), [{"text": NEW[0]}]], ids=["list", "frame", "rows"])
+@pytest.mark.parametrize(
+    "raw", [NEW, pd.DataFrame({"text": NEW}), [{"text": NEW[0]}]], ids=["list", "frame", "rows"]
+)
 def test_targets_of_raw_inputs_are_asked_for(folder, raw):
     model = tg_mlc.load(folder)
     for method in (model.evaluate, model.tune, model.calibrate, model.conformalize):
-        with pytest.raises(ValueError, match="Expected 'y', because only samples hold their labels"):
+        with pytest.raises(
+            ValueError, match="Expected 'y', because only samples hold their labels"
+        ):
             method(raw)
 
 
@@ -75,7 +81,9 @@ def test_the_folder_says_what_a_person_wants_to_know(result, folder):
     [network] = stages["Networks"]["networks"]
     assert network["builder"] == "table_lamp"
     assert network["options"]["channels"] == 8
-    assert stages["Decision"]["tuners"]["f1_micro"]["thresholds"] == [result.module.tuners["f1_micro"].threshold]
+    assert stages["Decision"]["tuners"]["f1_micro"]["thresholds"] == [
+        result.module.tuners["f1_micro"].threshold
+    ]
     facts = content["facts"]
     assert facts["validation"]["val/loss"] == pytest.approx(result.best_value)
     assert facts["versions"]["torch"] == torch.__version__
@@ -86,13 +94,19 @@ def test_the_folder_says_what_a_person_wants_to_know(result, folder):
 def test_a_data_frame_of_names(folder):
     loaded = tg_mlc.load(folder)
     frame = loaded.predict(pd.Series(NEW, index=["x", "y", "z"]))
-    assert frame.columns.get_level_values(0).unique().tolist() == ["probability", "decision", "threshold"]
+    assert frame.columns.get_level_values(0).unique().tolist() == [
+        "probability",
+        "decision",
+        "threshold",
+    ]
     assert frame["probability"].columns.tolist() == LABELS
     assert frame.index.tolist() == ["x", "y", "z"]
     np.testing.assert_array_equal(frame["probability"], loaded.probabilities(NEW))
     np.testing.assert_array_equal(frame["decision"], frame["probability"] >= frame["threshold"])
     assert (frame["threshold"] == loaded.thresholds("f1_micro")).all(axis=None)
-    with pytest.raises(ValueError, match=re.escape("Expected 'metric' to be one of ['subset_accuracy', ")):
+    with pytest.raises(
+        ValueError, match=re.escape("Expected 'metric' to be one of ['subset_accuracy', ")
+    ):
         loaded.predict(NEW, metric="F2")
 
 
@@ -106,7 +120,9 @@ def test_any_number_of_rows_is_streamed(folder):
     assert list(loaded.stream([])) == []
     column = pd.Series(TEXTS, index=range(100, 140))
     assert pd.concat(loaded.stream(column, rows=15)).index.tolist() == column.index.tolist()
-    with pytest.raises(ValueError, match=r"Expected inputs one by one \(got the string 'CCO'\); pass one input as"):
+    with pytest.raises(
+        ValueError, match=r"Expected inputs one by one \(got the string 'CCO'\); pass one input as"
+    ):
         next(loaded.stream("CCO"))
 
 
@@ -119,7 +135,9 @@ def test_frames_are_cut_by_rows_and_may_have_one_column(folder):
 
 def test_a_wrong_device_is_not_the_fault_of_the_folder(folder):
     for device in ("gpu", "cuda:99"):
-        with pytest.raises(ValueError, match=f"Expected 'device' to be one that PyTorch has here .got '{device}': "):
+        with pytest.raises(
+            ValueError, match=f"Expected 'device' to be one that PyTorch has here .got '{device}': "
+        ):
             tg_mlc.load(folder, device=device)
 
 
@@ -148,7 +166,9 @@ def test_given_labels_count_as_unknown_in_an_evaluation():
     report = predictor.evaluate(tosses, y, given=given)
     assert report.num_unknown == 79
     assert report.values == predictor.evaluate(with_attribute(tosses, "given", given), y).values
-    open_ = evaluate(y.masked_fill(~given.isnan(), math.nan), predictor.probabilities(tosses, given=given), 0.5)
+    open_ = evaluate(
+        y.masked_fill(~given.isnan(), math.nan), predictor.probabilities(tosses, given=given), 0.5
+    )
     assert report.values == pytest.approx(open_.values, nan_ok=True)
     assert predictor.evaluate(tosses, y).num_unknown == 0
     with pytest.raises(ValueError, match=r"'scores' to have the shape of the targets, \[40, 2\]"):
@@ -164,7 +184,9 @@ def test_saving_again_replaces_the_model_as_a_whole(folder, tmp_path):
     loaded.save(tmp_path / "copy")
     assert len(list((tmp_path / "copy").iterdir())) == 2
     assert (tmp_path / "copy" / "model.json").read_text() != first
-    np.testing.assert_array_equal(tg_mlc.load(tmp_path / "copy").probabilities(NEW), loaded.probabilities(NEW))
+    np.testing.assert_array_equal(
+        tg_mlc.load(tmp_path / "copy").probabilities(NEW), loaded.probabilities(NEW)
+    )
 
 
 def test_loading_draws_no_random_numbers(folder):
@@ -198,7 +220,9 @@ def test_a_model_without_a_preprocessor_takes_samples(tmp_path):
     model = table_lamp(vectors(), fully_connected(LABELS), channels=8)
     predictor = Model.of(MultiLabelModule(model, LABELS))
     loaded = tg_mlc.load(predictor.save(tmp_path))
-    np.testing.assert_array_equal(loaded.probabilities(vectors()), predictor.probabilities(vectors()))
+    np.testing.assert_array_equal(
+        loaded.probabilities(vectors()), predictor.probabilities(vectors())
+    )
     assert (loaded.predict(vectors())["threshold"] == 0.5).all(axis=None)
     with pytest.raises(ValueError, match="saved without a preprocessor"):
         loaded.probabilities(np.eye(4))
@@ -246,7 +270,10 @@ def test_names_that_nobody_registered_are_refused(folder, tmp_path, what):
     else:
         content["stages"][0]["stage"] = "os.system"
     write_folder(tmp_path, content)
-    with pytest.raises(ValueError, match=r"this version of tg_mlc can build \(got ValueError: Expected a .*os.system"):
+    with pytest.raises(
+        ValueError,
+        match=r"this version of tg_mlc can build \(got ValueError: Expected a .*os.system",
+    ):
         tg_mlc.load(tmp_path)
 
 
@@ -257,14 +284,18 @@ def test_numbers_that_json_lacks_are_saved_as_valid_json(result, tmp_path):
     model.save(tmp_path)
     json.loads((tmp_path / "model.json").read_text(), parse_constant=pytest.fail)
     assert str(tg_mlc.load(tmp_path).facts["losses"]) == str(facts["losses"])
-    with pytest.raises(ValueError, match=r"Expected the keys of 'facts' to be strings, not .* \(got 'float'\)"):
+    with pytest.raises(
+        ValueError, match=r"Expected the keys of 'facts' to be strings, not .* \(got 'float'\)"
+    ):
         model.save(tmp_path, beside={"facts": {"float": 1}})
 
 
 def test_what_is_no_model(tmp_path):
     for path in (tmp_path, tmp_path / "nothing", tmp_path / "file"):
         (tmp_path / "file").write_text("x")
-        with pytest.raises(FileNotFoundError, match=r"Expected '.*' to be the folder of a saved model"):
+        with pytest.raises(
+            FileNotFoundError, match=r"Expected '.*' to be the folder of a saved model"
+        ):
             tg_mlc.load(path)
 
 
@@ -295,7 +326,9 @@ def hub(tmp_path, monkeypatch):
         def create_repo(self, repo_id, *, private, exist_ok):
             (self.root / repo_id).mkdir(parents=True, exist_ok=exist_ok)
 
-        def upload_folder(self, *, repo_id, folder_path, allow_patterns, delete_patterns, commit_message=None):
+        def upload_folder(
+            self, *, repo_id, folder_path, allow_patterns, delete_patterns, commit_message=None
+        ):
             repo = self.root / repo_id
             for path in repo.iterdir():
                 if any(fnmatch(path.name, pattern) for pattern in delete_patterns):
@@ -336,7 +369,9 @@ def test_a_damaged_model_is_not_pushed(hub, folder, tmp_path):
 
 def test_a_folder_needs_no_hub(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    np.testing.assert_array_equal(from_pretrained(folder).probabilities(NEW), tg_mlc.load(folder).probabilities(NEW))
+    np.testing.assert_array_equal(
+        from_pretrained(folder).probabilities(NEW), tg_mlc.load(folder).probabilities(NEW)
+    )
     with pytest.raises(ImportError, match=r"tg_mlc\[hub\]"):
         from_pretrained("me/fruit")
 
@@ -363,8 +398,25 @@ def loaded(request, saved):
 @pytest.mark.parametrize(
     "wrong",
     [
-        *(None, 3, 1.5, True, object(), int, {"a": 1}, {"a"}, iter("ab"), np.array(3.0), torch.tensor(1.0)),
-        *(torch.ones(2, 5, device="meta"), torch.eye(3).to_sparse(), torch.ones(2, 3, 1), sp.coo_matrix(np.eye(3))),
+        *(
+            None,
+            3,
+            1.5,
+            True,
+            object(),
+            int,
+            {"a": 1},
+            {"a"},
+            iter("ab"),
+            np.array(3.0),
+            torch.tensor(1.0),
+        ),
+        *(
+            torch.ones(2, 5, device="meta"),
+            torch.eye(3).to_sparse(),
+            torch.ones(2, 3, 1),
+            sp.coo_matrix(np.eye(3)),
+        ),
         *(sp.csr_array(np.eye(3)), np.ones((2, 5), complex), np.array(["2020-01-01"], "M8[D]")),
     ],
     ids=lambda wrong: type(wrong).__name__,
@@ -374,7 +426,9 @@ def test_containers_of_no_inputs_are_refused_by_our_error(loaded, wrong):
         loaded[0].predict(wrong)
 
 
-@pytest.mark.parametrize("wrong", [None, b"x", {}, [[1, 2]], object()], ids=lambda wrong: type(wrong).__name__)
+@pytest.mark.parametrize(
+    "wrong", [None, b"x", {}, [[1, 2]], object()], ids=lambda wrong: type(wrong).__name__
+)
 def test_what_is_no_input_among_others_is_refused_by_our_error(loaded, wrong):
     predictor, good = loaded
     with pytest.raises(ValueError, match="Expected"):
@@ -383,12 +437,16 @@ def test_what_is_no_input_among_others_is_refused_by_our_error(loaded, wrong):
 
 def test_inputs_that_cannot_be_read_stay_blank(of_dna):
     predictor = of_dna
-    with pytest.warns(UserWarning, match="2 inputs cannot be read, the first of them row 1: .*'AC4T'.*; row 2: "):
+    with pytest.warns(
+        UserWarning, match="2 inputs cannot be read, the first of them row 1: .*'AC4T'.*; row 2: "
+    ):
         frame = predictor.predict(pd.Series(["ACGT", "AC4T", None], index=["x", "y", "z"]))
     assert frame["probability"].isna().all(axis=1).tolist() == [False, True, True]
     assert frame["decision"].isna().all(axis=1).tolist() == [False, True, True]
     assert list(frame.attrs["unreadable"]) == [1, 2]
-    np.testing.assert_allclose(frame["probability"].iloc[0], predictor.predict(["ACGT"])["probability"].iloc[0])
+    np.testing.assert_allclose(
+        frame["probability"].iloc[0], predictor.predict(["ACGT"])["probability"].iloc[0]
+    )
     with pytest.raises(ValueError, match="'AC4T'"):
         predictor.predict(["ACGT", "AC4T"], on_error="raise")
 

@@ -56,7 +56,9 @@ def plain(saved):
 @pytest.fixture
 def shifted(plain):
     model = Model(plain.stages, plain.label_names)
-    place = next(place for place, stage in enumerate(model.stages) if type(stage).__name__ == "Combination")
+    place = next(
+        place for place, stage in enumerate(model.stages) if type(stage).__name__ == "Combination"
+    )
     model.stages.insert(place + 1, Shift(0.5))
     return model
 

@@ -17,9 +17,17 @@ from tg_mlc.nn import CoherentHead
 
 
 def test_own_files(write):
-    paths = write("a.arff", SPARSE), write("b.arff", SPARSE_TEST), write("l.xml", XML.format("B", "A"))
+    paths = (
+        write("a.arff", SPARSE),
+        write("b.arff", SPARSE_TEST),
+        write("l.xml", XML.format("B", "A")),
+    )
     dataset = from_arff(*paths)
-    assert (dataset.kind, dataset.label_names, dataset.feature_names) == ("bag", ["B", "A"], ["u", "v"])
+    assert (dataset.kind, dataset.label_names, dataset.feature_names) == (
+        "bag",
+        ["B", "A"],
+        ["u", "v"],
+    )
     assert [data.x.tolist() for data in dataset] == [[0], [], [1], [1]]
     assert dataset.y.tolist() == [[0, 1], [0, 0], [1, 1], [1, 0]]
     assert dataset.official_split(val_fraction=0.4).test.tolist() == [3]
@@ -27,7 +35,8 @@ def test_own_files(write):
 
 
 @pytest.mark.parametrize(
-    ("labels", "names"), [(["v"], ["v"]), (2, ["u", "v"]), (-1, ["B"]), (-2, ["A", "B"]), (("B", "u"), ["B", "u"])]
+    ("labels", "names"),
+    [(["v"], ["v"]), (2, ["u", "v"]), (-1, ["B"]), (-2, ["A", "B"]), (("B", "u"), ["B", "u"])],
 )
 def test_ways_to_name_labels(write, labels, names):
     dataset = from_arff(write("a.arff", SPARSE), labels=labels)
@@ -37,7 +46,8 @@ def test_ways_to_name_labels(write, labels, names):
 
 
 @pytest.mark.parametrize(
-    ("relation", "names"), [("'x: -C 2'", ["u", "v"]), ("'x: -C -2'", ["A", "B"]), ("'my data: -c 3 -C 1 -V'", ["u"])]
+    ("relation", "names"),
+    [("'x: -C 2'", ["u", "v"]), ("'x: -C -2'", ["A", "B"]), ("'my data: -c 3 -C 1 -V'", ["u"])],
 )
 def test_labels_as_meka_counts_them(write, relation, names):
     dataset = from_arff(write("a.arff", SPARSE.replace("@relation r", f"@relation {relation}")))
@@ -58,7 +68,9 @@ def test_the_kind_is_told_by_the_values_and_printed(write, capsys):
         "Taking the inputs as kind='bag' because the rows are sparse, or all values 0 and 1; "
         "pass kind=... for another.\n"
     )
-    numeric = dense.replace("@attribute u {0,1}", "@attribute u numeric").replace("1,0,1,0", "1.5,0,1,0")
+    numeric = dense.replace("@attribute u {0,1}", "@attribute u numeric").replace(
+        "1,0,1,0", "1.5,0,1,0"
+    )
     assert from_arff(write("b.arff", numeric), labels=-2).kind == "vector"
     assert (
         "kind='vector' because values are unknown, or the rows are dense, with values other than 0 and 1"
@@ -69,9 +81,7 @@ def test_the_kind_is_told_by_the_values_and_printed(write, capsys):
 
 
 def test_attributes_of_the_test_file_may_have_another_order(write):
-    other = (
-        "@relation r\n@attribute B {0,1}\n@attribute v {0,1}\n@attribute u {0,1}\n@attribute A {0,1}\n@data\n1,0,1,0\n"
-    )
+    other = "@relation r\n@attribute B {0,1}\n@attribute v {0,1}\n@attribute u {0,1}\n@attribute A {0,1}\n@data\n1,0,1,0\n"
     dataset = from_arff(write("a.arff", SPARSE), write("b.arff", other), ["A", "B"])
     assert (dataset[3].x.tolist(), dataset[3].y.tolist()) == ([0], [[0, 1]])
 
@@ -81,7 +91,10 @@ NOMINAL = "@relation r\n@attribute x {{{}}}\n@attribute A {{{}}}\n@data\n{}\n"
 
 def test_values_of_known_meaning_may_have_another_order_in_the_test_file(write):
     train = write("a.arff", NOMINAL.format("NO,YES", "pos,neg", "YES,pos\nNO,neg"))
-    for x, label, rows in (("YES,NO", "neg,pos", "YES,neg\nNO,pos"), ("no,yes", "0,1", "yes,0\nno,1")):
+    for x, label, rows in (
+        ("YES,NO", "neg,pos", "YES,neg\nNO,pos"),
+        ("no,yes", "0,1", "yes,0\nno,1"),
+    ):
         dataset = from_arff(train, write("b.arff", NOMINAL.format(x, label, rows)), -1, "vector")
         assert dataset.x.tolist() == [[1], [0], [1], [0]]
         assert dataset.y.tolist() == [[1], [0], [0], [1]]
@@ -90,7 +103,11 @@ def test_values_of_known_meaning_may_have_another_order_in_the_test_file(write):
 @pytest.mark.parametrize(
     ("x", "rows", "got"),
     [
-        ("{blue,red}", "red,1", r"\(got \{red,blue\} in the training and \{blue,red\} in the test file\)"),
+        (
+            "{blue,red}",
+            "red,1",
+            r"\(got \{red,blue\} in the training and \{blue,red\} in the test file\)",
+        ),
         ("{red,green}", "red,1", r"\(got \{red,blue\} .* \{red,green\} in the test file\)"),
         ("{0,1}", "0,1", r"\(got \{red,blue\} .* values of known meaning in the test file\)"),
     ],
@@ -98,10 +115,13 @@ def test_values_of_known_meaning_may_have_another_order_in_the_test_file(write):
 def test_values_of_unknown_meaning_in_another_order_are_refused(write, x, rows, got):
     train = write("a.arff", NOMINAL.format("red,blue", "0,1", "red,0\nblue,1"))
     test = write("b.arff", NOMINAL.format(x[1:-1], "0,1", rows))
-    with pytest.raises(ValueError, match=rf"values of attribute 'x' in the same order, which numbers them {got}"):
+    with pytest.raises(
+        ValueError, match=rf"values of attribute 'x' in the same order, which numbers them {got}"
+    ):
         from_arff(train, test, -1)
     with pytest.raises(
-        ValueError, match=r"\(got (\{blue,red\}|\{red,green\}|values of known meaning) in the training and \{red,blue\}"
+        ValueError,
+        match=r"\(got (\{blue,red\}|\{red,green\}|values of known meaning) in the training and \{red,blue\}",
     ):
         from_arff(test, train, -1)
 
@@ -129,16 +149,32 @@ def test_unknown_labels_are_nan(write):
     ("text", "options", "message"),
     [
         (SPARSE, {}, "'labels'.* relation 'r' has no '-C'"),
-        (SPARSE, {"labels": ["A", "C"]}, r"1 that are none, such as \['C'\].*got the columns \['u', 'v', 'A', 'B'\]"),
+        (
+            SPARSE,
+            {"labels": ["A", "C"]},
+            r"1 that are none, such as \['C'\].*got the columns \['u', 'v', 'A', 'B'\]",
+        ),
         (SPARSE, {"labels": ["A", "A"]}, "distinct"),
         (SPARSE, {"labels": []}, "at least one"),
         (SPARSE, {"labels": 4}, "between 1 and 3.*got 4"),
         (SPARSE, {"labels": 0}, "between 1 and 3"),
         (SPARSE, {"labels": ["u", "v", "A", "B"]}, "got 4 labels alone"),
         (SPARSE, {"labels": -2, "kind": "sequence"}, "Expected 'kind' to be one of bag, vector"),
-        (SPARSE + "{0 ?}\n", {"labels": -2, "kind": "bag"}, r"finite inputs .*\(got nan in row 3, column 0\)"),
-        (SPARSE.replace("A {0,1}", "A numeric") + "{2 7}\n", {"labels": -2}, r"got 7 in row 3, column 0: label 'A'"),
-        (TRAIN.replace("B {0,1}", "B real") + "1,1,1,-1\n", {"labels": -2}, r"got -1 in row \d, column 1: label 'B'"),
+        (
+            SPARSE + "{0 ?}\n",
+            {"labels": -2, "kind": "bag"},
+            r"finite inputs .*\(got nan in row 3, column 0\)",
+        ),
+        (
+            SPARSE.replace("A {0,1}", "A numeric") + "{2 7}\n",
+            {"labels": -2},
+            r"got 7 in row 3, column 0: label 'A'",
+        ),
+        (
+            TRAIN.replace("B {0,1}", "B real") + "1,1,1,-1\n",
+            {"labels": -2},
+            r"got -1 in row \d, column 1: label 'B'",
+        ),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(write, text, options, message):
@@ -157,7 +193,9 @@ def test_files_that_do_not_belong_together(write):
 
 def test_too_large_tables_are_refused_before_they_take_memory(write, monkeypatch):
     monkeypatch.setattr("tg_mlc.data._label_values.MAX_BYTES", 5)
-    with pytest.raises(ValueError, match=r"labels whose matrix takes at most .*got 2 labels of 3 samples"):
+    with pytest.raises(
+        ValueError, match=r"labels whose matrix takes at most .*got 2 labels of 3 samples"
+    ):
         from_arff(write("a.arff", SPARSE), labels=-2)
 
 
@@ -179,8 +217,14 @@ BOMB = '<!DOCTYPE l [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>\n<labels><label na
         ("<labels/>", r"<labels> of <label name=...> \(got"),
         ("<labels><label/></labels>", "Expected <labels> of <label name=...>"),
         ("<labels>\n<label name=''/></labels>", "Expected <labels> of <label name=...>"),
-        ("<labels><label name='a'/>\n<label name='a'/></labels>", r"Expected distinct labels \(got 'a' twice\)"),
-        ("<labels><tag name='a'/></labels>", r"Expected <labels> of <label .*\(got \['labels', 'tag'\]"),
+        (
+            "<labels><label name='a'/>\n<label name='a'/></labels>",
+            r"Expected distinct labels \(got 'a' twice\)",
+        ),
+        (
+            "<labels><tag name='a'/></labels>",
+            r"Expected <labels> of <label .*\(got \['labels', 'tag'\]",
+        ),
         ("<labels><label name='a'></labels>", "mismatched tag: line 1"),
         ("a,b\n1,2", "syntax error: line 1"),
         (BOMB, "Expected no document type"),
@@ -203,7 +247,8 @@ SMALL_XML = XML.format("a", "b").replace("/></l", '><label name="c"/></label></l
             st.integers(0, len(SMALL_XML)),
             st.integers(0, 3),
             st.one_of(
-                st.binary(max_size=5), st.sampled_from([b"<label", b"&amp;", b"<!DOCTYPE x [", b"<!ENTITY", b"&b;"])
+                st.binary(max_size=5),
+                st.sampled_from([b"<label", b"&amp;", b"<!DOCTYPE x [", b"<!ENTITY", b"&b;"]),
             ),
         ),
         min_size=1,
@@ -233,17 +278,51 @@ def test_mutated_tables_are_read_or_refused(tmp_path_factory, at, length, new):
     assert dataset.num_labels == 2
 
 
-SHAPES = "@relation 'shapes: -C {}'\n@attribute {}\n@attribute {}\n@attribute edge numeric\n@data\n{}\n"
+SHAPES = (
+    "@relation 'shapes: -C {}'\n@attribute {}\n@attribute {}\n@attribute edge numeric\n@data\n{}\n"
+)
 SPREAD = ["hue=red", "hue=green", "hue=blue"]
 
 
 @pytest.mark.parametrize(
     ("count", "first", "second", "rows", "labels", "inputs", "y"),
     [
-        (2, "hue {red,green,blue}", "round {0,1}", "red,0,1\n?,1,2", [*SPREAD, "round"], ["edge"], [1, 0, 0, 0]),
-        (1, "round {0,1}", "hue {red,green,blue}", "1,red,1\n0,?,2", ["round"], [*SPREAD, "edge"], [1]),
-        (1, "hue {red,green,blue}", "round {0,1}", "{0 green,2 1}\n{0 ?}", SPREAD, ["round", "edge"], [0, 1, 0]),
-        (2, "hue {red,green,blue}", "round {0,1}", "{1 1}\n{0 ?}", [*SPREAD, "round"], ["edge"], [1, 0, 0, 1]),
+        (
+            2,
+            "hue {red,green,blue}",
+            "round {0,1}",
+            "red,0,1\n?,1,2",
+            [*SPREAD, "round"],
+            ["edge"],
+            [1, 0, 0, 0],
+        ),
+        (
+            1,
+            "round {0,1}",
+            "hue {red,green,blue}",
+            "1,red,1\n0,?,2",
+            ["round"],
+            [*SPREAD, "edge"],
+            [1],
+        ),
+        (
+            1,
+            "hue {red,green,blue}",
+            "round {0,1}",
+            "{0 green,2 1}\n{0 ?}",
+            SPREAD,
+            ["round", "edge"],
+            [0, 1, 0],
+        ),
+        (
+            2,
+            "hue {red,green,blue}",
+            "round {0,1}",
+            "{1 1}\n{0 ?}",
+            [*SPREAD, "round"],
+            ["edge"],
+            [1, 0, 0, 1],
+        ),
     ],
 )
 def test_labels_are_counted_among_attributes_before_values_become_columns(
@@ -259,7 +338,9 @@ def test_labels_are_counted_among_attributes_before_values_become_columns(
 
 
 def test_columns_of_a_test_file_are_matched_by_name(write):
-    train = write("a.arff", SHAPES.format(1, "hue {red,green,blue}", "size {s,m,l}", "red,l,1\nblue,s,2"))
+    train = write(
+        "a.arff", SHAPES.format(1, "hue {red,green,blue}", "size {s,m,l}", "red,l,1\nblue,s,2")
+    )
     other = SHAPES.format(1, "size {l,s,m}", "hue {blue,red,green}", "l,red,3")
     dataset = from_arff(train, write("b.arff", other), kind="vector")
     assert dataset.label_names == ["hue=red", "hue=green", "hue=blue"]
@@ -283,14 +364,22 @@ def test_tables_are_checked_as_those_of_other_formats(write, caplog):
 @pytest.mark.parametrize(
     ("first", "options", "message"),
     [
-        ("hue string", {"drop": "text"}, r"line 2: Expected labels .*\(got 'hue' of type 'string'\)"),
+        (
+            "hue string",
+            {"drop": "text"},
+            r"line 2: Expected labels .*\(got 'hue' of type 'string'\)",
+        ),
         ("hue {0,1}", {"drop": ["hue"]}, r"\(got 'hue', which is to be left out\)"),
         (
             "hue hierarchical a,a/b",
             {"labels": ["round"]},
             r"hierarchical attribute 'hue' to be a label.*labels=\['hue'\]",
         ),
-        ("hue hierarchical a,a/b", {"labels": ["hue"]}, r"line 7: Expected a path of attribute 'hue'.*got '1'"),
+        (
+            "hue hierarchical a,a/b",
+            {"labels": ["hue"]},
+            r"line 7: Expected a path of attribute 'hue'.*got '1'",
+        ),
     ],
 )
 def test_labels_that_cannot_be_read_are_refused_by_name(write, first, options, message):
@@ -318,7 +407,9 @@ def test_labels_that_cannot_be_read_are_refused_by_name(write, first, options, m
 )
 def test_paths_of_clus_apply_with_all_above_them(write, listed, rows, names, y):
     text = f"@relation r\n@attribute size numeric\n@attribute class hierarchical {listed}\n@data\n"
-    dataset = from_arff(write("a.arff", text + "".join(f"{i}.5,{row}\n" for i, row in enumerate([*rows, "?"]))))
+    dataset = from_arff(
+        write("a.arff", text + "".join(f"{i}.5,{row}\n" for i, row in enumerate([*rows, "?"])))
+    )
     assert (dataset.label_names, dataset.feature_names) == (names, ["size"])
     assert dataset.y[:-1].tolist() == y
     assert dataset.y[-1].isnan().all()
@@ -332,7 +423,10 @@ def test_real_hierarchies(real_file, name, num_labels, positives):
         dataset = from_arff(real_file(f"hmc/raw/{name}.test.arff.xz"))
     assert dataset.num_labels == num_labels
     assert dataset.y.sum(dim=1).mean().item() == pytest.approx(positives, abs=0.5)
-    assert (dataset.label_graph.kind, dataset.label_graph.label_names) == ("hierarchy", dataset.label_names)
+    assert (dataset.label_graph.kind, dataset.label_graph.label_names) == (
+        "hierarchy",
+        dataset.label_names,
+    )
     scores = torch.rand(4, num_labels)
     assert torch.equal(CoherentHead(dataset.label_graph)(dataset.y), dataset.y)
     assert (CoherentHead(dataset.label_graph)(scores) >= scores).all()
@@ -363,9 +457,13 @@ def test_roots_of_an_ontology_are_no_labels(write):
 def test_constant_labels_and_other_encodings(tmp_path):
     path = tmp_path / "a.arff"
     path.write_bytes(
-        "@relation 'r: -C 1'\n@attribute größe {0}\n@attribute b real\n@data\n0,1\n0,2.5\n".encode("latin1")
+        "@relation 'r: -C 1'\n@attribute größe {0}\n@attribute b real\n@data\n0,1\n0,2.5\n".encode(
+            "latin1"
+        )
     )
-    with pytest.raises(ValueError, match=r"line 2: .* UTF-8 .*0xf6\); pass its encoding, such as encoding='latin1'"):
+    with pytest.raises(
+        ValueError, match=r"line 2: .* UTF-8 .*0xf6\); pass its encoding, such as encoding='latin1'"
+    ):
         from_arff(path)
     with pytest.warns(UserWarning, match=r"Labels with one value in all rows.*'größe'"):
         assert from_arff(path, encoding="latin1").label_names == ["größe"]
@@ -375,15 +473,29 @@ def test_constant_labels_and_other_encodings(tmp_path):
 
 def test_the_schema_says_what_attributes_are(tmp_path):
     path = tmp_path / "a.arff"
-    names = ["id numeric", "fold numeric", "size numeric", "hue {red,green,blue}", "loud {low,high}", "calm {0,1}"]
-    rows = [
-        f"{9 * i + 1},{i % 3},{i * i},{('red', 'blue')[i % 2]},{('low', 'high')[i % 2]},{i // 6}" for i in range(12)
+    names = [
+        "id numeric",
+        "fold numeric",
+        "size numeric",
+        "hue {red,green,blue}",
+        "loud {low,high}",
+        "calm {0,1}",
     ]
-    path.write_text("\n".join(["@relation 'a: -C -1'", *(f"@attribute {name}" for name in names), "@data", *rows]))
+    rows = [
+        f"{9 * i + 1},{i % 3},{i * i},{('red', 'blue')[i % 2]},{('low', 'high')[i % 2]},{i // 6}"
+        for i in range(12)
+    ]
+    path.write_text(
+        "\n".join(
+            ["@relation 'a: -C -1'", *(f"@attribute {name}" for name in names), "@data", *rows]
+        )
+    )
     with pytest.warns(UserWarning, match=r"'fold' has the name .*drop=\['fold'\]"):
         dataset = from_arff(path, kind="vector")
     roles = {column.name: column.role for column in dataset.schema.columns}
     assert list(roles.values()) == ["id", "number", "number", "category", "number", "label"]
     assert dataset.schema.feature_names == dataset.feature_names
-    new = from_arrays(pd.DataFrame({"fold": [1], "size": [4], "hue": ["blue"], "loud": ["high"]}), like=dataset)
+    new = from_arrays(
+        pd.DataFrame({"fold": [1], "size": [4], "hue": ["blue"], "loud": ["high"]}), like=dataset
+    )
     assert new.rows("x").tolist() == [[1, 4, 0, 0, 1, 1]]

@@ -39,7 +39,15 @@ def test_dense_and_sparse_rows():
 @pytest.mark.parametrize(
     "row",
     [
-        *("{0 1, 2 3}", "{ 0 1 ,2 3 }", "{2 3,0 1}", "{0\t1,2\t3}", "{0 '1',2 \"3\"}", "{0 1.0,2 3e0}", "{0 1,2 3}\r"),
+        *(
+            "{0 1, 2 3}",
+            "{ 0 1 ,2 3 }",
+            "{2 3,0 1}",
+            "{0\t1,2\t3}",
+            "{0 '1',2 \"3\"}",
+            "{0 1.0,2 3e0}",
+            "{0 1,2 3}\r",
+        ),
         *("1,0,3", " 1 , 0 , 3 ", "1,\t0,3", "'1',\"0\",3", "1.,0,3e0", "1,0,3\r", "+1,0.0,3"),
     ],
 )
@@ -102,8 +110,17 @@ def test_nominal_attributes_of_more_values_are_numbered(rows):
 @pytest.mark.parametrize(
     ("row", "numbers"),
     [
-        *(("1\t0\t3", [1, 0, 3]), ("1 0  3", [1, 0, 3]), ("'1'\t\"0\"\t3", [1, 0, 3]), ("1,\t0,\t3", [1, 0, 3])),
-        *(("1,0,3 % why", [1, 0, 3]), ("1\t0\t3\t% {x}, 'y", [1, 0, 3]), ("{2 3} % why", [0, 0, 3])),
+        *(
+            ("1\t0\t3", [1, 0, 3]),
+            ("1 0  3", [1, 0, 3]),
+            ("'1'\t\"0\"\t3", [1, 0, 3]),
+            ("1,\t0,\t3", [1, 0, 3]),
+        ),
+        *(
+            ("1,0,3 % why", [1, 0, 3]),
+            ("1\t0\t3\t% {x}, 'y", [1, 0, 3]),
+            ("{2 3} % why", [0, 0, 3]),
+        ),
     ],
 )
 def test_cells_between_spaces_and_comments_after_rows(row, numbers):
@@ -111,7 +128,9 @@ def test_cells_between_spaces_and_comments_after_rows(row, numbers):
     assert (matrix.toarray() if sp.issparse(matrix) else matrix).tolist() == [numbers]
 
 
-@pytest.mark.parametrize("row", ["1,0,3,{2}", "1,0,3, {0.5}", "1\t0\t3\t{2}", "{0 1,2 3}, {2}", "{0 1,2 3} {2}"])
+@pytest.mark.parametrize(
+    "row", ["1,0,3,{2}", "1,0,3, {0.5}", "1\t0\t3\t{2}", "{0 1,2 3}, {2}", "{0 1,2 3} {2}"]
+)
 def test_weights_of_rows_are_left_out_with_a_warning(row):
     with pytest.warns(UserWarning, match=r"weights of rows.*1 rows have one, the first on line 6"):
         matrix = read(HEADER + row).matrix
@@ -130,13 +149,20 @@ def test_weights_of_rows_are_left_out_with_a_warning(row):
     ],
 )
 def test_dates_are_days_since_1970(form, text, days):
-    assert read(f"@attribute a date {form}\n@attribute b real\n@data\n{text},1\n?,1\n").matrix[0].tolist() == [days, 1]
-    with pytest.raises(ValueError, match=r"line 4: Expected a date as .* for attribute 'a' \(got 'soon'\)"):
+    assert read(f"@attribute a date {form}\n@attribute b real\n@data\n{text},1\n?,1\n").matrix[
+        0
+    ].tolist() == [days, 1]
+    with pytest.raises(
+        ValueError, match=r"line 4: Expected a date as .* for attribute 'a' \(got 'soon'\)"
+    ):
         read(f"@attribute a date {form}\n@attribute b real\n@data\nsoon,1\n")
 
 
 def test_dates_of_other_formats_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"attribute 'a' \(got one of type 'date' in the format 'w/yyyy'\); leave it"):
+    with pytest.raises(
+        ValueError,
+        match=r"attribute 'a' \(got one of type 'date' in the format 'w/yyyy'\); leave it",
+    ):
         read("@attribute a date 'w/yyyy'\n@data\n1/2024\n")
 
 
@@ -221,11 +247,15 @@ def test_attributes_can_be_dropped():
     ],
 )  # fmt: skip
 def test_malformed_files_are_refused_with_their_line(text, message):
-    with pytest.raises(ValueError, match=rf"^ARFF content, {message}" if message.startswith("line") else message):
+    with pytest.raises(
+        ValueError, match=rf"^ARFF content, {message}" if message.startswith("line") else message
+    ):
         read(text)
 
 
-@pytest.mark.parametrize("content", ["é".encode("latin1"), "@relation".encode("utf-16"), b"\x80\x02}q\x00."])
+@pytest.mark.parametrize(
+    "content", ["é".encode("latin1"), "@relation".encode("utf-16"), b"\x80\x02}q\x00."]
+)
 def test_other_encodings_are_refused(content):
     with pytest.raises(ValueError, match=r"ARFF content, line 1: Expected text"):
         read_arff(content)
@@ -314,16 +344,23 @@ def test_long_lines_take_no_quadratic_time(text):
         read("@attribute " + text)
 
 
-numbers = st.one_of(st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(-1000, 1000), st.just(0))
+numbers = st.one_of(
+    st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(-1000, 1000), st.just(0)
+)
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(numbers, st.sampled_from([0, 1]), numbers), min_size=1, max_size=8), st.booleans())
+@given(
+    st.lists(st.tuples(numbers, st.sampled_from([0, 1]), numbers), min_size=1, max_size=8),
+    st.booleans(),
+)
 def test_what_is_written_is_read(rows, quoted):
     show = (lambda value: f"'{value}'") if quoted else str
     expected = np.array(rows, dtype=np.float32).tolist()
     dense = "\n".join(",".join(map(show, row)) for row in rows)
-    sparse = "\n".join("{" + ",".join(f"{i} {show(v)}" for i, v in enumerate(row) if v != 0) + "}" for row in rows)
+    sparse = "\n".join(
+        "{" + ",".join(f"{i} {show(v)}" for i, v in enumerate(row) if v != 0) + "}" for row in rows
+    )
     assert read(HEADER + dense).matrix.tolist() == expected
     assert read(HEADER + sparse).matrix.toarray().tolist() == expected
 
@@ -331,7 +368,10 @@ def test_what_is_written_is_read(rows, quoted):
 @settings(max_examples=400)
 @given(
     st.sampled_from([DENSE, SPARSE, TEXT + "'p, q',1,c,2001\n"]).map(str.encode),
-    st.lists(st.tuples(st.integers(0, 200), st.sampled_from([b"", b"x"]), st.binary(max_size=6)), max_size=4),
+    st.lists(
+        st.tuples(st.integers(0, 200), st.sampled_from([b"", b"x"]), st.binary(max_size=6)),
+        max_size=4,
+    ),
     st.integers(0, 300),
 )
 @example(SPARSE.encode(), [], 120)
@@ -372,7 +412,8 @@ def test_plain_and_other_rows_are_read_alike(real_file, monkeypatch):
 
 def test_a_protein_name_is_refused_unless_dropped(real_file):
     with pytest.raises(
-        ValueError, match=r"genbase-test.arff.xz', line 3: .*'protein' \(got one nominal with 662 values"
+        ValueError,
+        match=r"genbase-test.arff.xz', line 3: .*'protein' \(got one nominal with 662 values",
     ):
         read_arff(real_file("genbase/raw/genbase-test.arff.xz"))
 

@@ -24,29 +24,63 @@ SPARSE = {"x": [[1, 2], [], [0]], "weight": [[2.5, 1.0], [], [1.0]]}
 @pytest.mark.parametrize(
     ("inputs", "kind", "reason", "values"),
     [
-        (MATRIX, "vector", "they make a dense matrix of numbers", {"x": [[row] for row in MATRIX.tolist()]}),
+        (
+            MATRIX,
+            "vector",
+            "they make a dense matrix of numbers",
+            {"x": [[row] for row in MATRIX.tolist()]},
+        ),
         (sp.csr_array(MATRIX), "bag", "they are a sparse matrix", SPARSE),
         (sp.coo_matrix(MATRIX), "bag", "they are a sparse matrix", SPARSE),
         (torch.tensor(MATRIX).to_sparse(), "bag", "they are a sparse matrix", SPARSE),
         (torch.tensor(MATRIX).to_sparse_csr(), "bag", "they are a sparse matrix", SPARSE),
-        ((MATRIX > 0).astype(int), "bag", "they are a matrix of the whole numbers 0 and 1", {"x": SPARSE["x"]}),
+        (
+            (MATRIX > 0).astype(int),
+            "bag",
+            "they are a matrix of the whole numbers 0 and 1",
+            {"x": SPARSE["x"]},
+        ),
         (WORDS, "sequence", "they are lists of words", {"x": [[2, 1, 2], [], [3, 1]]}),
-        ([["a", "b"], ["b", "c"], ["c", "a"]], "sequence", "they are lists of words", {"x": [[1, 2], [2, 3], [3, 1]]}),
-        ([[3, 1, 3], [], [0]], "sequence", "they are lists of whole numbers, not all of", {"x": [[3, 1, 3], [], [0]]}),
+        (
+            [["a", "b"], ["b", "c"], ["c", "a"]],
+            "sequence",
+            "they are lists of words",
+            {"x": [[1, 2], [2, 3], [3, 1]]},
+        ),
+        (
+            [[3, 1, 3], [], [0]],
+            "sequence",
+            "they are lists of whole numbers, not all of",
+            {"x": [[3, 1, 3], [], [0]]},
+        ),
     ],
 )
 def test_kinds_are_inferred_and_announced(inputs, kind, reason, values, capsys):
     dataset = from_arrays(inputs, Y)
-    assert capsys.readouterr().out.startswith(f"Taking the inputs as kind='{kind}' because {reason}")
-    assert (dataset.kind, dataset.label_names, dataset.y.tolist()) == (kind, ["label_0", "label_1"], Y)
-    assert {key: [data[key].tolist() for data in dataset] for key in ("x", "weight") if key in dataset[0]} == values
+    assert capsys.readouterr().out.startswith(
+        f"Taking the inputs as kind='{kind}' because {reason}"
+    )
+    assert (dataset.kind, dataset.label_names, dataset.y.tolist()) == (
+        kind,
+        ["label_0", "label_1"],
+        Y,
+    )
+    assert {
+        key: [data[key].tolist() for data in dataset]
+        for key in ("x", "weight")
+        if key in dataset[0]
+    } == values
     from_arrays(inputs, Y, kind=kind)
     assert capsys.readouterr().out == ""  # nothing was inferred
 
 
 def test_kinds_can_be_chosen():
     assert from_arrays((MATRIX > 0).astype(int), Y, kind="vector")[0].x.tolist() == [[0, 1, 1]]
-    assert from_arrays(sp.csr_array(MATRIX), Y, feature_names=["u", "v", "w"]).feature_names == ["u", "v", "w"]
+    assert from_arrays(sp.csr_array(MATRIX), Y, feature_names=["u", "v", "w"]).feature_names == [
+        "u",
+        "v",
+        "w",
+    ]
     assert from_arrays(MATRIX, Y, kind="bag")[0].weight.tolist() == [2.5, 1.0]
     assert from_arrays(sp.csr_array(MATRIX), Y, kind="vector")[0].x.tolist() == [[0, 2.5, 1]]
     bags = from_arrays(WORDS, Y, kind="bag")
@@ -56,9 +90,14 @@ def test_kinds_can_be_chosen():
 
 
 def test_explicit_zeros_are_absent_words():
-    matrix = sp.csr_array((np.array([1.0, 0.0, 2.0, 3.0]), np.array([0, 1, 2, 2]), np.array([0, 2, 4])), shape=(2, 3))
+    matrix = sp.csr_array(
+        (np.array([1.0, 0.0, 2.0, 3.0]), np.array([0, 1, 2, 2]), np.array([0, 2, 4])), shape=(2, 3)
+    )
     dataset = from_arrays(matrix, Y[:2])
-    assert [(data.x.tolist(), data.weight.tolist()) for data in dataset] == [([0], [1.0]), ([2], [5.0])]
+    assert [(data.x.tolist(), data.weight.tolist()) for data in dataset] == [
+        ([0], [1.0]),
+        ([2], [5.0]),
+    ]
 
 
 def test_the_vocabulary_is_taken_from_training_rows_alone():
@@ -79,7 +118,10 @@ def test_numbers_of_words_are_taken_as_they_are():
     dataset = from_arrays([[3, 1, 3], [], np.array([0])], Y)
     assert (dataset.kind, dataset.num_inputs, dataset.feature_names) == ("sequence", 4, None)
     assert [data.x.tolist() for data in dataset] == [[3, 1, 3], [], [0]]
-    assert from_arrays([[1], [0], [1]], Y, feature_names=["u", "v", "w"], kind="sequence").num_inputs == 3
+    assert (
+        from_arrays([[1], [0], [1]], Y, feature_names=["u", "v", "w"], kind="sequence").num_inputs
+        == 3
+    )
 
 
 @pytest.mark.parametrize("rows", [[[0, 1, 0], [1, 0, 0]], [np.array([0, 1, 0]), (1, 0, 0)]])
@@ -90,13 +132,18 @@ def test_lists_of_whole_numbers_of_one_length_need_a_kind(rows):
     assert from_arrays(rows, Y[:2], kind="vector")[1].x.tolist() == [[1, 0, 0]]
     assert from_arrays(np.array(rows), Y[:2], kind="bag")[1].x.tolist() == [0]
     assert from_arrays(rows, Y[:2], kind="sequence")[1].x.tolist() == [1, 0, 0]
-    assert from_arrays(rows, Y[:2], kind="bag")[1].x.tolist() == [0, 1]  # the words that are present
+    assert from_arrays(rows, Y[:2], kind="bag")[1].x.tolist() == [
+        0,
+        1,
+    ]  # the words that are present
 
 
 @pytest.mark.parametrize("inputs", [WORDS[:2], [[1], [0, 1]], MATRIX[:2], sp.csr_array(MATRIX[:2])])
 @pytest.mark.parametrize("train", [None, [0, 2]])
 def test_inputs_are_counted_before_they_are_read(inputs, train):
-    with pytest.raises(ValueError, match=r"'X' and 'Y' to have as many rows as each other \(got 2 and 3\)"):
+    with pytest.raises(
+        ValueError, match=r"'X' and 'Y' to have as many rows as each other \(got 2 and 3\)"
+    ):
         from_arrays(inputs, Y, train=train)
 
 
@@ -115,12 +162,19 @@ def test_nominal_columns_of_frames_become_columns(library):
     of = pytest.importorskip(library).DataFrame
     frame = of({"size": [1.5, None, 3.0], "colour": ["red", None, " blue"]})
     dataset = from_arrays(frame, [[1], [0], [1]])
-    assert (dataset.kind, dataset.feature_names) == ("vector", ["size", "colour=blue", "colour=red"])
+    assert (dataset.kind, dataset.feature_names) == (
+        "vector",
+        ["size", "colour=blue", "colour=red"],
+    )
     assert dataset.rows("x").nan_to_num(-1).tolist() == [[1.5, 0, 1], [-1, 0, 0], [3, 1, 0]]
     with pytest.warns(UserWarning, match="'colour' has values that training did not have.*'green'"):
         new = from_arrays(of({"colour": ["blue", "green"], "size": [2, 4]}), like=dataset)
     assert new.rows("x").tolist() == [[2, 1, 0], [4, 0, 0]]
-    assert from_arrays(frame, [[1], [0], [1]], feature_names=["a", "b"]).feature_names == ["a", "b=blue", "b=red"]
+    assert from_arrays(frame, [[1], [0], [1]], feature_names=["a", "b"]).feature_names == [
+        "a",
+        "b=blue",
+        "b=red",
+    ]
     chosen = from_arrays(frame, [[1], [0], [1]], feature_names=["colour", "size"])
     assert chosen.feature_names == ["colour=blue", "colour=red", "size"]
     with pytest.raises(ValueError, match=r"Expected the columns \['size'\]"):
@@ -130,17 +184,23 @@ def test_nominal_columns_of_frames_become_columns(library):
 
 
 def test_categories_are_nominal_and_other_objects_are_not():
-    frame = pd.DataFrame({"kind": pd.Categorical(["a", "b", "a"]), "year": pd.Categorical([1999, 2000, 1999])})
+    frame = pd.DataFrame(
+        {"kind": pd.Categorical(["a", "b", "a"]), "year": pd.Categorical([1999, 2000, 1999])}
+    )
     dataset = from_arrays(frame, [[1], [0], [1]])
     assert dataset.feature_names == ["kind=a", "kind=b", "year"]
     assert dataset.rows("x").tolist() == [[1, 0, 1999], [0, 1, 2000], [1, 0, 1999]]
-    with pytest.raises(ValueError, match=r"Expected numbers.* in row 1, column 'kind'.*\(got 'b', text\)"):
+    with pytest.raises(
+        ValueError, match=r"Expected numbers.* in row 1, column 'kind'.*\(got 'b', text\)"
+    ):
         from_arrays(pd.DataFrame({"kind": [1, "b"]}), [[1], [0]])
 
 
 def test_messages_of_frames_say_what_to_do_with_the_frame():
     frame = pd.DataFrame({"size": ["1", "2", "5+", "2"]})
-    with pytest.raises(ValueError, match=r"'5\+'.*\.astype\('category'\) if .* X\.drop\(columns=\['size'\]\)") as error:
+    with pytest.raises(
+        ValueError, match=r"'5\+'.*\.astype\('category'\) if .* X\.drop\(columns=\['size'\]\)"
+    ) as error:
         from_arrays(frame, [[1], [0], [1], [0]])
     assert "categorical=" not in str(error.value)
     X = frame.copy()
@@ -151,7 +211,11 @@ def test_messages_of_frames_say_what_to_do_with_the_frame():
 def test_sparse_data_frames_are_bags():
     frame = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(MATRIX), columns=["u", "v", "w"])
     dataset = from_arrays(frame, Y)
-    assert (dataset.kind, dataset.feature_names, dataset[0].x.tolist()) == ("bag", ["u", "v", "w"], [1, 2])
+    assert (dataset.kind, dataset.feature_names, dataset[0].x.tolist()) == (
+        "bag",
+        ["u", "v", "w"],
+        [1, 2],
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,8 +235,12 @@ def test_labels_in_every_form(labels):
     assert from_arrays(MATRIX, labels).y.tolist() == Y
 
 
-@pytest.mark.parametrize("missing", ["", "NA", "None", "null", r"\N", "?", "-", "N/A", None, float("nan")])
-@pytest.mark.parametrize(("no", "yes"), [("no", "yes"), ("False", "True"), ("0", "1"), ("0.0", "1.0"), (0, 1)])
+@pytest.mark.parametrize(
+    "missing", ["", "NA", "None", "null", r"\N", "?", "-", "N/A", None, float("nan")]
+)
+@pytest.mark.parametrize(
+    ("no", "yes"), [("no", "yes"), ("False", "True"), ("0", "1"), ("0.0", "1.0"), (0, 1)]
+)
 def test_labels_are_spelled_as_in_files(missing, no, yes):
     frame = pd.DataFrame({"a": [yes, no, yes], "b": [no, missing, yes]}, dtype=object)
     for labels in (frame, frame.to_numpy()):
@@ -185,7 +253,11 @@ def test_labels_as_sets_of_names():
     assert dataset.label_names == ["a", "b"]
     assert dataset.y[[0, 2]].tolist() == [[0, 1], [1, 1]]
     assert dataset.y[1].isnan().all()
-    assert from_arrays(MATRIX, [{"b"}, set(), {"a"}], ["b", "c", "a"]).y.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 1]]
+    assert from_arrays(MATRIX, [{"b"}, set(), {"a"}], ["b", "c", "a"]).y.tolist() == [
+        [1, 0, 0],
+        [0, 0, 0],
+        [0, 0, 1],
+    ]
     assert from_arrays(MATRIX, [{3}, {10}, set()]).label_names == ["10", "3"]
 
 
@@ -200,13 +272,22 @@ def test_a_column_of_lists_is_read_as_a_list():
     dataset = from_arrays(df["tokens"], df["tags"])
     assert [[dataset.feature_names[i] for i in data.x.tolist()] for data in dataset] == WORDS
     assert (dataset.label_names, dataset.y.tolist()) == (["a", "b"], [[0, 1], [1, 1], [0, 0]])
-    assert from_arrays(df["tokens"].map(tuple).to_numpy(), df["tags"].to_numpy(), kind="bag").kind == "bag"
-    assert from_arrays(df["tokens"].map(np.array), df["tags"].map(np.array), ["a", "b"]).kind == "sequence"
+    assert (
+        from_arrays(df["tokens"].map(tuple).to_numpy(), df["tags"].to_numpy(), kind="bag").kind
+        == "bag"
+    )
+    assert (
+        from_arrays(df["tokens"].map(np.array), df["tags"].map(np.array), ["a", "b"]).kind
+        == "sequence"
+    )
 
 
 def test_frames_and_columns_of_polars():
     polars = pytest.importorskip("polars")
-    x, y = polars.DataFrame({"age": [1.5, None], "size": [1, 2]}), polars.DataFrame({"calm": [1, None], "sad": [0, 1]})
+    x, y = (
+        polars.DataFrame({"age": [1.5, None], "size": [1, 2]}),
+        polars.DataFrame({"calm": [1, None], "sad": [0, 1]}),
+    )
     dataset = from_arrays(x, y, ["sad", "calm"])
     assert (dataset.feature_names, dataset.label_names) == (["age", "size"], ["sad", "calm"])
     assert dataset.y.isnan().tolist() == [[False, False], [False, True]]
@@ -241,7 +322,10 @@ def test_numbers_that_numpy_does_not_know():
 )
 def test_complex_numbers_are_refused(form):
     z = np.array(Y) * (1 + 1j)
-    with pytest.raises(ValueError, match=r"Expected inputs to be real numbers \(got complex128\); pass the real and"):
+    with pytest.raises(
+        ValueError,
+        match=r"Expected inputs to be real numbers \(got complex128\); pass the real and",
+    ):
         from_arrays(form(z), Y)
     with pytest.raises(ValueError, match=r"Expected labels to be real numbers \(got complex128\)"):
         from_arrays(MATRIX, form(z))
@@ -250,7 +334,11 @@ def test_complex_numbers_are_refused(form):
 def test_new_samples_have_the_words_and_labels_of_the_old_ones():
     dataset = from_arrays([["red", "apple"], ["green", "pear"]], [{"fruit", "red"}, {"fruit"}])
     new = from_arrays([["red", "plum"]], like=dataset)
-    assert (new.kind, new.label_names, new.feature_names) == ("sequence", dataset.label_names, dataset.feature_names)
+    assert (new.kind, new.label_names, new.feature_names) == (
+        "sequence",
+        dataset.label_names,
+        dataset.feature_names,
+    )
     assert [dataset.feature_names[i] for i in new[0].x] == ["red", "<unk>"]
     assert new.y.isnan().all()
     known = from_arrays([["pear"]], [{"red"}], like=dataset)
@@ -260,15 +348,22 @@ def test_new_samples_have_the_words_and_labels_of_the_old_ones():
 
 
 def test_names_that_are_a_frame_s_own_take_its_columns_in_their_order():
-    x, y = pd.DataFrame({"age": [1.0, 2.0], "size": [3.0, 4.0]}), pd.DataFrame({"a": [1, 0], "b": [0, 0]})
+    x, y = (
+        pd.DataFrame({"age": [1.0, 2.0], "size": [3.0, 4.0]}),
+        pd.DataFrame({"a": [1, 0], "b": [0, 0]}),
+    )
     dataset = from_arrays(x, y, ["b", "a"], ["size", "age"])
     assert (dataset.label_names, dataset.y.tolist()) == (["b", "a"], [[0, 1], [0, 0]])
-    assert (dataset.feature_names, dataset.rows("x").tolist()) == (["size", "age"], [[3, 1], [4, 2]])
+    assert (dataset.feature_names, dataset.rows("x").tolist()) == (
+        ["size", "age"],
+        [[3, 1], [4, 2]],
+    )
     renamed = from_arrays(x, y, ["c", "b"], ["years", "metres"])
     assert (renamed.label_names, renamed.y.tolist()) == (["c", "b"], [[1, 0], [0, 0]])
     assert renamed.rows("x").tolist() == x.to_numpy().tolist()
     with pytest.raises(
-        ValueError, match=r"'label_names' to be the columns of the data frame.*\['b'\] are names of other"
+        ValueError,
+        match=r"'label_names' to be the columns of the data frame.*\['b'\] are names of other",
     ):
         from_arrays(x, y, ["b", "c"])
     with pytest.raises(ValueError, match="'feature_names' to be the columns of the data frame"):
@@ -276,17 +371,28 @@ def test_names_that_are_a_frame_s_own_take_its_columns_in_their_order():
 
 
 def test_rows_of_frames_in_two_orders_are_refused():
-    x, y = pd.DataFrame({"age": [1.0, 2.0]}, index=[5, 6]), pd.DataFrame({"a": [1, 0]}, index=[6, 5])
-    with pytest.raises(ValueError, match=r"in one order \(got row 0 of index 5 in 'X' and of 6 in 'Y'\); pass 'Y.loc"):
+    x, y = (
+        pd.DataFrame({"age": [1.0, 2.0]}, index=[5, 6]),
+        pd.DataFrame({"a": [1, 0]}, index=[6, 5]),
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"in one order \(got row 0 of index 5 in 'X' and of 6 in 'Y'\); pass 'Y.loc",
+    ):
         from_arrays(x, y)
     with pytest.raises(ValueError, match="in one order"):
         from_arrays(x, pd.Series([{"a"}, {"b"}], index=[6, 5]))
     some = pd.DataFrame({"a": [1, 0]}, index=[5, 8])
-    with pytest.raises(ValueError, match=r"the same rows .*row 1 of index 6 in 'X' and of 8 in 'Y'\); pass 'Y.loc"):
+    with pytest.raises(
+        ValueError, match=r"the same rows .*row 1 of index 6 in 'X' and of 8 in 'Y'\); pass 'Y.loc"
+    ):
         from_arrays(x, some)
     assert from_arrays(x, some.to_numpy()).y.tolist() == [[1], [0]]
     assert from_arrays(x, y.loc[x.index]).y.tolist() == [[0], [1]]
-    assert from_arrays(x, y.reset_index(drop=True)).y.tolist() == [[1], [0]]  # other entries, paired by place
+    assert from_arrays(x, y.reset_index(drop=True)).y.tolist() == [
+        [1],
+        [0],
+    ]  # other entries, paired by place
 
 
 def test_labels_that_are_not_those_of_like_are_told_so():
@@ -307,7 +413,9 @@ def test_new_frames_are_told_by_the_names_of_their_columns():
     assert torch.equal(new.y.nan_to_num(9), old.y.nan_to_num(9))
     # Columns that are numbered, sparse, or have no old names to go by.
     numbered = x.set_axis([0, 1], axis=1)
-    assert torch.equal(from_arrays(numbered[[1, 0]], like=from_arrays(numbered, y)).rows("x"), old.rows("x"))
+    assert torch.equal(
+        from_arrays(numbered[[1, 0]], like=from_arrays(numbered, y)).rows("x"), old.rows("x")
+    )
     sparse = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(MATRIX), columns=["u", "v", "w"])
     bags = from_arrays(sparse[["w", "u", "v"]], like=from_arrays(sparse, Y))
     assert (bags[0].x.tolist(), bags[0].weight.tolist()) == ([1, 2], [2.5, 1.0])
@@ -315,15 +423,23 @@ def test_new_frames_are_told_by_the_names_of_their_columns():
 
 
 def test_frames_are_read_as_files_are(tmp_path):
-    frame = pd.DataFrame({"id": range(100, 124), "size": [i * i % 7 for i in range(24)], "a": [0, 1] * 12})
+    frame = pd.DataFrame(
+        {"id": range(100, 124), "size": [i * i % 7 for i in range(24)], "a": [0, 1] * 12}
+    )
     frame.to_csv(tmp_path / "a.csv", index=False)
-    of_file, of_frame = from_csv(tmp_path / "a.csv", ["a"]), from_arrays(frame[["id", "size"]], frame[["a"]])
+    of_file, of_frame = (
+        from_csv(tmp_path / "a.csv", ["a"]),
+        from_arrays(frame[["id", "size"]], frame[["a"]]),
+    )
     assert of_file.feature_names == of_frame.feature_names == ["size"]
     roles = [[(each.name, each.role) for each in of.schema.columns] for of in (of_file, of_frame)]
     assert roles[0] == [*roles[1], ("a", "label")]
     new = from_arrays(frame[["size", "id"]], like=of_frame)
     assert torch.equal(new.rows("x"), of_file.rows("x"))
-    assert from_arrays(frame[["id", "size"]], frame[["a"]], kind="bag").feature_names == ["id", "size"]  # words
+    assert from_arrays(frame[["id", "size"]], frame[["a"]], kind="bag").feature_names == [
+        "id",
+        "size",
+    ]  # words
 
 
 def test_masked_entries_are_unknown():
@@ -337,14 +453,21 @@ def test_masked_entries_are_unknown():
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
-        (["size", "height"], ["a"], r"the columns \['age'\] .*got the columns \['size', 'height'\]"),
+        (
+            ["size", "height"],
+            ["a"],
+            r"the columns \['age'\] .*got the columns \['size', 'height'\]",
+        ),
         (["age", "size", "age"], ["a"], r"every column to be used once \(got \['age'\]"),
         (["age", "size"], ["b"], r"'Y' to .* 1 missing: \['a'\], 1 too many: \['b'\]"),
     ],
 )
 def test_new_frames_of_other_columns_are_refused(x, y, message):
     old = from_arrays(pd.DataFrame(np.ones((2, 2)), columns=["age", "size"]), Y[:2], ["a", "c"])
-    new = pd.DataFrame(np.ones((2, len(x))), columns=x), pd.DataFrame(np.ones((2, 2)), columns=[*y, "c"])
+    new = (
+        pd.DataFrame(np.ones((2, len(x))), columns=x),
+        pd.DataFrame(np.ones((2, 2)), columns=[*y, "c"]),
+    )
     with pytest.raises(ValueError, match=message):
         from_arrays(*new, like=old)
 
@@ -353,7 +476,10 @@ def test_words_of_an_old_vocabulary_keep_their_numbers():
     old = from_arrays([[0, 1, 2], [1], []], Y, feature_names=["u", "v", "w"])
     new = from_arrays([["u", "v"]], like=old)
     assert (new[0].x.tolist(), new.feature_names, new.num_inputs) == ([0, 1], ["u", "v", "w"], 3)
-    with pytest.raises(ValueError, match=r"'like' has, as it has no '<unk>' for others \(got 'z' as word 1 of row 1\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"'like' has, as it has no '<unk>' for others \(got 'z' as word 1 of row 1\)",
+    ):
         from_arrays([["u"], ["v", "z"]], like=old)
     padded = from_arrays([[0, 1, 2], [1], []], Y, feature_names=["<pad>", "<unk>", "u"])
     assert from_arrays([["u", "z"]], like=padded)[0].x.tolist() == [2, 1]
@@ -369,7 +495,11 @@ def test_dna_as_the_old_samples(tmp_path):
 def test_words_outside_of_an_old_vocabulary_are_left_out_of_bags():
     old = from_arrays(sp.csr_array(MATRIX), Y, feature_names=["u", "v", "w"])
     new = from_arrays([["w", "z", "u"], ["z"]], like=old)
-    assert ([data.x.tolist() for data in new], new.num_inputs, new.feature_names) == ([[0, 2], []], 3, ["u", "v", "w"])
+    assert ([data.x.tolist() for data in new], new.num_inputs, new.feature_names) == (
+        [[0, 2], []],
+        3,
+        ["u", "v", "w"],
+    )
     words = from_arrays(WORDS, Y, kind="bag")
     assert from_arrays([["red", "z", "<unk>"]], like=words)[0].x.tolist() == [2]
 
@@ -379,7 +509,9 @@ def test_numbers_of_words_belong_to_the_old_vocabulary(kind):
     old = from_arrays([[0, 5], [1], []], Y, kind=kind)
     new = from_arrays([[0, 2]], like=old)
     assert (new[0].x.tolist(), new.num_inputs) == ([0, 2], 6)
-    with pytest.raises(ValueError, match=r"from 0 to 5, as many as 'like' has \(got 99 as word 1 of row 0\)"):
+    with pytest.raises(
+        ValueError, match=r"from 0 to 5, as many as 'like' has \(got 99 as word 1 of row 0\)"
+    ):
         from_arrays([[0, 99]], like=old)
     with pytest.raises(ValueError, match=r"those of 'like' have no names \(got strings\)"):
         from_arrays([["u", "v"]], like=old)
@@ -420,7 +552,11 @@ def test_parts_make_an_official_split():
 def test_samples_make_batches_and_can_be_transformed():
     dataset = from_arrays(WORDS, Y, transform=lambda data: data.update({"length": data.x.numel()}))
     batch = next(iter(DataLoader(dataset, batch_size=3)))
-    assert (batch.ptr.tolist(), batch.length.tolist(), list(batch.y.shape)) == ([0, 3, 3, 5], [3, 0, 2], [3, 2])
+    assert (batch.ptr.tolist(), batch.length.tolist(), list(batch.y.shape)) == (
+        [0, 3, 3, 5],
+        [3, 0, 2],
+        [3, 2],
+    )
 
 
 @pytest.mark.parametrize(
@@ -428,17 +564,32 @@ def test_samples_make_batches_and_can_be_transformed():
     [
         ({"Y": [[1, 0], [0, 2], [1, 1]]}, r"got 2 in row 1, column 1: label 'label_1'"),
         ({"Y": [[1, 0], [0, 1.0000001], [1, 1]]}, r"got 1.0000001 in row 1, column 1"),
-        ({"Y": [["1", "0"], ["0", "1"], ["1", "0"]]}, r"got \['0', '1'\] in all rows, as of vectors"),
-        ({"Y": [["1", "0"], ["0", "0"], ["1", "0"]]}, r"row 1 \(got \['0', '0'\], as of a vector\)"),
-        ({"Y": sp.csr_array((3, 10**9))}, r"1,000,000,000 labels of 3 samples, which take 11.2 GiB"),
+        (
+            {"Y": [["1", "0"], ["0", "1"], ["1", "0"]]},
+            r"got \['0', '1'\] in all rows, as of vectors",
+        ),
+        (
+            {"Y": [["1", "0"], ["0", "0"], ["1", "0"]]},
+            r"row 1 \(got \['0', '0'\], as of a vector\)",
+        ),
+        (
+            {"Y": sp.csr_array((3, 10**9))},
+            r"1,000,000,000 labels of 3 samples, which take 11.2 GiB",
+        ),
         ({"Y": [[1, 0], [0, "x"], [1, 1]]}, r"got \[1, 0\] in row 0"),
         ({"Y": np.array([[1, 0], [0, "x"]], dtype=object)}, r"got 'x' in row 1, column 1"),
         ({"Y": [[1, 0], [0], [1, 1]]}, r"or as a list of sets of label names"),
         ({"Y": [1, 0, 1]}, r"one column per label \(got \[3\]\)"),
-        ({"Y": np.zeros((3, 0))}, r"at least one sample and one label \(got labels of shape \[3, 0\]\)"),
+        (
+            {"Y": np.zeros((3, 0))},
+            r"at least one sample and one label \(got labels of shape \[3, 0\]\)",
+        ),
         ({"Y": Y[:2]}, r"'X' and 'Y' to have as many rows as each other \(got 3 and 2\)"),
         ({"Y": [{"a"}, "b", {"c"}]}, r"got 'b' in row 1"),
-        ({"Y": [{"a"}, {"b"}, {"c"}], "label_names": ["a", "b"]}, r"among 'label_names' \(got 'c' in row 2\)"),
+        (
+            {"Y": [{"a"}, {"b"}, {"c"}], "label_names": ["a", "b"]},
+            r"among 'label_names' \(got 'c' in row 2\)",
+        ),
         ({"label_names": ["a"]}, r"'label_names' to name each of the 2 columns \(got 1 names\)"),
         ({"label_names": ["a", "a"]}, r"'label_names' to be unique \(got \['a'\]"),
         ({"label_names": "ab"}, r"got the string 'ab'"),
@@ -449,7 +600,10 @@ def test_samples_make_batches_and_can_be_transformed():
         ({"X": WORDS, "kind": "vector"}, r"got lists of words"),
         ({"X": [["a", 1], ["b"], ["c"]]}, r"got 1 as word 1 of row 0"),
         ({"X": [[1], [-1], [2]], "kind": "sequence"}, r"from 0 \(got -1 as word 0 of row 1\)"),
-        ({"X": [[1], [0, 0], [2]], "feature_names": ["u", "v"]}, r"from 0 to 1, .*got 2 as word 0 of row 2"),
+        (
+            {"X": [[1], [0, 0], [2]], "feature_names": ["u", "v"]},
+            r"from 0 to 1, .*got 2 as word 0 of row 2",
+        ),
         ({"X": ["a b", "c", "d"]}, r"split texts into words first"),
         ({"X": [[1.5, 2.0], [1.0], [0.5, 1.0]]}, r"rows of one length"),
         ({"X": [[1.0, np.inf], [0.5, 1.0], [1.0, 1.0]]}, r"got inf in row 0, column 1"),
@@ -459,8 +613,14 @@ def test_samples_make_batches_and_can_be_transformed():
         ({"train": [-1, 2]}, r"'train' to hold indices of at least 0 \(got -1\)"),
         ({"train": [0, 0]}, r"got sample 0 more than once, in \['train'\]"),
         ({"test": [0.5]}, r"'test' to be numbers of rows"),
-        ({"test": [[0, 1]]}, r"'test' to be a one-dimensional tensor of integers \(got shape \[1, 2\]"),
-        ({"test": [True, False]}, r"'test' to be .* or a mask of 3 entries \(got bool of shape \[2\]\)"),
+        (
+            {"test": [[0, 1]]},
+            r"'test' to be a one-dimensional tensor of integers \(got shape \[1, 2\]",
+        ),
+        (
+            {"test": [True, False]},
+            r"'test' to be .* or a mask of 3 entries \(got bool of shape \[2\]\)",
+        ),
         ({"train": [0, 1], "test": [1, 2]}, r"got sample 1 more than once, in \['train', 'test'\]"),
     ],
 )
@@ -473,8 +633,12 @@ def test_what_does_not_fit_is_refused(arguments, message):
 @settings(max_examples=40)
 def test_every_kind_comes_back(data):
     num, width = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 5))
-    y = [data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=2)) for _ in range(num)]
-    values = data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, -3.0]), min_size=num * width, max_size=num * width))
+    y = [
+        data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=2)) for _ in range(num)
+    ]
+    values = data.draw(
+        st.lists(st.sampled_from([0.0, 0.5, 1.0, -3.0]), min_size=num * width, max_size=num * width)
+    )
     matrix = np.array(values).reshape(num, width)
     vectors = from_arrays(matrix, y, kind="vector")
     assert torch.cat([sample.x for sample in vectors]).tolist() == matrix.tolist()
@@ -484,7 +648,9 @@ def test_every_kind_comes_back(data):
     assert back.tolist() == matrix.tolist()
     documents = [data.draw(st.lists(st.sampled_from("abc"), max_size=4)) for _ in range(num)]
     sequences = from_arrays(documents, y, kind="sequence")
-    assert [[(sequences.feature_names or [])[i] for i in sample.x] for sample in sequences] == documents
+    assert [
+        [(sequences.feature_names or [])[i] for i in sample.x] for sample in sequences
+    ] == documents
     assert sequences.y.tolist() == y
 
 
@@ -506,7 +672,11 @@ def test_importing_the_entry_points_imports_no_data_sets():
 @pytest.mark.parametrize(
     ("rows", "names", "y"),
     [
-        ([[1, 3], [0], [], [1, 10]], ["0", "1", "3", "10"], [[0, 1, 1, 0], [1, 0, 0, 0], [0] * 4, [0, 1, 0, 1]]),
+        (
+            [[1, 3], [0], [], [1, 10]],
+            ["0", "1", "3", "10"],
+            [[0, 1, 1, 0], [1, 0, 0, 0], [0] * 4, [0, 1, 0, 1]],
+        ),
         ([(2.0, 5.0), (), (5.0,)], ["2", "5"], [[1, 1], [0, 0], [0, 1]]),
     ],
 )
@@ -520,10 +690,16 @@ def test_lists_of_the_numbers_of_labels(rows, names, y):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["red", "blue", "red"], r"one name per sample, such as 'red'\); pass \[\[name\], \.\.\.\]"),
+        (
+            ["red", "blue", "red"],
+            r"one name per sample, such as 'red'\); pass \[\[name\], \.\.\.\]",
+        ),
         ([(3,), (1,), (0,)], r"0, 1 or NaN \(got 3 in row 0.*numbers of labels, pass"),
         ([[1, 0], [1, 1], [0]], r"with rows of one length.*\[1, 1\] in row 1"),
-        ([[1, -1], [1], [0]], r"rows of differing lengths or types\); if rows hold the numbers of labels"),
+        (
+            [[1, -1], [1], [0]],
+            r"rows of differing lengths or types\); if rows hold the numbers of labels",
+        ),
     ],
 )
 def test_labels_in_no_form_are_refused_with_what_to_pass(labels, message):
@@ -532,7 +708,10 @@ def test_labels_in_no_form_are_refused_with_what_to_pass(labels, message):
 
 
 def test_tuples_of_one_length_may_be_numbers_of_labels():
-    with pytest.warns(UserWarning, match="Took tuples .* for the rows of a matrix; if rows hold the numbers of labels"):
+    with pytest.warns(
+        UserWarning,
+        match="Took tuples .* for the rows of a matrix; if rows hold the numbers of labels",
+    ):
         assert from_arrays(np.eye(2) / 2, [(1, 0), (0, 1)]).y.tolist() == [[1, 0], [0, 1]]
 
 
@@ -542,5 +721,7 @@ def test_numbers_are_no_dates(write):
     dates = pd.DataFrame({"day": pd.to_datetime(["2022-02-03"])})
     assert from_arrays(dates, like=old).rows("x").tolist() == old.rows("x")[2:3].tolist()
     with pytest.raises(ValueError, match=r"Expected dates .*row 0, column 'day' \(got '5022022'"):
-        from_arrays(pd.DataFrame({"day": [5022022]}), like=old)  # what readers of thousands make of 05.02.2022
+        from_arrays(
+            pd.DataFrame({"day": [5022022]}), like=old
+        )  # what readers of thousands make of 05.02.2022
     assert from_arrays(pd.DataFrame({"day": [np.nan]}), like=old).rows("x").isnan().all()

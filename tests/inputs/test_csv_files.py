@@ -26,7 +26,11 @@ def write(tmp_path):
 
 def test_columns_of_numbers(write):
     dataset = from_csv(write(NUMBERS), ["sad", "calm"])
-    assert (dataset.kind, dataset.feature_names, dataset.label_names) == ("vector", ["age", "size"], ["sad", "calm"])
+    assert (dataset.kind, dataset.feature_names, dataset.label_names) == (
+        "vector",
+        ["age", "size"],
+        ["sad", "calm"],
+    )
     assert dataset.rows("x").nan_to_num(-1).tolist() == [[1.5, 2], [-1, 3], [2, 1000]]
     assert dataset.y.nan_to_num(-1).tolist() == [[0, 1], [-1, 0], [1, 1]]
     chosen = from_csv(write(NUMBERS), ["calm"], ["size"], kind="bag")
@@ -44,12 +48,16 @@ def test_a_column_of_texts_and_one_of_names(write):
 def test_a_missing_column_of_names_is_named(write):
     path = write("size,topics\n1,red;calm\n2,red\n")
     old = from_csv(path, "topics", label_separator=";")
-    with pytest.raises(ValueError, match=r"Expected the columns \['topic'\] in .*is 'topics' meant"):
+    with pytest.raises(
+        ValueError, match=r"Expected the columns \['topic'\] in .*is 'topics' meant"
+    ):
         from_csv(path, "topic", label_separator=";", like=old)
 
 
 def test_a_column_of_texts_and_columns_of_labels(write):
-    dataset = from_csv(write(TEXTS), ["calm"], text_column="body", kind="bag", tokenizer=str.split, train=[0, 1])
+    dataset = from_csv(
+        write(TEXTS), ["calm"], text_column="body", kind="bag", tokenizer=str.split, train=[0, 1]
+    )
     assert dataset.feature_names == ["<unk>", "Green", "Red,", "apples", "pears", "red"]
     assert dataset.y.isnan().tolist() == [[False], [False], [True]]
 
@@ -59,7 +67,10 @@ def test_other_delimiters_and_encodings(tmp_path):
     path.write_bytes("größe;ruhig\n1;0\n2;1\n".encode("latin-1"))
     dataset = from_csv(path, ["ruhig"], delimiter=";", encoding="latin-1")
     assert dataset.feature_names == ["größe"]
-    for encoding, got in (("utf-8", "the byte 0xf6 in line 1.*encoding='cp1252'"), ("none", "LookupError")):
+    for encoding, got in (
+        ("utf-8", "the byte 0xf6 in line 1.*encoding='cp1252'"),
+        ("none", "LookupError"),
+    ):
         with pytest.raises(ValueError, match=rf"file in {encoding} \(got {got}"):
             from_csv(path, ["ruhig"], delimiter=";", encoding=encoding)
 
@@ -67,17 +78,36 @@ def test_other_delimiters_and_encodings(tmp_path):
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        ("a,b\n1,2\n", {}, r"label to be 0, 1 or blank \(unknown\) in row 0 \(line 2\), column 'b' of .*got '2'"),
-        ("a,b\n1,1\n\nx,1\n", {}, r"numbers, or blank \(missing\), in row 1 \(line 4\), column 'a' of .*got 'x'"),
-        *((f"a,b\n{number},1\n", {}, rf"numbers, .*'a'.*'{number}'") for number in ("1_000", "\u0663", "inf")),
+        (
+            "a,b\n1,2\n",
+            {},
+            r"label to be 0, 1 or blank \(unknown\) in row 0 \(line 2\), column 'b' of .*got '2'",
+        ),
+        (
+            "a,b\n1,1\n\nx,1\n",
+            {},
+            r"numbers, or blank \(missing\), in row 1 \(line 4\), column 'a' of .*got 'x'",
+        ),
+        *(
+            (f"a,b\n{number},1\n", {}, rf"numbers, .*'a'.*'{number}'")
+            for number in ("1_000", "\u0663", "inf")
+        ),
         ("a,b\n1,1,1\n", {}, r"2 cells.*row 0 \(line 2\).*got 3"),
         ("a,b\n", {}, r"at least one row in .*got 2 columns and no row"),
         ("", {}, r"got 0 columns and no row"),
         ("a,c\n1,1\n", {}, r"columns \['b'\] in .*got the columns \['a', 'c'\]"),
         ("a,b,b\n1,1,1\n", {}, r"\['b'\] more than once"),
-        ("b\n1\n", {}, r"one column of labels and one of inputs \(got labels=\['b'\], inputs=\[\]\)"),
+        (
+            "b\n1\n",
+            {},
+            r"one column of labels and one of inputs \(got labels=\['b'\], inputs=\[\]\)",
+        ),
         (AB, {"label_columns": None}, "Expected 'label_columns', or 'like'"),
-        (AB, {"label_columns": "b"}, r"lists of, or 'label_separator' between, .*label_separator=';'"),
+        (
+            AB,
+            {"label_columns": "b"},
+            r"lists of, or 'label_separator' between, .*label_separator=';'",
+        ),
         (AB, {"label_separator": ";"}, r"one column with 'label_separator'"),
         (AB, {"text_column": "a", "feature_columns": ["a"]}, r"got both"),
         (AB, {"text_column": "c"}, r"columns \['c'\]"),
@@ -107,15 +137,33 @@ def test_missing_files_and_folders(tmp_path):
 
 def test_cells_that_are_spelled_otherwise_change_no_other(write, monkeypatch):
     path = write("x,y,calm\n1.5,,1\nNuLl,-nan,0\n-nan, na ,0\n2,3,1\n")
-    assert from_csv(path, ["calm"]).rows("x").nan_to_num(9).tolist() == [[1.5, 9], [9, 9], [9, 9], [2, 3]]
+    assert from_csv(path, ["calm"]).rows("x").nan_to_num(9).tolist() == [
+        [1.5, 9],
+        [9, 9],
+        [9, 9],
+        [2, 3],
+    ]
     monkeypatch.setattr(Number, "parse", lambda self, cell: pytest.fail(f"{cell!r} was looked at"))
     plain = write("x,y,calm\n1.5,,1\n -2e3 ,NA,0\nNaN,.25,\n")  # is read at once
-    assert from_csv(plain, ["calm"]).rows("x").nan_to_num(9).tolist() == [[1.5, 9], [-2000, 9], [9, 0.25]]
+    assert from_csv(plain, ["calm"]).rows("x").nan_to_num(9).tolist() == [
+        [1.5, 9],
+        [-2000, 9],
+        [9, 0.25],
+    ]
 
 
 def test_numbers_are_those_of_python(write):
-    texts = ["0.1", "1e-320", "123456789.123456789", "9007199254740993", "2.2250738585072011e-308", "+.5E+3"]
-    dataset = from_csv(write("x,calm\n" + "".join(f"{text},1\n" for text in texts)), ["calm"], kind="vector")
+    texts = [
+        "0.1",
+        "1e-320",
+        "123456789.123456789",
+        "9007199254740993",
+        "2.2250738585072011e-308",
+        "+.5E+3",
+    ]
+    dataset = from_csv(
+        write("x,calm\n" + "".join(f"{text},1\n" for text in texts)), ["calm"], kind="vector"
+    )
     assert dataset.rows("x").flatten().tolist() == pytest.approx(list(map(float, texts)), rel=1e-7)
 
 
@@ -139,17 +187,24 @@ def test_new_files_have_the_columns_of_the_old_ones(write):
 
 def test_new_texts_have_the_words_of_the_old_ones(write):
     options = {"label_columns": "topics", "label_separator": ";", "text_column": "body"}
-    old = from_csv(write('body,topics\n"Wheat, and corn!",grain;trade\nGold fell,metal\n'), **options)
+    old = from_csv(
+        write('body,topics\n"Wheat, and corn!",grain;trade\nGold fell,metal\n'), **options
+    )
     path = write("topics,body\nmetal,Gold rose\n,Wheat\n", "new.csv")
     unknown = from_csv(path, text_column="body", like=old)
     assert [old.feature_names[i] for i in unknown[0].x] == ["gold", "<unk>"]
     assert unknown.y.isnan().all()
     known = from_csv(path, **options, like=old)
-    assert (known.label_names, known.y.tolist()) == (["grain", "metal", "trade"], [[0, 1, 0], [0, 0, 0]])
+    assert (known.label_names, known.y.tolist()) == (
+        ["grain", "metal", "trade"],
+        [[0, 1, 0], [0, 0, 0]],
+    )
 
 
 def test_values_that_are_no_numbers_become_columns(write):
-    dataset = from_csv(write("tempo,mood,calm\n60,slow,1\n140,fast,0\n90,NA,0\n80, slow,1\n"), ["calm"])
+    dataset = from_csv(
+        write("tempo,mood,calm\n60,slow,1\n140,fast,0\n90,NA,0\n80, slow,1\n"), ["calm"]
+    )
     assert dataset.feature_names == ["tempo", "mood=fast", "mood=slow"]
     assert dataset.rows("x").tolist() == [[60, 0, 1], [140, 1, 0], [90, 0, 0], [80, 0, 1]]
     with pytest.warns(UserWarning, match="'mood' has values that training did not have.*'wild'"):
@@ -167,9 +222,12 @@ def test_columns_that_name_samples_are_left_out(write):
 
 
 def test_columns_that_may_be_the_inputs_are_named(write):
-    text = "note,size,calm\n" + "\n".join(f"a song of number {i},{i % 3},{i % 2}" for i in range(20))
+    text = "note,size,calm\n" + "\n".join(
+        f"a song of number {i},{i % 3},{i % 2}" for i in range(20)
+    )
     with pytest.warns(
-        UserWarning, match=r"Column 'note' is left out, but .* pass --text 'note'; if .* ignore=\['note'\]"
+        UserWarning,
+        match=r"Column 'note' is left out, but .* pass --text 'note'; if .* ignore=\['note'\]",
     ):
         from_csv(write(text), ["calm"])
     for told in ({"ignore": ["note"]}, {"feature_columns": ["size"]}):

@@ -35,7 +35,9 @@ def write(tmp_path):
 
 def test_one_file_for_each_label(real_file, caplog):
     folder = real_file("tfbs_binary_dna/raw")
-    train, test = ({name: folder / f"{name}.{part}.fasta.xz" for name in FACTORS} for part in ("train", "test"))
+    train, test = (
+        {name: folder / f"{name}.{part}.fasta.xz" for name in FACTORS} for part in ("train", "test")
+    )
     dataset = DNADataset.from_files(train, test=test)
     assert (len(dataset), dataset.num_labels, dataset.label_names) == (20_000, 5, FACTORS)
     assert dataset.y.isfinite().sum(dim=0).tolist() == [4_000] * 5
@@ -53,7 +55,9 @@ def test_one_file_for_each_label(real_file, caplog):
 def test_labels_in_the_names_of_sequences(real_file, caplog):
     folder = real_file("chiphub_rice_dna/raw")
     dataset = DNADataset.from_headers(
-        folder / "sample_train_valid_data.fa", folder / "sample_tag.txt", test=folder / "sample_test_data.fa"
+        folder / "sample_train_valid_data.fa",
+        folder / "sample_tag.txt",
+        test=folder / "sample_test_data.fa",
     )
     y = dataset.y
     assert (len(dataset), dataset.num_labels) == (105 + 76, 58)
@@ -81,7 +85,9 @@ def test_a_table_of_labels_is_joined_by_name(write):
 def test_tables_of_tabs_chosen_columns_and_a_test_part(write, caplog):
     table = write(TABLE.replace(b",", b"\t").replace(b"id", b"name"), "x.tsv")
     test = write(b">d\nACGT\n", "test.fa")
-    dataset = DNADataset.from_fasta(write(FASTA), table, test=test, id_column="name", label_columns=["YY1"])
+    dataset = DNADataset.from_fasta(
+        write(FASTA), table, test=test, id_column="name", label_columns=["YY1"]
+    )
     assert dataset.y.nan_to_num(-1).tolist() == [[1], [1], [-1], [0]]
     assert dataset.official_split(val_fraction=0.34).test.tolist() == [3]
     assert "1 of 1 test sequences" in caplog.text
@@ -89,16 +95,30 @@ def test_tables_of_tabs_chosen_columns_and_a_test_part(write, caplog):
 
 def test_parts_without_overlap_are_not_warned_of(write, caplog):
     with caplog.at_level(logging.INFO):
-        DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"), test=write(b">d\nGGG\n", "test.fa"))
+        DNADataset.from_fasta(
+            write(FASTA), write(TABLE, "x.csv"), test=write(b">d\nGGG\n", "test.fa")
+        )
     assert caplog.text == ""
 
 
 @pytest.mark.parametrize(
     ("fasta", "table", "message"),
     [
-        (b">a\nA\n>e f\nA\n", TABLE, r"a row in '.*' for every sequence \(got none for 'e', line 3 of '.*'\)"),
-        (b">a\nA\n>a\nC\n", TABLE, r"a name of its own \(got 'a' in line 1 of '.*' and in line 3 of '.*'\)"),
-        (FASTA, TABLE + b"a,1,1\n", r"one row for every sequence in '.*' \(got 'a' in lines 3 and 6\)"),
+        (
+            b">a\nA\n>e f\nA\n",
+            TABLE,
+            r"a row in '.*' for every sequence \(got none for 'e', line 3 of '.*'\)",
+        ),
+        (
+            b">a\nA\n>a\nC\n",
+            TABLE,
+            r"a name of its own \(got 'a' in line 1 of '.*' and in line 3 of '.*'\)",
+        ),
+        (
+            FASTA,
+            TABLE + b"a,1,1\n",
+            r"one row for every sequence in '.*' \(got 'a' in lines 3 and 6\)",
+        ),
         (FASTA, TABLE.replace(b"0", b"2"), r"0, 1 or blank"),
         (FASTA, b"name,CTCF\na,1\n", r"\['id'\]"),
         (FASTA, b"id\na\nb\nc\n", "at least one column of labels"),
@@ -138,7 +158,11 @@ def test_nothing_is_left_in_the_folder_for_temporary_files(write, tmp_path, monk
 
 def test_copies_parts_and_pickles(write):
     dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
-    copies = [dataset.copy(), pickle.loads(pickle.dumps(dataset)), dataset[torch.tensor([2, 0, 1])][[1, 2, 0]]]
+    copies = [
+        dataset.copy(),
+        pickle.loads(pickle.dumps(dataset)),
+        dataset[torch.tensor([2, 0, 1])][[1, 2, 0]],
+    ]
     for copy in copies:
         assert [data.x.tolist() for data in copy] == [[0, 1, 2, 3], [4, 4, 4], [0, 1]]
         assert [data.y.nan_to_num(-1).tolist() for data in copy] == [[[0, 1]], [[1, 1]], [[1, -1]]]
@@ -159,16 +183,22 @@ def test_copies_parts_and_pickles(write):
 def test_labels_as_a_sparse_matrix(write):
     rng = np.random.default_rng(0)
     cells = rng.choice(["0", "1", ""], (60, 4))
-    table = "id,a,b,c,d\n" + "".join(f"{number},{','.join(row)}\n" for number, row in enumerate(cells))
+    table = "id,a,b,c,d\n" + "".join(
+        f"{number},{','.join(row)}\n" for number, row in enumerate(cells)
+    )
     fasta = "".join(f">{number}\nA\n" for number in range(50)).encode()
     test = "".join(f">{number}\nC\n" for number in range(50, 60)).encode()
-    dataset = DNADataset.from_fasta(write(fasta), write(table.encode(), "x.csv"), test=write(test, "test.fa"))
+    dataset = DNADataset.from_fasta(
+        write(fasta), write(table.encode(), "x.csv"), test=write(test, "test.fa")
+    )
     expected = [[{"0": 0, "1": 1, "": 2}[cell] for cell in row] for row in cells]
     assert dataset.y.nan_to_num(2).tolist() == expected
     assert np.nan_to_num(dataset.sparse_y().toarray(), nan=2).tolist() == expected
     assert np.nan_to_num(dataset[7:9].sparse_y().toarray(), nan=2).tolist() == expected[7:9]
     split = dataset.official_split(seed=3)
-    assert split.val.tolist() == stratified_split(dataset.y[:50], (0.9, 0.1, 0), seed=3).val.tolist()
+    assert (
+        split.val.tolist() == stratified_split(dataset.y[:50], (0.9, 0.1, 0), seed=3).val.tolist()
+    )
     statistics = DatasetCard.of(dataset)
     assert statistics.missing == pytest.approx((cells == "").mean())
     assert statistics.density == pytest.approx((cells == "1").sum() / (cells != "").sum())
@@ -201,7 +231,10 @@ def test_memory_of_a_sequence(tmp_path):
     header = "id," + ",".join(f"label {number}" for number in range(179))
     for size in (500, 5_000):
         fasta = (b">name%d\n%s\n" % (number, letters[number].tobytes()) for number in range(size))
-        rows = (b"name%d,%s\n" % (number, cells[number, :-1].tobytes()) for number in reversed(range(size)))
+        rows = (
+            b"name%d,%s\n" % (number, cells[number, :-1].tobytes())
+            for number in reversed(range(size))
+        )
         (tmp_path / f"{size}.fa").write_bytes(b"".join(fasta))
         (tmp_path / f"{size}.csv").write_bytes(b"\n".join([header.encode(), b"".join(rows)]))
     printed = run_alone(MEASURE, [str(tmp_path)])
@@ -212,7 +245,12 @@ def test_memory_of_a_sequence(tmp_path):
 def test_labels_of_header():
     assert labels_of_header("A_1,B_0, C::9:1-2") == ["A", "C"]
     assert labels_of_header("") == []
-    assert labels_of_header("A_1,A_0,A,B_0,C_1", labels=["A_1", "B_0", "C"]) == ["A_1", "A", "B_0", "C"]
+    assert labels_of_header("A_1,A_0,A,B_0,C_1", labels=["A_1", "B_0", "C"]) == [
+        "A_1",
+        "A",
+        "B_0",
+        "C",
+    ]
 
 
 def test_names_of_labels_may_end_as_values_do(write):
@@ -223,9 +261,13 @@ def test_names_of_labels_may_end_as_values_do(write):
 
 def test_names_with_labels_of_ones_own(write):
     fasta = write(b">1|x;y\nA\n>2|\nC\n")
-    dataset = DNADataset.from_headers(fasta, ["x", "y"], parse=lambda name: filter(None, name.split("|")[1].split(";")))
+    dataset = DNADataset.from_headers(
+        fasta, ["x", "y"], parse=lambda name: filter(None, name.split("|")[1].split(";"))
+    )
     assert dataset.y.tolist() == [[1, 1], [0, 0]]
-    with pytest.raises(ValueError, match=r"line 1 of '.*' to list some of the 2 labels \(got '1\|x;y'\)"):
+    with pytest.raises(
+        ValueError, match=r"line 1 of '.*' to list some of the 2 labels \(got '1\|x;y'\)"
+    ):
         DNADataset.from_headers(fasta, ["x", "y"])
     with pytest.raises(ValueError, match=r"'labels' to be unique \(got \['x'\]"):
         DNADataset.from_headers(fasta, ["x", "y", "x"])
@@ -249,7 +291,13 @@ def outcome(read):
 
 
 @settings(max_examples=100)
-@given(edits=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3), st.binary(max_size=3)), min_size=1, max_size=3))
+@given(
+    edits=st.lists(
+        st.tuples(st.integers(0, 40), st.integers(0, 3), st.binary(max_size=3)),
+        min_size=1,
+        max_size=3,
+    )
+)
 def test_mutated_tables_give_a_data_set_or_a_value_error(tmp_path_factory, edits):
     content, folder = TABLE, tmp_path_factory.getbasetemp()
     for place, dropped, put in edits:

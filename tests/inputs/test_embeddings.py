@@ -19,7 +19,9 @@ def planted(num_samples: int = 80) -> tuple[list[np.ndarray], np.ndarray]:
     """Samples of 2 to 5 vectors, of which one carries an entry of 3 for each label of the sample."""
     draw = np.random.default_rng(0)
     y = (draw.random((num_samples, 2)) < 0.5).astype(np.float32)
-    X = [draw.normal(size=(draw.integers(2, 6), SIZE)).astype(np.float32) for _ in range(num_samples)]
+    X = [
+        draw.normal(size=(draw.integers(2, 6), SIZE)).astype(np.float32) for _ in range(num_samples)
+    ]
     for rows, labels in zip(X, y, strict=True):
         rows[draw.integers(len(rows)), :2] += 3 * labels
     return X, y
@@ -30,7 +32,14 @@ X, Y = planted()
 
 @pytest.mark.parametrize(
     "given",
-    [X, tuple(X), [torch.from_numpy(x) for x in X], [x.tolist() for x in X], pd.Series(X), pd.DataFrame({"x": X})["x"]],
+    [
+        X,
+        tuple(X),
+        [torch.from_numpy(x) for x in X],
+        [x.tolist() for x in X],
+        pd.Series(X),
+        pd.DataFrame({"x": X})["x"],
+    ],
     ids=["arrays", "tuple", "tensors", "lists", "series", "column"],
 )
 def test_matrices_of_several_lengths_become_samples(given):
@@ -47,7 +56,9 @@ def test_an_array_of_three_dimensions_is_as_many_matrices():
 
 
 @pytest.mark.parametrize(
-    "rows", [np.eye(3), [[0.5, 1.0]] * 3, [np.array([0.5, 1.0])] * 3], ids=["matrix", "lists", "1-d"]
+    "rows",
+    [np.eye(3), [[0.5, 1.0]] * 3, [np.array([0.5, 1.0])] * 3],
+    ids=["matrix", "lists", "1-d"],
 )
 def test_rows_of_numbers_stay_vectors(rows):
     assert from_arrays(rows, Y[:3], NAMES).kind == "vector"
@@ -68,7 +79,9 @@ def test_rows_of_numbers_stay_vectors(rows):
     ids=["size", "empty", "one-dimensional", "missing", "too large", "text", "none", "ragged"],
 )
 def test_what_is_no_such_matrix_is_refused_by_row(wrong, got):
-    with pytest.raises(ValueError, match=rf"\[num_vectors, 4\] of finite numbers.*{got}.* in row 2"):
+    with pytest.raises(
+        ValueError, match=rf"\[num_vectors, 4\] of finite numbers.*{got}.* in row 2"
+    ):
         from_arrays([X[0], X[1], wrong], Y[:3], NAMES)
 
 
@@ -79,7 +92,9 @@ def test_views_pool_the_vectors_of_a_sample():
     expected = (expected - expected.mean(axis=0)) / expected.std(axis=0) / np.sqrt(2 * SIZE)
     np.testing.assert_allclose(pooled, expected, atol=1e-5)
     part = dataset[[5, 3]]
-    np.testing.assert_allclose(Pooled("standard").fit(dataset).matrix(part), pooled[[5, 3]], atol=1e-6)
+    np.testing.assert_allclose(
+        Pooled("standard").fit(dataset).matrix(part), pooled[[5, 3]], atol=1e-6
+    )
 
 
 def test_the_estimator_learns_them_and_is_saved(tmp_path):
@@ -91,7 +106,9 @@ def test_the_estimator_learns_them_and_is_saved(tmp_path):
     classifier.save(tmp_path / "model")
     predictor = tg_mlc.load(tmp_path / "model")
     np.testing.assert_allclose(predictor.probabilities(X[60:]), scores, atol=1e-6)
-    np.testing.assert_allclose(predictor.probabilities(X[60:61]), scores[:1], atol=1e-5)  # a batch equals its samples
+    np.testing.assert_allclose(
+        predictor.probabilities(X[60:61]), scores[:1], atol=1e-5
+    )  # a batch equals its samples
     with pytest.warns(UserWarning, match="2 inputs cannot be read, the first of them row 1"):
         frame = predictor.predict([X[60], X[61][:, :2], None])
     assert frame["probability"].isna().all(axis=1).tolist() == [False, True, True]
@@ -103,7 +120,9 @@ def test_the_default_takes_them(tmp_path):
     classifier = AutoClassifier(seconds=0, random_state=0).fit(X[:60], Y[:60])
     classifier.save(tmp_path / "model")
     loaded = tg_mlc.load(tmp_path / "model")
-    np.testing.assert_allclose(loaded.probabilities(X[60:]), classifier.predict_proba(X[60:]), atol=1e-6)
+    np.testing.assert_allclose(
+        loaded.probabilities(X[60:]), classifier.predict_proba(X[60:]), atol=1e-6
+    )
 
 
 def test_components_are_named_by_their_places():

@@ -49,14 +49,25 @@ def check_baskets(events):
     assert (events.ptr.dtype, events.time.dtype) == (torch.int64, torch.float64)
     assert events.time.tolist() == [19723, 19724, 19723, 19724, 19725]
     assert events.y.toarray().tolist() == [[0, 0, 1], [0, 1, 0], [0, 1, 0], [1, 0, 0], [1, 0, 1]]
-    assert events.amount.toarray().tolist() == [[0, 0, 4], [0, 1, 0], [0, 0.5, 0], [0, 0, 0], [-1, 0, 2.25]]
+    assert events.amount.toarray().tolist() == [
+        [0, 0, 4],
+        [0, 1, 0],
+        [0, 0.5, 0],
+        [0, 0, 0],
+        [-1, 0, 2.25],
+    ]
 
 
 def test_rows_of_one_entity_and_time_are_merged(write):
     events = from_events(write(BASKETS), **USED, amount="cost")
     check_baskets(events)
     assert repr(events) == "EventSequences(num_entities=2, num_events=5, num_labels=3)"
-    assert (events.num_entities, events.num_events, events.num_labels, events.cardinality) == (2, 5, 3, 1.2)
+    assert (events.num_entities, events.num_events, events.num_labels, events.cardinality) == (
+        2,
+        5,
+        3,
+        1.2,
+    )
 
 
 def test_a_label_whose_amount_is_zero_is_there(write):
@@ -70,7 +81,13 @@ def test_a_label_whose_amount_is_zero_is_there(write):
 
 def test_rows_count_without_amounts(write):
     events = from_events(write(BASKETS), **USED)
-    assert events.amount.toarray().tolist() == [[0, 0, 1], [0, 1, 0], [0, 1, 0], [1, 0, 0], [1, 0, 2]]
+    assert events.amount.toarray().tolist() == [
+        [0, 0, 1],
+        [0, 1, 0],
+        [0, 1, 0],
+        [1, 0, 0],
+        [1, 0, 2],
+    ]
 
 
 @pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".xz", lzma.open)])
@@ -93,34 +110,49 @@ def test_dates_of_polars(write, time_zone):
     polars = pytest.importorskip("polars")
     table = polars.read_csv(write(BASKETS), try_parse_dates=True)
     check_baskets(from_events(table, **USED, amount="cost"))
-    moments = table.with_columns(polars.col("day").cast(polars.Datetime).dt.replace_time_zone(time_zone))
+    moments = table.with_columns(
+        polars.col("day").cast(polars.Datetime).dt.replace_time_zone(time_zone)
+    )
     check_baskets(from_events(moments, **USED, amount="cost"))
-    with pytest.raises(ValueError, match=r"a name in row 1, column 'who' of the table \(got (None|nan)\)"):
+    with pytest.raises(
+        ValueError, match=r"a name in row 1, column 'who' of the table \(got (None|nan)\)"
+    ):
         from_events(polars.DataFrame({"who": [1, None], "day": [1, 2], "item": ["x", "y"]}), **USED)
 
 
 @pytest.mark.skipif(pd.__version__ < "3", reason="pandas 2 makes an object of each moment")
 def test_many_timestamps_are_read_at_once():
     num = 200_000
-    table = pd.DataFrame({"who": "a", "day": pd.date_range("1960-01-01T12", periods=num, freq="6h"), "item": "x"})
-    with mock.patch.object(pd.Timestamp, "__hash__", side_effect=AssertionError("a Timestamp was looked at")):
+    table = pd.DataFrame(
+        {"who": "a", "day": pd.date_range("1960-01-01T12", periods=num, freq="6h"), "item": "x"}
+    )
+    with mock.patch.object(
+        pd.Timestamp, "__hash__", side_effect=AssertionError("a Timestamp was looked at")
+    ):
         time = from_events(table, **USED).time
     assert time.tolist() == [-3652.5 + 0.25 * i for i in range(num)]
 
 
 @pytest.mark.parametrize(
-    "days", [[20240131, 20240201], [1_706_659_200, 1_706_745_600], ["20240131", "20240201"], [202401, 202402]]
+    "days",
+    [
+        [20240131, 20240201],
+        [1_706_659_200, 1_706_745_600],
+        ["20240131", "20240201"],
+        [202401, 202402],
+    ],
 )
 def test_dates_and_seconds_are_not_taken_for_days(days):
-    message = (
-        rf"at most 150,000 days in row 0, column 'day' of the table \(got '?{days[0]}'?\); pass time_format='%Y%m%d'"
-    )
+    message = rf"at most 150,000 days in row 0, column 'day' of the table \(got '?{days[0]}'?\); pass time_format='%Y%m%d'"
     with pytest.raises(ValueError, match=message):
         from_events(frame(day=days), **USED)
 
 
 def test_months_without_a_separator():
-    assert from_events(frame(day=[197001, 197002]), **USED, time_format="%Y%m").time.tolist() == [0, 31]
+    assert from_events(frame(day=[197001, 197002]), **USED, time_format="%Y%m").time.tolist() == [
+        0,
+        31,
+    ]
 
 
 def test_data_frames_of_numbers():
@@ -131,7 +163,11 @@ def test_data_frames_of_numbers():
 
 def test_one_entity(write):
     events = from_events(write(BASKETS), **{**USED, "entity": None})
-    assert (events.entities, events.ptr.tolist(), events.time.tolist()) == (["all"], [0, 3], [19723, 19724, 19725])
+    assert (events.entities, events.ptr.tolist(), events.time.tolist()) == (
+        ["all"],
+        [0, 3],
+        [19723, 19724, 19725],
+    )
     assert events.amount.toarray().tolist() == [[0, 1, 1], [1, 1, 0], [1, 0, 2]]
 
 
@@ -143,7 +179,11 @@ def test_one_entity(write):
         (["2015-07-21 12:00", "1969-12-31"], None, [16637.5, -1]),
         (["1970-01-02T01:00+01:00", "1970-01-02"], None, [1, 1]),
         (["16637", " 4.5 "], None, [16637, 4.5]),
-        (pd.to_datetime(["1970-01-02 01:00", "1970-01-05 01:00"]).tz_localize("Europe/Berlin"), None, [1, 4]),
+        (
+            pd.to_datetime(["1970-01-02 01:00", "1970-01-05 01:00"]).tz_localize("Europe/Berlin"),
+            None,
+            [1, 4],
+        ),
     ],
 )
 def test_ways_to_write_dates(days, time_format, expected):
@@ -151,27 +191,41 @@ def test_ways_to_write_dates(days, time_format, expected):
 
 
 def test_years_and_months_without_a_header(write):
-    path = write("b,2012,7,x,100 \r\na,1970,1,x,5 \r\nb,2011,12,y,1 \r\nb,2012,07,x,20 \r\n", "demand.csv")
+    path = write(
+        "b,2012,7,x,100 \r\na,1970,1,x,5 \r\nb,2011,12,y,1 \r\nb,2012,07,x,20 \r\n", "demand.csv"
+    )
     names = ["store", "year", "month", "kind", "sold"]
     used = {"entity": "store", "time": ("year", "month"), "label": "kind", "amount": "sold"}
     events = from_events(path, **used, columns=names)
-    months = np.array(["1970-01", "2011-12", "2012-07"], dtype="datetime64[M]").astype("datetime64[D]")
+    months = np.array(["1970-01", "2011-12", "2012-07"], dtype="datetime64[M]").astype(
+        "datetime64[D]"
+    )
     assert events.time.tolist() == months.astype(int).tolist()
     assert events.amount.toarray().tolist() == [[5, 0], [0, 1], [120, 0]]
-    typed = pd.DataFrame({"store": ["b"], "year": [2012], "month": [7.0], "kind": ["x"], "sold": [1]})
+    typed = pd.DataFrame(
+        {"store": ["b"], "year": [2012], "month": [7.0], "kind": ["x"], "sold": [1]}
+    )
     assert from_events(typed, **used).time.tolist() == [events.time[2]]
 
 
 def test_short_sequences_are_dropped(write):
     events = from_events(write(BASKETS), **USED, amount="cost")
-    with pytest.warns(UserWarning, match="1 of 2 entities have fewer than 3 events and are left out"):
+    with pytest.warns(
+        UserWarning, match="1 of 2 entities have fewer than 3 events and are left out"
+    ):
         longer = events.with_at_least(3)
-    assert (longer.entities, longer.ptr.tolist(), longer.time.tolist()) == (["eve"], [0, 3], [19723, 19724, 19725])
+    assert (longer.entities, longer.ptr.tolist(), longer.time.tolist()) == (
+        ["eve"],
+        [0, 3],
+        [19723, 19724, 19725],
+    )
     assert (longer.label_names, longer.y.nnz, longer.amount.nnz) == (["egg", "jam", "tea"], 4, 4)
     assert longer.amount.toarray().tolist() == events.amount.toarray()[2:].tolist()
     check_baskets(events)
     check_baskets(events.with_at_least(2))
-    with pytest.raises(ValueError, match=r"at least 4 events \(got at most 3 events in 2 entities\)"):
+    with pytest.raises(
+        ValueError, match=r"at least 4 events \(got at most 3 events in 2 entities\)"
+    ):
         events.with_at_least(4)
 
 
@@ -190,9 +244,17 @@ def test_the_next_event_of_each_entity_has_no_labels(write):
 
 @pytest.mark.parametrize("blank", [np.nan, "", "  ", None])
 def test_missing_amounts_are_left_out_of_sums(blank):
-    rows = [("a", 1, "x", 2), ("a", 1, "x", blank), ("a", 1, "y", blank), ("b", 1, "y", blank), ("b", 1, "y", blank)]
+    rows = [
+        ("a", 1, "x", 2),
+        ("a", 1, "x", blank),
+        ("a", 1, "y", blank),
+        ("b", 1, "y", blank),
+        ("b", 1, "y", blank),
+    ]
     events = from_events(
-        pd.DataFrame([*rows, ("b", 2, "x", 0)], columns=["who", "day", "item", "cost"]), **USED, amount="cost"
+        pd.DataFrame([*rows, ("b", 2, "x", 0)], columns=["who", "day", "item", "cost"]),
+        **USED,
+        amount="cost",
     )
     np.testing.assert_array_equal(events.amount.toarray(), [[2, np.nan], [0, np.nan], [0, 0]])
     assert events.y.toarray().tolist() == [[1, 1], [0, 1], [1, 0]]
@@ -208,7 +270,9 @@ def test_dates_and_amounts_in_any_notation():
 
 
 def test_missing_amounts_of_files(write):
-    events = from_events(write(f"{BASKETS}eve,2024-01-04,tea,\neve,2024-01-03,tea,\n"), **USED, amount="cost")
+    events = from_events(
+        write(f"{BASKETS}eve,2024-01-04,tea,\neve,2024-01-03,tea,\n"), **USED, amount="cost"
+    )
     assert np.isnan(events.amount[[5], [2]]).all()
     assert events.amount[4, 2] == 2.25
 
@@ -217,19 +281,37 @@ def test_missing_amounts_of_files(write):
     ("columns", "message"),
     [
         ({"who": ["a", None]}, r"a name in row 1, column 'who' of the table \(got"),
-        ({"who": pd.array([None, 1], dtype="Int64")}, r"a name in row 0, column 'who' of the table \(got <NA>\)"),
+        (
+            {"who": pd.array([None, 1], dtype="Int64")},
+            r"a name in row 0, column 'who' of the table \(got <NA>\)",
+        ),
         ({"item": ["x", "  "]}, r"a name in row 1, column 'item' of the table \(got '  '\)"),
-        ({"item": [["x", "y"], ["x"]]}, r"one value per cell in row 0, column 'item' .*; give each its row"),
+        (
+            {"item": [["x", "y"], ["x"]]},
+            r"one value per cell in row 0, column 'item' .*; give each its row",
+        ),
         ({"day": [1, np.nan]}, r"number of days.* in row 1, column 'day'.*got nan"),
         (
             {"day": ["2024-01-01", "21-07-2015"]},
             r"as in ISO 8601 in row 1, column 'day'.*'21-07-2015'\); .*time_format",
         ),
-        ({"day": ["", "2024-01-01"]}, r"as in ISO 8601 in row 0, column 'day' of the table \(got ''\)"),
+        (
+            {"day": ["", "2024-01-01"]},
+            r"as in ISO 8601 in row 0, column 'day' of the table \(got ''\)",
+        ),
         ({"day": ["2024-01-01", "7"]}, r"as in ISO 8601 in row 1, column 'day'"),
-        ({"day": [pd.Timestamp("2024"), pd.NaT]}, r"as in ISO 8601 in row 1, column 'day' of the table \(got NaT\)"),
-        ({"cost": [1, -np.inf]}, r"a finite number or a blank cell in row 1, column 'cost' of the table \(got -inf\)"),
-        ({"cost": ["inf", 1]}, r"a finite number or a blank cell in row 0, column 'cost' of the table \(got 'inf'\)"),
+        (
+            {"day": [pd.Timestamp("2024"), pd.NaT]},
+            r"as in ISO 8601 in row 1, column 'day' of the table \(got NaT\)",
+        ),
+        (
+            {"cost": [1, -np.inf]},
+            r"a finite number or a blank cell in row 1, column 'cost' of the table \(got -inf\)",
+        ),
+        (
+            {"cost": ["inf", 1]},
+            r"a finite number or a blank cell in row 0, column 'cost' of the table \(got 'inf'\)",
+        ),
         (
             {"cost": ["1_000", 1]},
             r"a finite number or a blank cell in row 0, column 'cost' of the table \(got '1_000'\)",
@@ -244,33 +326,46 @@ def test_malformed_cells_are_refused(columns, message):
 @pytest.mark.parametrize("month", [0, 13, 1.5, "", np.nan])
 def test_malformed_months_are_refused(month):
     table = frame(year=[2024, 2025], month=[1, month])
-    with pytest.raises(ValueError, match=r"a month from 1 to 12 in row 1, column 'year' and 'month' of the table"):
+    with pytest.raises(
+        ValueError, match=r"a month from 1 to 12 in row 1, column 'year' and 'month' of the table"
+    ):
         from_events(table, **{**USED, "time": ("year", "month")})
 
 
 @pytest.mark.parametrize("time_format", ["%d-%m-%Y", "%Y-%m-%d %q", "%Y-%Y-%m"])
 def test_other_formats_are_refused(write, time_format):
-    with pytest.raises(ValueError, match=rf"written as '{time_format}' in row 0 \(line 2\), column 'day' of '.*csv'"):
+    with pytest.raises(
+        ValueError,
+        match=rf"written as '{time_format}' in row 0 \(line 2\), column 'day' of '.*csv'",
+    ):
         from_events(write(BASKETS), **USED, time_format=time_format)
 
 
 def test_the_first_wrong_row_is_named(write):
     text = f"{BASKETS}\nbob,2024-01-05,tea,!\nbob,2024-01-04,tea,?\nbob,2024-01-05,tea,!\n"
-    with pytest.raises(ValueError, match=r"blank cell in row 7 \(line 10\), column 'cost' of '.*csv' \(got '!'\)"):
+    with pytest.raises(
+        ValueError, match=r"blank cell in row 7 \(line 10\), column 'cost' of '.*csv' \(got '!'\)"
+    ):
         from_events(write(text), **USED, amount="cost")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"label": "thing"}, r"columns \['thing'\] in the table \(got the columns \['who', 'day', 'item'\]\)"),
+        (
+            {"label": "thing"},
+            r"columns \['thing'\] in the table \(got the columns \['who', 'day', 'item'\]\)",
+        ),
         ({"entity": "whom", "amount": "paid"}, r"columns \['whom', 'paid'\] in the table"),
         ({"label": "who"}, r"\['who'\] more than once in the table"),
         ({"time": ("day",)}, r"got time=\('day',\), time_format=None"),
         ({"time": ("day", "item"), "time_format": "%Y"}, r"year and month without 'time_format'"),
         ({"columns": ["who", "day", "item"]}, r"'columns' only for a CSV file without header"),
         ({"table": frame()[:0]}, r"at least one row in the table \(got none\)"),
-        ({"table": pd.concat([frame(), frame()], axis=1)}, r"\['day', 'item', 'who'\] more than once"),
+        (
+            {"table": pd.concat([frame(), frame()], axis=1)},
+            r"\['day', 'item', 'who'\] more than once",
+        ),
         ({"table": [("a", 1, "x")]}, r"a data frame, or the path of a file \(got list\)"),
     ],
 )
@@ -280,7 +375,9 @@ def test_malformed_arguments_are_refused(arguments, message):
 
 
 def test_malformed_files_are_refused(write, tmp_path):
-    with pytest.raises(ValueError, match=r"columns \['who'\] in '.*csv' \(got the columns \['a', 'day', 'item'\]\)"):
+    with pytest.raises(
+        ValueError, match=r"columns \['who'\] in '.*csv' \(got the columns \['a', 'day', 'item'\]\)"
+    ):
         from_events(write("a,day,item\nb,1,x\n"), **USED)
     with pytest.raises(ValueError, match=r"3 cells.*row 0 \(line 1\).*got 4"):
         from_events(write("b,1,x,5\n"), **USED, columns=["who", "day", "item"])
@@ -295,7 +392,9 @@ def test_parquet_without_a_reader(write, monkeypatch):
     path = write("PAR1 no parquet", "baskets.parquet")
     for module in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=r"'pyarrow' to be installed.*pip install \"tg_mlc\[parquet\]\""):
+    with pytest.raises(
+        ImportError, match=r"'pyarrow' to be installed.*pip install \"tg_mlc\[parquet\]\""
+    ):
         from_events(path, **USED)
 
 
@@ -319,7 +418,9 @@ def test_amounts_that_are_all_blank_are_unknown(write):
 def test_damaged_files_give_one_clear_error(tmp_path, data):
     suffix = data.draw(st.sampled_from([".csv", ".csv.gz", ".csv.xz"]))
     time_format = data.draw(st.sampled_from([None, "%Y-%m-%d"]))
-    content = {".csv": bytes, ".csv.gz": gzip.compress, ".csv.xz": lzma.compress}[suffix](BASKETS.encode())
+    content = {".csv": bytes, ".csv.gz": gzip.compress, ".csv.xz": lzma.compress}[suffix](
+        BASKETS.encode()
+    )
     mutated = bytearray(content)
     for _ in range(data.draw(st.integers(1, 4))):
         mutated[data.draw(st.integers(0, len(mutated) - 1))] = data.draw(st.integers(0, 255))
@@ -336,7 +437,10 @@ def test_damaged_files_give_one_clear_error(tmp_path, data):
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from("abc"), st.integers(-3, 3), st.sampled_from("xyz"), st.integers(-5, 5)), min_size=1
+        st.tuples(
+            st.sampled_from("abc"), st.integers(-3, 3), st.sampled_from("xyz"), st.integers(-5, 5)
+        ),
+        min_size=1,
     )
 )
 def test_any_table_is_grouped_as_pandas_does(rows):
@@ -344,7 +448,10 @@ def test_any_table_is_grouped_as_pandas_does(rows):
     events = from_events(table, **USED, amount="cost")
     expected = table.groupby(["who", "day", "item"])["cost"].sum().unstack(fill_value=0)
     entity = torch.arange(events.num_entities).repeat_interleave(events.ptr.diff())
-    keys = [(events.entities[i], day) for i, day in zip(entity.tolist(), events.time.tolist(), strict=True)]
+    keys = [
+        (events.entities[i], day)
+        for i, day in zip(entity.tolist(), events.time.tolist(), strict=True)
+    ]
     assert keys == expected.index.tolist()
     assert events.label_names == expected.columns.tolist()
     assert events.amount.toarray().tolist() == expected.to_numpy().tolist()
@@ -355,7 +462,11 @@ def test_groceries(real_file):
     path = real_file("groceries/raw/Groceries_dataset.csv.xz")
     used = {"entity": "customer_unique_id", "time": "Date", "label": "product_id"}
     events = from_events(path, **used, time_format="%d-%m-%Y")
-    assert (events.num_entities, events.num_labels, events.time.unique().numel()) == (3_898, 167, 728)
+    assert (events.num_entities, events.num_labels, events.time.unique().numel()) == (
+        3_898,
+        167,
+        728,
+    )
     assert (events.amount.sum(), events.num_events, events.y.nnz) == (38_765, 14_963, 38_006)
     span = np.array([events.time.min(), events.time.max()]).astype("datetime64[D]")
     assert span.astype(str).tolist() == ["2014-01-01", "2015-12-30"]
@@ -368,8 +479,13 @@ def test_bread_basket(real_file):
     events = from_events(path, entity=None, time="Transaction", label="Item")
     assert (events.num_entities, events.num_events, events.num_labels) == (1, 9_465, 94)
     assert events.amount.sum() == 20_507
-    minutes = from_events(path, entity=None, time="date_time", label="Item", time_format="%d-%m-%Y %H:%M")
-    assert (minutes.num_events, minutes.amount.sum()) == (9_182, 20_507)  # some buy in the same minute
+    minutes = from_events(
+        path, entity=None, time="date_time", label="Item", time_format="%d-%m-%Y %H:%M"
+    )
+    assert (minutes.num_events, minutes.amount.sum()) == (
+        9_182,
+        20_507,
+    )  # some buy in the same minute
 
 
 def test_product_demand(real_file):
@@ -391,5 +507,7 @@ def test_complete_journey(real_file):
 
 
 def test_equal_cells_of_other_types_have_names_of_their_own():
-    table = pd.DataFrame({"who": ["a", "a"], "day": [1, 2], "item": pd.Series([1, True], dtype=object)})
+    table = pd.DataFrame(
+        {"who": ["a", "a"], "day": [1, 2], "item": pd.Series([1, True], dtype=object)}
+    )
     assert from_events(table, **USED).label_names == ["1", "True"]

@@ -57,7 +57,10 @@ def test_blank_lines_spaces_and_a_byte_order_mark_are_let_through(tmp_path):
         (b"\nACGT\n", r"a name that begins with '>' in line 2 of '.*' \(got b'ACGT"),
         (b">a\n>b\nA\n", r"letters after the name in line 1 of '.*' \(got none for 'a'\)"),
         (b">a\nA\n>b", r"letters after the name in line 3 of '.*' \(got none for 'b'\)"),
-        (b">a\nACG\nA-GT\n", r"letters of DNA \(A, C, G, T, N or another of IUPAC\) in line 3 of '.*' \(got b'-'\)"),
+        (
+            b">a\nACG\nA-GT\n",
+            r"letters of DNA \(A, C, G, T, N or another of IUPAC\) in line 3 of '.*' \(got b'-'\)",
+        ),
         (b">a\nAC\xffT\n", r"line 2 of '.*' \(got b'\\xff'\)"),
         (b">\xe9\nACGT\n", r"UTF-8 in line 1 of '.*'"),
     ],
@@ -122,7 +125,11 @@ def mutated(content):
 @settings(max_examples=200)
 @given(data=st.data(), suffix=st.sampled_from(sorted(COMPRESS)), first=st.booleans())
 def test_mutated_files_give_sequences_or_a_value_error(tmp_path_factory, data, suffix, first):
-    content = COMPRESS[suffix](data.draw(mutated(FASTA))) if first else data.draw(mutated(COMPRESS[suffix](FASTA)))
+    content = (
+        COMPRESS[suffix](data.draw(mutated(FASTA)))
+        if first
+        else data.draw(mutated(COMPRESS[suffix](FASTA)))
+    )
     path = write(tmp_path_factory.getbasetemp(), content, f"mutated{suffix}")
     records = outcome(lambda: list(read_fasta(path)))
     if isinstance(records, str):

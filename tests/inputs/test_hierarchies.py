@@ -17,7 +17,9 @@ def samples(rows):
     return from_arrays(np.arange(2.0 * len(rows)).reshape(-1, 2) + 0.5, np.array(rows), NAMES)
 
 
-@pytest.mark.parametrize("parents", [PAIRS, tree(PAIRS, NAMES), tree(PAIRS, NAMES[::-1], undirected=False)])
+@pytest.mark.parametrize(
+    "parents", [PAIRS, tree(PAIRS, NAMES), tree(PAIRS, NAMES[::-1], undirected=False)]
+)
 def test_labels_above_apply_and_those_below_do_not(parents):
     dataset = with_hierarchy(samples([[NAN, NAN, 1, 0], [0, NAN, NAN, 0], [1, 1, 0, 1]]), parents)
     assert dataset.y.tolist() == [[1, 1, 1, 0], [0, 0, 0, 0], [1, 1, 0, 1]]
@@ -26,7 +28,9 @@ def test_labels_above_apply_and_those_below_do_not(parents):
 
 
 def test_listed_labels_leave_out_those_above():
-    dataset = with_hierarchy(samples([[0, 0, 1, 0], [NAN, NAN, NAN, NAN], [0, 0, 0, 1]]), PAIRS, listed=True)
+    dataset = with_hierarchy(
+        samples([[0, 0, 1, 0], [NAN, NAN, NAN, NAN], [0, 0, 0, 1]]), PAIRS, listed=True
+    )
     assert dataset.y[[0, 2]].tolist() == [[1, 1, 1, 0], [1, 0, 0, 1]]
     assert dataset.y[1].isnan().all()
 
@@ -58,9 +62,7 @@ def test_paths_in_a_table(tmp_path):
 def test_cells_of_an_arff_file_are_a_table(tmp_path):
     path = tmp_path / "a.arff"
     listed = "root/GO0003674,GO0003674/dog,dog/poodle,GO0003674/cat"
-    text = (
-        f"% a\n@relation r\n@attribute size numeric\n@attribute hue {{red,'a b'}}\n@attribute c hierarchical {listed}\n"
-    )
+    text = f"% a\n@relation r\n@attribute size numeric\n@attribute hue {{red,'a b'}}\n@attribute c hierarchical {listed}\n"
     path.write_text(f"{text}@data\n1.5,'a b',poodle@cat\n% no row\n?,red,GO0003674\n2,red,?\n")
     table = read_table(path)
     assert table.header == ["size", "hue", "c"]

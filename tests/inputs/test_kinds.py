@@ -30,7 +30,9 @@ LETTERS = DNA.samples(["A", "C", "G", "T"], Y, ["a", "b"])
 
 def fitted(kind: InputKind, dataset: MultiLabelDataset) -> InputKind:
     """A kind as a file would bring it back."""
-    return from_state(to_state(kind.fit(dataset, random_split(len(dataset), (0.5, 0.25, 0.25), seed=0))))
+    return from_state(
+        to_state(kind.fit(dataset, random_split(len(dataset), (0.5, 0.25, 0.25), seed=0)))
+    )
 
 
 FITTED = [fitted(Words(), TEXTS), fitted(Vectors(), ROWS), fitted(DNA(), LETTERS)]
@@ -41,7 +43,8 @@ def test_samples_are_of_one_kind():
     pytest.importorskip("rdkit")
     assert kind_of(MoleculeDataset.from_smiles(["C"], [[1]])) is Molecules
     with pytest.raises(
-        ValueError, match=r"one of the kinds \['Embeddings', 'Words', 'Vectors', 'Molecules', 'DNA'\] \(got Planted"
+        ValueError,
+        match=r"one of the kinds \['Embeddings', 'Words', 'Vectors', 'Molecules', 'DNA'\] \(got Planted",
     ):
         kind_of(Planted())
 
@@ -58,12 +61,18 @@ def test_samples_are_of_one_kind():
 )
 def test_forms_of_raw_inputs_are_inferred(raw, form):
     pytest.importorskip("rdkit")
-    assert infer_form(raw) == infer_form(pd.DataFrame({"x": raw}) if isinstance(raw, list) else raw) == form
+    assert (
+        infer_form(raw)
+        == infer_form(pd.DataFrame({"x": raw}) if isinstance(raw, list) else raw)
+        == form
+    )
 
 
 def test_few_strings_that_are_no_molecules_are_refused():
     pytest.importorskip("rdkit")
-    with pytest.raises(ValueError, match=r"SMILES alone \(got 1 others, the first 'red pear' in row 2\)"):
+    with pytest.raises(
+        ValueError, match=r"SMILES alone \(got 1 others, the first 'red pear' in row 2\)"
+    ):
         infer_form(["CCO", "C", "red pear"])
 
 
@@ -86,21 +95,35 @@ def test_raw_inputs_are_a_list_of_one_at_least(kind, raw, message):
 
 @pytest.mark.parametrize(
     "column",
-    [list, tuple, np.array, pd.Series, lambda texts: np.array(texts, dtype=object), lambda x: pd.DataFrame({"x": x})],
+    [
+        list,
+        tuple,
+        np.array,
+        pd.Series,
+        lambda texts: np.array(texts, dtype=object),
+        lambda x: pd.DataFrame({"x": x}),
+    ],
 )
 def test_raw_inputs_may_be_a_column(column):
     words, _, dna = FITTED
-    assert [data.x.tolist() for data in words.transform(column(["Red pear", "pear"]))] == [[2, 1], [1]]
+    assert [data.x.tolist() for data in words.transform(column(["Red pear", "pear"]))] == [
+        [2, 1],
+        [1],
+    ]
     assert [data.x.tolist() for data in dna.transform(column(["AC", "T"]))] == [[0, 1], [3]]
 
 
 def test_one_of_several_columns_has_to_be_chosen():
-    with pytest.raises(ValueError, match=r"the columns \['id', 'site'\]\); choose one, as in frame\['id'\]"):
+    with pytest.raises(
+        ValueError, match=r"the columns \['id', 'site'\]\); choose one, as in frame\['id'\]"
+    ):
         FITTED[-1].transform(pd.DataFrame({"id": [1], "site": ["AC"]}))
 
 
 @pytest.mark.parametrize(
-    ("kind", "dataset"), list(zip(FITTED, (TEXTS, ROWS, LETTERS), strict=True)), ids=lambda value: type(value).__name__
+    ("kind", "dataset"),
+    list(zip(FITTED, (TEXTS, ROWS, LETTERS), strict=True)),
+    ids=lambda value: type(value).__name__,
 )
 def test_new_samples_have_the_labels_and_the_form_of_the_old_ones(kind, dataset):
     assert kind.transform(dataset) is dataset
@@ -148,7 +171,9 @@ class Digits(InputKind):
 
     @classmethod
     def read(cls, X, kind, **options):
-        return np.array([[text.count(digit) for digit in "0123456789"] for text in X]) / 10, list("0123456789")
+        return np.array([[text.count(digit) for digit in "0123456789"] for text in X]) / 10, list(
+            "0123456789"
+        )
 
     @classmethod
     def encoder(cls, train, channels, **options):
@@ -170,15 +195,22 @@ def digits():
 
 def test_a_fifth_kind_goes_all_the_way(digits, tmp_path):
     y = np.array([["9" in text, text.count("0") > 2] for text in digits], dtype=np.float32)
-    dataset, split = from_arrays(digits, y, ["nine", "zeros"], kind="digits"), random_split(len(digits))
+    dataset, split = (
+        from_arrays(digits, y, ["nine", "zeros"], kind="digits"),
+        random_split(len(digits)),
+    )
     assert (dataset.kind, dataset.num_inputs, kind_of(dataset)) == ("digits", 10, Digits)
     # A model of one's own:
     inputs = Digits()
     samples = inputs.fit_transform(dataset, split)
-    model = table_lamp(samples[split.train], fully_connected(dataset.label_names), channels=8, num_steps=1, heads=2)
+    model = table_lamp(
+        samples[split.train], fully_connected(dataset.label_names), channels=8, num_steps=1, heads=2
+    )
     module = MultiLabelModule(model, dataset.label_names, preprocessor=inputs)
     options = {"monitor": "val/loss", "logger": False, "accelerator": "cpu"}
-    result = fit(module, MultiLabelDataModule(samples, split), tmp_path / "run", max_epochs=2, **options)
+    result = fit(
+        module, MultiLabelDataModule(samples, split), tmp_path / "run", max_epochs=2, **options
+    )
     predictor = tg_mlc.load(result.training.folder)
     scores = predictor.probabilities(digits[:3])
     expected = result.training.scores(DataLoader(samples, 64))[:3]
@@ -190,7 +222,9 @@ def test_a_fifth_kind_goes_all_the_way(digits, tmp_path):
     assert torch.equal(read.rows("x"), dataset.rows("x"))
     auto = tg_mlc.auto(read, seconds=0)
     auto.save(tmp_path / "auto")
-    np.testing.assert_allclose(tg_mlc.load(tmp_path / "auto").probabilities(digits[:3]), auto.probabilities(digits[:3]))
+    np.testing.assert_allclose(
+        tg_mlc.load(tmp_path / "auto").probabilities(digits[:3]), auto.probabilities(digits[:3])
+    )
     # The estimator:
     classifier = LaMPClassifier(inputs="digits", base_scores=None, max_epochs=1, random_state=0)
     assert classifier.fit(digits, y).predict(digits[:3]).shape == (3, 2)
@@ -202,5 +236,7 @@ def test_views_of_kinds_are_found_by_name_and_have_names_of_their_own():
             assert isinstance(find("view", name)(), type(make()))
     with pytest.raises(ValueError, match=r"Expected a view among \[.*'words'.*\] \(got 'pixels'\)"):
         find("view", "pixels")
-    with pytest.raises(ValueError, match=r"'tests.*Counts' to have a name of its own.*vectors\.Scaled"):
+    with pytest.raises(
+        ValueError, match=r"'tests.*Counts' to have a name of its own.*vectors\.Scaled"
+    ):
         type("Other", (Digits,), {"views": {"standard": Digits.Counts}})

@@ -13,8 +13,22 @@ ROWS = "2,7 1:0.5 3:1\n7 2:-4\n 1:0.25 # no label\n2\n"
 @pytest.mark.parametrize(
     ("text", "options", "labels", "inputs", "x", "y"),
     [
-        (ROWS, {}, "27", "123", [[0.5, 0, 1], [0, -4, 0], [0.25, 0, 0], [0] * 3], [[1, 1], [0, 1], [0, 0], [1, 0]]),
-        (ROWS, {"zero_based": True}, "27", "0123", [[0, 0.5, 0, 1], [0, 0, -4, 0]], [[1, 1], [0, 1]]),
+        (
+            ROWS,
+            {},
+            "27",
+            "123",
+            [[0.5, 0, 1], [0, -4, 0], [0.25, 0, 0], [0] * 3],
+            [[1, 1], [0, 1], [0, 0], [1, 0]],
+        ),
+        (
+            ROWS,
+            {"zero_based": True},
+            "27",
+            "0123",
+            [[0, 0.5, 0, 1], [0, 0, -4, 0]],
+            [[1, 1], [0, 1]],
+        ),
         ("1 0:2 1:3\n0.0 1:1\n\n", {}, "01", "01", [[2, 3], [0, 1]], [[0, 1], [1, 0]]),
         (
             "3 4 3\n2 1:5\n\n0,1 3:1\n",
@@ -33,7 +47,9 @@ def test_labels_and_inputs_have_their_numbers_as_names(write, text, options, lab
     assert dataset.schema.feature_names == list(inputs)
     assert (dataset.x[: len(x)].tolist(), dataset.y[: len(y)].tolist()) == (x, y)
     bag = from_libsvm(write("a.txt", text), **options)[0]
-    assert [x[0][i] for i in bag.x.tolist()] == (bag.weight.tolist() if "weight" in bag else [1] * len(bag.x))
+    assert [x[0][i] for i in bag.x.tolist()] == (
+        bag.weight.tolist() if "weight" in bag else [1] * len(bag.x)
+    )
 
 
 def test_training_and_test_files_have_labels_and_inputs_in_common(write, tmp_path):
@@ -58,7 +74,11 @@ def test_training_and_test_files_have_labels_and_inputs_in_common(write, tmp_pat
         ("1 0:1\n", {"zero_based": False}, r"inputs from 1 .*got 0\); pass 'zero_based'"),
         ("1 4 3\n0 4:1\n", {}, r"inputs from 0 to 3 in line 2 .*got 4\); pass 'zero_based'"),
         ("1 4 3\n3 1:1\n", {}, r"labels from 0 to 2 in line 2 .*got 3"),
-        ("3 4 3\n1 1:1\n", {}, r"3 samples in .*\(got 1; is it|3 samples in .*got 1; is the file cut off"),
+        (
+            "3 4 3\n1 1:1\n",
+            {},
+            r"3 samples in .*\(got 1; is it|3 samples in .*got 1; is the file cut off",
+        ),
         ("+1 1:1\n-1 1:2\n", {}, r"write the number of the label in place of \+1"),
         ("1 qid:1 1:1\n", {}, "take out 'qid:'"),
         ("", {}, "at least one sample and one label"),

@@ -55,7 +55,9 @@ def test_the_report_lists_invalid_and_duplicate_rows(table):
 
 
 def test_on_error_raise_names_the_row(table):
-    with pytest.raises(ValueError, match=r"row 1 \(got 'C1CC': not a valid SMILES.*on_error='skip'"):
+    with pytest.raises(
+        ValueError, match=r"row 1 \(got 'C1CC': not a valid SMILES.*on_error='skip'"
+    ):
         read(table, on_error="raise")
 
 
@@ -96,7 +98,9 @@ def test_transforms_and_filter(table):
 
 def test_root_keeps_the_graphs(table, tmp_path, monkeypatch):
     first = read(table, root=tmp_path / "kept")
-    monkeypatch.setattr(module, "parse_smiles", lambda smiles: pytest.fail("the graphs were made again"))
+    monkeypatch.setattr(
+        module, "parse_smiles", lambda smiles: pytest.fail("the graphs were made again")
+    )
     second = read(table, root=tmp_path / "kept")
     assert second.report == first.report
     assert torch.equal(second[1].x, first[1].x)
@@ -143,12 +147,27 @@ def test_a_damaged_file_in_root_asks_for_force_reload(table, tmp_path):
     [
         (["C", "CC"], [[1.0]], {}, r"shape \[2, 1\].*got \[1, 1\]"),
         (["C"], [[0.5]], {}, r"got 0.5 in row 0, column 0: label 'label_0'"),
-        (["C"], [[1.0]], {"label_names": ["a", "b"]}, r"name each of the 1 columns \(got 2 names\)"),
-        (["C"], [[1.0, 0.0]], {"label_names": ["a", "a"]}, r"'label_names' to be unique \(got \['a'\]"),
+        (
+            ["C"],
+            [[1.0]],
+            {"label_names": ["a", "b"]},
+            r"name each of the 1 columns \(got 2 names\)",
+        ),
+        (
+            ["C"],
+            [[1.0, 0.0]],
+            {"label_names": ["a", "a"]},
+            r"'label_names' to be unique \(got \['a'\]",
+        ),
         (["C"], [[1.0]], {"label_names": "a"}, "list of names"),
         (None, [[1.0]], {}, r"'smiles' to be a list of strings \(got NoneType\)"),
         ("CCO", [[1.0]], {}, r"'smiles' to be a list of strings \(got str\)"),
-        (pd.DataFrame({"smiles": ["C"]}), [[1.0]], {}, r"list of strings \(got DataFrame\); choose a column"),
+        (
+            pd.DataFrame({"smiles": ["C"]}),
+            [[1.0]],
+            {},
+            r"list of strings \(got DataFrame\); choose a column",
+        ),
         ([None], [[1.0]], {"on_error": "raise"}, r"row 0 \(got 'None': not a string"),
         (["C"], [[1.0]], {"on_error": "ignore"}, "'on_error' to be one of skip, raise"),
         (["C1", ""], [[1.0], [0.0]], {}, "at least one molecule"),
@@ -161,11 +180,16 @@ def test_wrong_arguments(smiles, y, options, message):
 
 
 def test_frames_and_missing_cells():
-    frame = pd.DataFrame({"smiles": ["CCO", None, "C", np.nan], "b": [1, 1, 0, 0], "a": [0, 0, np.nan, 1]})
+    frame = pd.DataFrame(
+        {"smiles": ["CCO", None, "C", np.nan], "b": [1, 1, 0, 0], "a": [0, 0, np.nan, 1]}
+    )
     dataset = MoleculeDataset.from_smiles(frame["smiles"], frame[["b", "a"]])
     assert dataset.label_names == ["b", "a"]
     assert dataset.y.nan_to_num(-1).tolist() == [[1, 0], [0, -1]]
-    assert [(entry.row, entry.reason) for entry in dataset.report.invalid] == [(1, "not a string"), (3, "not a string")]
+    assert [(entry.row, entry.reason) for entry in dataset.report.invalid] == [
+        (1, "not a string"),
+        (3, "not a string"),
+    ]
     with pytest.raises(ValueError, match="rows in one order"):
         MoleculeDataset.from_smiles(frame["smiles"], frame[["b"]].iloc[::-1])
 
@@ -182,7 +206,10 @@ def test_graphs_of_objects_are_kept_and_those_of_functions_are_not(table, tmp_pa
     for smallest, number in ((2, 3), (3, 2), (2, 3)):
         assert len(read(table, root=tmp_path, pre_filter=Keep(smallest))) == number
     assert len(list((tmp_path / "processed").iterdir())) == 2
-    for keep, number in ((lambda data: data.num_nodes > 1, 3), (lambda data: data.num_nodes > 2, 2)):
+    for keep, number in (
+        (lambda data: data.num_nodes > 1, 3),
+        (lambda data: data.num_nodes > 2, 2),
+    ):
         assert len(read(table, root=tmp_path, pre_filter=keep)) == number
     assert len(list((tmp_path / "processed").iterdir())) == 2
 
@@ -215,7 +242,9 @@ def test_tox21(real_file, tmp_path):
 
 
 def test_reports_say_which_rows_are_left_out_and_come_back():
-    report = MoleculeReport(6, [InvalidMolecule(1, "C1C", "not a valid SMILES")], [DuplicateMolecule(3, 0, "CC")], [4])
+    report = MoleculeReport(
+        6, [InvalidMolecule(1, "C1C", "not a valid SMILES")], [DuplicateMolecule(3, 0, "CC")], [4]
+    )
     assert report.kept_rows == [0, 2, 3, 5]
     assert MoleculeReport.from_dict(report.to_dict()) == report
     assert all(type(entry) is list for entry in report.to_dict()["invalid"])

@@ -26,7 +26,9 @@ def test_molecules_get_the_vectors_that_others_have():
     assert sample.morgan.equal(dataset[2].morgan)
     assert sample.edge_index.equal(dataset[2].edge_index)
     assert "maccs" not in sample
-    assert kind.transform(molecules()).rows("morgan").equal(dataset.rows("morgan"))  # samples without it, too
+    assert (
+        kind.transform(molecules()).rows("morgan").equal(dataset.rows("morgan"))
+    )  # samples without it, too
     with pytest.raises(ValueError, match=r"valid molecule in row 1 \(got 'C\(':"):
         kind.transform(["C", "C("])
     kind.sizes["descriptors"] = 7
@@ -48,7 +50,9 @@ def test_a_smiles_is_parsed_once(monkeypatch):
     (kind,) = Molecules.steps()
     kind.fit(molecules(), SPLIT)
     parsed, parse = [], Chem.MolFromSmiles
-    monkeypatch.setattr(Chem, "MolFromSmiles", lambda smiles: parsed.append(smiles) or parse(smiles))
+    monkeypatch.setattr(
+        Chem, "MolFromSmiles", lambda smiles: parsed.append(smiles) or parse(smiles)
+    )
     find_molecule.cache_clear()
     samples = kind.transform(["CCO", "CCN"])
     assert parsed == ["CCO", "CCN"]
@@ -79,7 +83,9 @@ def test_atoms_and_bonds_that_may_change_places_are_alike():
 
 
 def test_a_bond_is_left_out_in_both_directions_and_in_vectors():
-    [acid] = MoleculeDataset.from_smiles(["CC(=O)O"], np.eye(1), ["a"], pre_transform=Fingerprint("morgan", 64))
+    [acid] = MoleculeDataset.from_smiles(
+        ["CC(=O)O"], np.eye(1), ["a"], pre_transform=Fingerprint("morgan", 64)
+    )
     cut = Molecules().without_link(acid, 1)
     assert cut.edge_index.tolist() == [[0, 1, 1, 3], [1, 0, 3, 1]]
     is_left = [acid.edge_index.T.tolist().index(pair) for pair in cut.edge_index.T.tolist()]

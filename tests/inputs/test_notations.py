@@ -68,7 +68,9 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize(("cells", "notation", "values"), READ, ids=[cells[0] for cells, _, _ in READ])
+@pytest.mark.parametrize(
+    ("cells", "notation", "values"), READ, ids=[cells[0] for cells, _, _ in READ]
+)
 def test_numbers_in_any_writing(cells, notation, values):
     found = find_notation(cells)
     assert found == notation
@@ -126,7 +128,9 @@ def test_what_is_known_of_the_file_decides():
     assert find_notation(["05/05/2024"]).parse("05/05/2024") == 19848  # the same in either way
 
 
-@pytest.mark.parametrize("cell", ["", " ", "NA", "n/a", "NaN", "-nan", "NULL", "None", "<NA>", r"\N", "?", "NaT"])
+@pytest.mark.parametrize(
+    "cell", ["", " ", "NA", "n/a", "NaN", "-nan", "NULL", "None", "<NA>", r"\N", "?", "NaT"]
+)
 def test_blank_cells(cell):
     assert is_blank(cell)
 

@@ -11,7 +11,9 @@ from tg_mlc.inputs.schema import Hints, Schema, cells_of, match_names
 
 
 def infer(hints=None, **columns):
-    return Schema.infer({name: np.array(cells, dtype=object) for name, cells in columns.items()}, {}, hints)
+    return Schema.infer(
+        {name: np.array(cells, dtype=object) for name, cells in columns.items()}, {}, hints
+    )
 
 
 def only(cells, hints=None):
@@ -52,25 +54,52 @@ def test_roles_of_texts(cells, role, names):
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        (["12", "15", "9,5", "11"], r"'9,5' in row 2, column 'a', perhaps with a decimal comma\); pass decimal=','"),
+        (
+            ["12", "15", "9,5", "11"],
+            r"'9,5' in row 2, column 'a', perhaps with a decimal comma\); pass decimal=','",
+        ),
         (["1", "2", "2", "5+"], r"row 3, column 'a'.*'5\+'"),
-        (["12", "15", "x", "11"], r"row 2, column 'a'.*'x', text\).*categorical=\['a'\].*ignore=\['a'\]"),
+        (
+            ["12", "15", "x", "11"],
+            r"row 2, column 'a'.*'x', text\).*categorical=\['a'\].*ignore=\['a'\]",
+        ),
         (["5 mg", "7 mg", "3 g"], r"numbers in 'mg'.*row 2, column 'a'.*'3 g'"),
-        (["mg", "5", "7", "3"], r"row 0, column 'a'.*'mg'.*delete that row if it holds units, or a second header"),
-        (["5", "7", "3", "Total"], r"row 3, column 'a'.*'Total'.*delete that row if it sums up the others"),
+        (
+            ["mg", "5", "7", "3"],
+            r"row 0, column 'a'.*'mg'.*delete that row if it holds units, or a second header",
+        ),
+        (
+            ["5", "7", "3", "Total"],
+            r"row 3, column 'a'.*'Total'.*delete that row if it sums up the others",
+        ),
         (["2010-11", "2011-12"], "months, or spans from a year to the next"),
         (["2024Q1", "2024Q2", "2024Q5"], "dates .*row 2.*'2024Q5', text"),
-        (["$45k", "$1.2m", "$70k", "$38k"], r"numbers in '\$ k'.*row 1.*'\$1.2m', a number in '\$ m'"),
-        (["3:45", "1:02:45"], r"minutes and seconds; write them with both, as 00:03:45.*categorical=\['a'\]"),
+        (
+            ["$45k", "$1.2m", "$70k", "$38k"],
+            r"numbers in '\$ k'.*row 1.*'\$1.2m', a number in '\$ m'",
+        ),
+        (
+            ["3:45", "1:02:45"],
+            r"minutes and seconds; write them with both, as 00:03:45.*categorical=\['a'\]",
+        ),
         (["2024-01-31", "2024-02-01", "soon"], r"dates .*row 2, column 'a'.*'soon'"),
-        ([f"{i + 90}/{i + 60}" for i in range(12)], r"numbers, or texts that repeat \(got 12 texts in 12 rows"),
+        (
+            [f"{i + 90}/{i + 60}" for i in range(12)],
+            r"numbers, or texts that repeat \(got 12 texts in 12 rows",
+        ),
         (["1\u00b12", "3\u00b11", "5\u00b12", "7\u00b13", "9\u00b12"], "texts that repeat"),
         (["1.100.000", "2", "x"], r"'x', text"),
         (["01/02/2024", "03/04/2024"], "dates that may be written as '%d/%m/%Y' or '%m/%d/%Y'"),
         (["1,100", "2,150"], "before decimals or between thousands"),
         (["1_000", "2_000"], "'1_000'"),
-        ([f"{i}-{i % 7}b" for i in range(11)] + ["0-0b"], r"numbers, or texts that repeat \(got 11 texts in 12 rows"),
-        ([f"song{i % 101}" for i in range(202)], r"at most 100 different values, in column 'a' \(got 101"),
+        (
+            [f"{i}-{i % 7}b" for i in range(11)] + ["0-0b"],
+            r"numbers, or texts that repeat \(got 11 texts in 12 rows",
+        ),
+        (
+            [f"song{i % 101}" for i in range(202)],
+            r"at most 100 different values, in column 'a' \(got 101",
+        ),
         ([["x"], ["y"]], r"one value in every cell \(got \['x'\] in row 0, column 'a'"),
     ],
 )
@@ -138,7 +167,9 @@ def test_columns_that_are_warned_of(name, cells, message):
         assert [column.name for column in infer(**{name: cells}).inputs] == [name]
 
 
-@pytest.mark.parametrize("cells", [["App", "web"] * 6, ["-99", "-5", "52"] * 4, ["-98", "1", "2"] * 4])
+@pytest.mark.parametrize(
+    "cells", [["App", "web"] * 6, ["-99", "-5", "52"] * 4, ["-98", "1", "2"] * 4]
+)
 def test_columns_that_are_as_usual(cells):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -156,7 +187,8 @@ def test_values_that_single_precision_would_take_for_one():
         np.testing.assert_allclose(np.diff(x) * 86_400, 1, atol=0.01)
     assert only(["2024-01-31", "2024-02-01"]).notation.get("since", 0) == 0
     with pytest.warns(
-        UserWarning, match="'a' has whole numbers that 32-bit floats cannot tell apart, such as 16777216 and 16777217"
+        UserWarning,
+        match="'a' has whole numbers that 32-bit floats cannot tell apart, such as 16777216 and 16777217",
     ):
         only(["16777217", "16777216", "3"])
 
@@ -177,7 +209,9 @@ def test_few_whole_numbers_may_be_codes():
 def test_new_tables_are_matched():
     schema = infer(size=["1", "2"], colour=["red", "blue"])
     new = {" Colour": ["RED", "green"], "other": ["x", "y"], "SIZE": ["7", ""]}
-    with pytest.warns(UserWarning, match="Column 'colour' has values that training did not have.*'green'"):
+    with pytest.warns(
+        UserWarning, match="Column 'colour' has values that training did not have.*'green'"
+    ):
         matrix = schema.matrix({name: np.array(cells, dtype=object) for name, cells in new.items()})
     np.testing.assert_array_equal(matrix, [[7, 0, 1], [np.nan, 0, 0]])
     again = Schema.from_dict(schema.to_dict())
@@ -194,7 +228,12 @@ def test_cells_that_are_written_otherwise_are_refused_by_row():
     with pytest.raises(ValueError, match=r"row 1, column 'price'.*'\$4'"):
         schema.matrix(cells)
     refused = {}
-    assert np.isnan(schema.matrix(cells, refused=refused)).tolist() == [[False], [True], [True], [True]]
+    assert np.isnan(schema.matrix(cells, refused=refused)).tolist() == [
+        [False],
+        [True],
+        [True],
+        [True],
+    ]
     assert list(refused) == [1]
 
 
@@ -210,7 +249,9 @@ def test_the_reason_of_equal_cells_is_found_once(monkeypatch):
 @pytest.mark.parametrize("cells", [[1.0, 1e39], ["1", "-1e39"]])
 def test_numbers_of_more_than_32_bits_are_refused_by_row(cells):
     schema = infer(price=["1", "2"])
-    with pytest.raises(ValueError, match=r"32 bits can hold in row 1, column 'price' \(got -?1e\+39\)"):
+    with pytest.raises(
+        ValueError, match=r"32 bits can hold in row 1, column 'price' \(got -?1e\+39\)"
+    ):
         schema.matrix({"price": np.array(cells)})
 
 
@@ -227,7 +268,16 @@ def test_data_frames_have_types():
         }
     )
     schema = Schema.infer(cells_of(frame), {})
-    assert schema.feature_names == ["size", "count", "loud", "seen", "zoned", "kind=a", "kind=b", "texts"]
+    assert schema.feature_names == [
+        "size",
+        "count",
+        "loud",
+        "seen",
+        "zoned",
+        "kind=a",
+        "kind=b",
+        "texts",
+    ]
     nan = np.nan
     expected = [[1.5, 1, 1, 1, 1.5, 1, 0, 3], [nan, nan, 0, nan, nan, 0, 1, 4]]
     np.testing.assert_array_equal(schema.matrix(cells_of(frame)), expected)
@@ -245,6 +295,13 @@ def test_a_schema_prints_what_is_read():
 
 
 def test_schemas_of_files_are_checked():
-    for column in ({"name": "a"}, {"role": "id"}, {"name": "a", "role": "x"}, {"name": "a", "role": "id", "b": 1}):
-        with pytest.raises(ValueError, match="Expected a column with a 'name' and one of the roles"):
+    for column in (
+        {"name": "a"},
+        {"role": "id"},
+        {"name": "a", "role": "x"},
+        {"name": "a", "role": "id", "b": 1},
+    ):
+        with pytest.raises(
+            ValueError, match="Expected a column with a 'name' and one of the roles"
+        ):
             Schema.from_dict({"columns": [column]})

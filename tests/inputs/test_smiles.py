@@ -135,7 +135,9 @@ def test_repr():
     assert repr(Fingerprint("torsion", num_bits=16)) == "Fingerprint('torsion', num_bits=16)"
 
 
-@pytest.mark.parametrize("smiles", ["C" * 1_001, "C" * 2_000_000, "C(" * 500_000, "[" * 10**6, "C1CC1" * 400])
+@pytest.mark.parametrize(
+    "smiles", ["C" * 1_001, "C" * 2_000_000, "C(" * 500_000, "[" * 10**6, "C1CC1" * 400]
+)
 def test_large_molecules_are_refused_at_once(smiles):
     start = time.monotonic()
     with pytest.raises(MoleculeError, match=r"more than 1,000 atoms.*TG_MLC_MAX_ATOMS") as error:
@@ -162,7 +164,9 @@ def test_the_largest_size_is_an_option(monkeypatch):
         molecule_from_smiles("C")
 
 
-@pytest.mark.parametrize("wrong", ["x" * 10**6, "C" * 900 + "(", "c1" * 300, "N(C)(C)(C)C." * 70 + "C"])
+@pytest.mark.parametrize(
+    "wrong", ["x" * 10**6, "C" * 900 + "(", "c1" * 300, "N(C)(C)(C)C." * 70 + "C"]
+)
 def test_no_message_quotes_a_long_smiles_whole(wrong):
     smiles, y = ["CCO", wrong, "CC"], [[0.0], [1.0], [1.0]]
     with pytest.raises(ValueError, match="row 1") as error:
@@ -182,13 +186,19 @@ def test_no_message_quotes_a_long_smiles_whole(wrong):
     [
         ("CC=O", {"*C.*C=O", "*=CC.*=O"}),
         ("c1ccccc1", {"*C=CC=CC=C*"}),  # all bonds alike
-        ("c1c[nH]cn1", {"*=CN=CNC=*", "*C=CN=CN*", "*C=NC=CN*", "*=CNC=CN=*", "*C=CNC=N*"}),  # two are double
+        (
+            "c1c[nH]cn1",
+            {"*=CN=CNC=*", "*C=CN=CN*", "*C=NC=CN*", "*=CNC=CN=*", "*C=CNC=N*"},
+        ),  # two are double
         ("C[N+](C)(C)C", {"*C.*[N+](C)(C)C"}),
         ("[Na+].[Cl-]", set()),
     ],
 )
 def test_a_bond_that_is_cut_leaves_dummies(smiles, expected):
-    found = {module.without_bond(smiles, bond) for bond in range(Chem.MolFromSmiles(smiles).GetNumBonds())}
+    found = {
+        module.without_bond(smiles, bond)
+        for bond in range(Chem.MolFromSmiles(smiles).GetNumBonds())
+    }
     assert found == {Chem.CanonSmiles(each) for each in expected}
 
 

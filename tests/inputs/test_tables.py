@@ -38,7 +38,10 @@ def write(tmp_path):
 
 
 def rows(table):
-    return [list(row) for row in zip(*(table.frame[i].tolist() for i in range(len(table.header))), strict=True)]
+    return [
+        list(row)
+        for row in zip(*(table.frame[i].tolist() for i in range(len(table.header))), strict=True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -65,13 +68,27 @@ def test_cells_are_those_of_the_module_csv(write, monkeypatch, text, size, versi
     monkeypatch.setattr(pd, "__version__", version)
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
     header, *records = [(cells, reader.line_num) for cells in reader]
-    records = [(cells or [""], line) for cells, line in records if cells or (len(header[0]) == 1 and line < 5)]
+    records = [
+        (cells or [""], line)
+        for cells, line in records
+        if cells or (len(header[0]) == 1 and line < 5)
+    ]
     whole = read_table(write(text), min_rows=0)
     blocks = list(read_blocks(write(text), min_rows=0))
     assert whole.header == [name.strip() for name in header[0]]
-    assert rows(whole) == [cells for cells, _ in records] == [row for block in blocks for row in rows(block)]
-    assert whole.lines == [line for _, line in records] == [line for block in blocks for line in block.lines]
-    assert [block.first for block in blocks] == [sum(map(len, blocks[:i])) for i in range(len(blocks))]
+    assert (
+        rows(whole)
+        == [cells for cells, _ in records]
+        == [row for block in blocks for row in rows(block)]
+    )
+    assert (
+        whole.lines
+        == [line for _, line in records]
+        == [line for block in blocks for line in block.lines]
+    )
+    assert [block.first for block in blocks] == [
+        sum(map(len, blocks[:i])) for i in range(len(blocks))
+    ]
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|", " ", "§"])
@@ -93,7 +110,9 @@ def test_a_file_without_a_header(write):
     with pytest.raises(ValueError, match=r"Expected 1 cells.*row 2 \(line 4\).*\(got 2\)"):
         read_table(write("a\n1\n\n2,3\n"))
     for names in (["a"], ["a", "b", "c"]):
-        with pytest.raises(ValueError, match=rf"Expected {len(names)} cells.*row 0 \(line 1\).*\(got 2\)"):
+        with pytest.raises(
+            ValueError, match=rf"Expected {len(names)} cells.*row 0 \(line 1\).*\(got 2\)"
+        ):
             read_table(write("1,2\n3,4\n"), header=names)
 
 
@@ -103,7 +122,10 @@ def test_a_file_without_a_header(write):
     [
         ("1", r"Expected 2 cells.*row 3 \(line 6\) of .*\(got 1\)"),
         ("1,", None),
-        ("1,2,3", r"Expected 2 cells.*row 3 \(line 6\) of .*\(got 3\); quote cells that contain ','"),
+        (
+            "1,2,3",
+            r"Expected 2 cells.*row 3 \(line 6\) of .*\(got 3\); quote cells that contain ','",
+        ),
         (" ", r"Expected 2 cells.*row 3 \(line 6\) of .*\(got 1\)"),
         ('1,"2', "a quote not closed"),
         ("1,\xe9", r"the byte 0xe9 in line 6\); .*encoding='cp1252'"),
@@ -153,7 +175,13 @@ def test_many_rows_in_a_small_file_take_little_memory(write):
 @pytest.mark.parametrize(
     ("text", "columns", "smiles", "y", "names"),
     [
-        ('a,smiles,"b, quoted"\n1,CC,0\n0, CO ,1.0\n', None, ["CC", "CO"], [[1, 0], [0, 1]], ["a", "b, quoted"]),
+        (
+            'a,smiles,"b, quoted"\n1,CC,0\n0, CO ,1.0\n',
+            None,
+            ["CC", "CO"],
+            [[1, 0], [0, 1]],
+            ["a", "b, quoted"],
+        ),
         ("a,b,smiles,id\n1,0,CC,x1\n", ["b", "a"], ["CC"], [[0, 1]], ["b", "a"]),
         ("\ufeffsmiles,a\r\nCC,1\r\n", None, ["CC"], [[1]], ["a"]),
         ("smiles,a,b\n", None, [], [], ["a", "b"]),
@@ -165,7 +193,9 @@ def test_many_rows_in_a_small_file_take_little_memory(write):
 )
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_molecules_and_labels(write, text, columns, smiles, y, names, suffix):
-    read = read_molecules(write(COMPRESS[suffix](text.encode()), f"table.csv{suffix}"), "smiles", columns)
+    read = read_molecules(
+        write(COMPRESS[suffix](text.encode()), f"table.csv{suffix}"), "smiles", columns
+    )
     assert (read[0], read[1].nan_to_num(-1).tolist(), read[2]) == (smiles, y, names)
     assert read[1].shape == (len(smiles), len(names))
 
@@ -174,7 +204,11 @@ def test_molecules_and_labels(write, text, columns, smiles, y, names, suffix):
     ("text", "labels", "message"),
     [
         *(
-            (f"smiles,a,b\nCC,1,0\n\nCO,1,{wrong}\n", None, rf"row 1 \(line 4\), column 'b' of .*got '{wrong}'")
+            (
+                f"smiles,a,b\nCC,1,0\n\nCO,1,{wrong}\n",
+                None,
+                rf"row 1 \(line 4\), column 'b' of .*got '{wrong}'",
+            )
             for wrong in ("2", "-1", "0.5", "maybe", "inf")
         ),
         ("smiles,a\nCC,1,0\n", None, r"2 cells.*row 0 \(line 2\).*got 3"),
@@ -250,13 +284,19 @@ def write_format(path):
     elif path.suffix == ".gz":
         path.write_bytes(gzip.compress("\n".join(map(json.dumps, ROWS)).encode()))
     elif path.suffix == ".txt":
-        path.write_text(f"# Songs, by me, 2024\n\n#\n{text}" if path.stem == "a" else json.dumps(ROWS), "utf-16")
+        path.write_text(
+            f"# Songs, by me, 2024\n\n#\n{text}" if path.stem == "a" else json.dumps(ROWS), "utf-16"
+        )
     else:
-        path.write_bytes({".bin": gzip.compress, ".dat": lzma.compress}.get(path.suffix, bytes)(text.encode()))
+        path.write_bytes(
+            {".bin": gzip.compress, ".dat": lzma.compress}.get(path.suffix, bytes)(text.encode())
+        )
     return path
 
 
-FORMATS = "a.csv a.parquet a.json a.jsonl a.zip json.zip a.jsonl.gz a.bin a.dat a.txt json.txt a.xlsx"
+FORMATS = (
+    "a.csv a.parquet a.json a.jsonl a.zip json.zip a.jsonl.gz a.bin a.dat a.txt json.txt a.xlsx"
+)
 
 
 @pytest.mark.parametrize("name", [*FORMATS.split()])
@@ -281,7 +321,11 @@ def test_every_format_gives_the_same(tmp_path, name):
 )
 def test_workbooks_have_one_sheet_with_a_table(tmp_path, monkeypatch, sheets, message):
     monkeypatch.setitem(sys.modules, "openpyxl", ModuleType("openpyxl"))
-    monkeypatch.setattr(pd, "read_excel", lambda *_, **__: {name: pd.DataFrame(rows) for name, rows in sheets.items()})
+    monkeypatch.setattr(
+        pd,
+        "read_excel",
+        lambda *_, **__: {name: pd.DataFrame(rows) for name, rows in sheets.items()},
+    )
     with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
         archive.writestr("xl/workbook.xml", "")
     if message is None:
@@ -304,7 +348,11 @@ def test_workbooks_have_one_sheet_with_a_table(tmp_path, monkeypatch, sheets, me
         ("a.csv", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         ("a.csv", b"My songs,,\nsize,calm,sad\n1,0,1\n", "the title 'My songs'.*delete"),
         ("a.csv", b"My songs\nsize,calm\n1,0\n", "'My songs' is a title or a comment"),
-        ("a.csv", "name,calm\n\u0434\u0430,1\n".encode("cp1251"), "line 2.*'cp1251' for '\u0434\u0430,1'"),
+        (
+            "a.csv",
+            "name,calm\n\u0434\u0430,1\n".encode("cp1251"),
+            "line 2.*'cp1251' for '\u0434\u0430,1'",
+        ),
         ("a.csv", "name,calm\n\u4eba\u6c11,1\n".encode("gbk"), "'gb18030' for '\u4eba\u6c11,1'"),
         (
             "a.json",
@@ -335,12 +383,15 @@ def test_addresses_and_archives_are_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("a.csv", "a,b\n")
         archive.writestr("b.csv", "a,b\n")
-    with pytest.raises(ValueError, match=r"one file in the zip archive .*'a.csv', 'b.csv'.*unpack it"):
+    with pytest.raises(
+        ValueError, match=r"one file in the zip archive .*'a.csv', 'b.csv'.*unpack it"
+    ):
         read_table(tmp_path / "a.zip")
 
 
 @pytest.mark.parametrize(
-    ("text", "encoding"), [("größe,b\né,1\n", code) for code in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32")]
+    ("text", "encoding"),
+    [("größe,b\né,1\n", code) for code in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32")],
 )
 def test_encodings_that_the_first_bytes_tell(write, text, encoding):
     table = read_table(write(text.encode(encoding)))
@@ -442,7 +493,10 @@ def test_another_separator_is_named(write, mark):
 @pytest.mark.parametrize("word", ["none", "N/A", "-"])
 def test_words_that_may_mean_no_label_are_warned_of(write, word):
     table = read_table(write(f"body;topics\nx;rock,pop\ny;{word}\nz;\nw;{word}\nv;NaN\n", "utf-8"))
-    with pytest.warns(UserWarning, match=f"2 cells of column 'topics', such as '{word}' in row 1 .*leave them blank"):
+    with pytest.warns(
+        UserWarning,
+        match=f"2 cells of column 'topics', such as '{word}' in row 1 .*leave them blank",
+    ):
         assert table.label_sets("topics", ",") == [{"rock", "pop"}, None, set(), None, None]
 
 
@@ -456,7 +510,12 @@ def test_lists_need_no_separator(write):
 
 @pytest.mark.parametrize(
     ("header", "hint"),
-    [("size:calm", "delimiter=':'"), ("size calm", "delimiter=' '"), ("1.5,0", "lack a line"), ("sise,clam", "'clam'")],
+    [
+        ("size:calm", "delimiter=':'"),
+        ("size calm", "delimiter=' '"),
+        ("1.5,0", "lack a line"),
+        ("sise,clam", "'clam'"),
+    ],
 )
 def test_what_a_missing_column_may_mean(write, header, hint):
     with pytest.raises(ValueError, match=hint):
@@ -473,7 +532,9 @@ def test_paths_have_ancestors(write):
 
 def test_names_that_are_paths_above_others_ask_for_a_choice(write):
     table = read_table(write("body,topics\nx,A/B/C\ny,A/B\n"))
-    with pytest.raises(ValueError, match=r"got 'A/B/C', .*column 'topics'.*label_paths='/' to add all ancestors"):
+    with pytest.raises(
+        ValueError, match=r"got 'A/B/C', .*column 'topics'.*label_paths='/' to add all ancestors"
+    ):
         table.targets(["topics"], ";")
     assert table.targets(["topics"], ";", "")[1] == ["A/B", "A/B/C"]
     table = read_table(write("body,topics\nx,A > B\ny,A\n"))
@@ -483,10 +544,13 @@ def test_names_that_are_paths_above_others_ask_for_a_choice(write):
 
 
 @pytest.mark.parametrize(
-    ("names", "is_path"), [("A/B/C A/B/D A/C/E B/E", True), ("A/B C/D", False), ("A/B A/C D", False)]
+    ("names", "is_path"),
+    [("A/B/C A/B/D A/C/E B/E", True), ("A/B C/D", False), ("A/B A/C D", False)],
 )
 def test_names_that_look_like_paths_are_warned_of(write, names, is_path):
-    table = read_table(write("body;topics\n" + "".join(f"x;['{name}']\n" for name in names.split())))
+    table = read_table(
+        write("body;topics\n" + "".join(f"x;['{name}']\n" for name in names.split()))
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = table.targets("topics", None)[1]
@@ -496,4 +560,6 @@ def test_names_that_look_like_paths_are_warned_of(write, names, is_path):
 
 def test_labels_in_words(write):
     table = read_table(write("a,b,c\nTRUE,yes,1\nfalse,N,-\nNA,?,0\n"))
-    np.testing.assert_array_equal(table.labels(["a", "b", "c"]), [[1, 1, 1], [0, 0, np.nan], [np.nan, np.nan, 0]])
+    np.testing.assert_array_equal(
+        table.labels(["a", "b", "c"]), [[1, 1, 1], [0, 0, np.nan], [np.nan, np.nan, 0]]
+    )

@@ -19,7 +19,11 @@ def test_rows_are_those_of_the_same_columns():
     samples = vectors.transform([[1, 2, 3.5]])
     assert samples[0].x.tolist() == [[1, 2, 3.5]]
     assert vectors.components(samples[0]) == ["u", "v", "w"]
-    assert fitted(Vectors(), from_arrays(X, Y)).components(samples[0]) == ["column 0", "column 1", "column 2"]
+    assert fitted(Vectors(), from_arrays(X, Y)).components(samples[0]) == [
+        "column 0",
+        "column 1",
+        "column 2",
+    ]
     with pytest.raises(ValueError, match="3 columns"):
         vectors.transform([[1.0, 2.0]])
 
@@ -28,7 +32,9 @@ def test_columns_of_a_frame_that_training_did_not_have_are_left_out():
     frame = pd.DataFrame({"size": [1.0, 2, 3, 4] * 2, "colour": ["red", "blue"] * 4})
     vectors = fitted(Vectors(), from_arrays(frame, np.ones((8, 1)), kind="vector"))
     more = frame.assign(label=1, name=list("abcdefgh"))[["name", "colour", "label", "size"]]
-    np.testing.assert_array_equal(vectors.transform(more).rows("x"), vectors.transform(frame).rows("x"))
+    np.testing.assert_array_equal(
+        vectors.transform(more).rows("x"), vectors.transform(frame).rows("x")
+    )
     with pytest.raises(ValueError, match=r"Expected the columns \['size'\]"):
         vectors.transform(more.drop(columns="size"))
 
@@ -43,7 +49,9 @@ def test_views_scale_vectors_and_come_back(scaling):
     assert np.isfinite(matrix).all()
     assert (matrix[:, 2] == 0).all()  # did not vary, and a missing entry counts as the mean
     if scaling != "quantile":
-        assert np.square(matrix).sum(axis=1).mean() == pytest.approx(2 / 3 if scaling == "standard" else 1, rel=1e-4)
+        assert np.square(matrix).sum(axis=1).mean() == pytest.approx(
+            2 / 3 if scaling == "standard" else 1, rel=1e-4
+        )
     if scaling == "centred":
         assert matrix[:, 1].std() == pytest.approx(10 * matrix[:, 0].std(), rel=1e-4)
 

@@ -28,11 +28,21 @@ DOCUMENTS = [["b", "a", "b"], ["c", "a", "b"], []]
     ],
 )
 def test_tokenize(text, words):
-    assert [normalize("NFC", word) for word in tokenize(text)] == [normalize("NFC", word) for word in words.split(" ")]
+    assert [normalize("NFC", word) for word in tokenize(text)] == [
+        normalize("NFC", word) for word in words.split(" ")
+    ]
 
 
 def test_letters_alone_as_models_of_before_have_them():
-    assert tokenize("Sales rose 3.5 pct in the U.S.", "letters") == ["sales", "rose", "pct", "in", "the", "u", "s"]
+    assert tokenize("Sales rose 3.5 pct in the U.S.", "letters") == [
+        "sales",
+        "rose",
+        "pct",
+        "in",
+        "the",
+        "u",
+        "s",
+    ]
     assert tokenize("Café_au lait, naïve1x", "letters") == ["café", "au", "lait", "naïve", "x"]
 
 
@@ -107,14 +117,20 @@ def test_words_that_are_no_vocabulary(words, message):
         check_words(words)
 
 
-@pytest.mark.parametrize("options", [{"min_count": 0}, {"min_count": True}, {"max_size": 0}, {"max_size": 1.5}])
+@pytest.mark.parametrize(
+    "options", [{"min_count": 0}, {"min_count": True}, {"max_size": 0}, {"max_size": 1.5}]
+)
 def test_options_out_of_range(options):
-    with pytest.raises(ValueError, match=f"Expected '{next(iter(options))}' to be a whole number of at least 1"):
+    with pytest.raises(
+        ValueError, match=f"Expected '{next(iter(options))}' to be a whole number of at least 1"
+    ):
         build_vocabulary(DOCUMENTS, **options)
 
 
 def test_texts_instead_of_lists_of_words():
-    with pytest.raises(ValueError, match=r"lists of words \(got the text 'some text'\); split it with 'tokenize'"):
+    with pytest.raises(
+        ValueError, match=r"lists of words \(got the text 'some text'\); split it with 'tokenize'"
+    ):
         build_vocabulary(["some text"])
     with pytest.raises(ValueError, match="lists of words"):
         encode(["some text"], {}, 0)

@@ -24,7 +24,9 @@ def data():
 
 
 def test_errors_are_those_of_torchmetrics_and_scikit_learn(data):
-    calibration_error = pytest.importorskip("torchmetrics.functional.classification").binary_calibration_error
+    calibration_error = pytest.importorskip(
+        "torchmetrics.functional.classification"
+    ).binary_calibration_error
     brier_score_loss = pytest.importorskip("sklearn.metrics").brier_score_loss
     y, scores = data
     evaluation = evaluate(y, scores)
@@ -33,7 +35,9 @@ def test_errors_are_those_of_torchmetrics_and_scikit_learn(data):
         known = ~np.isnan(y[:, label])
         p, target = scores[known, label], y[known, label]
         pair = torch.from_numpy(p), torch.from_numpy(target).long()
-        assert found["ece"][label] == pytest.approx(float(calibration_error(*pair, n_bins=NUM_BINS)), abs=1e-6)
+        assert found["ece"][label] == pytest.approx(
+            float(calibration_error(*pair, n_bins=NUM_BINS)), abs=1e-6
+        )
         assert found["brier"][label] == pytest.approx(brier_score_loss(target, p))
     assert (found["ece"][3], found["brier"][3]) == (None, None)
     assert evaluation["ece_macro"] == pytest.approx(np.mean(found["ece"][:3]))
@@ -70,7 +74,17 @@ def distorted(num_samples, seed=0):
     """Targets, and scores that are right, too extreme, too low, a curve away, and too low for two rare labels."""
     rng = np.random.default_rng(seed)
     z = 2 * rng.normal(size=(num_samples, 6))
-    right = np.stack([z[:, 0], 0.3 * z[:, 1], z[:, 2] + 2, np.where(z[:, 3] > 1, 3, -1), z[:, 4] - 3, z[:, 5] - 3], 1)
+    right = np.stack(
+        [
+            z[:, 0],
+            0.3 * z[:, 1],
+            z[:, 2] + 2,
+            np.where(z[:, 3] > 1, 3, -1),
+            z[:, 4] - 3,
+            z[:, 5] - 3,
+        ],
+        1,
+    )
     y = (rng.random(z.shape) < expit(right)).astype(float)
     y[rng.random(y.shape) < 0.2] = NAN
     y[:, 4:] = np.where(np.cumsum(y[:, 4:] == 1, axis=0) < MIN_OWN, y[:, 4:], NAN)
@@ -93,7 +107,14 @@ def test_each_label_gets_the_function_that_it_needs():
 
 def test_functions_increase_and_leave_certainty_alone():
     calibration = Calibration.fit(*distorted(3000))
-    p = torch.cat([torch.zeros(1), torch.logspace(-6, 0, 500)[:-1], 1 - torch.logspace(-1, -6, 50), torch.ones(1)])
+    p = torch.cat(
+        [
+            torch.zeros(1),
+            torch.logspace(-6, 0, 500)[:-1],
+            1 - torch.logspace(-1, -6, 50),
+            torch.ones(1),
+        ]
+    )
     p = p.double().sort()[0].unique()
     mapped = calibration.probabilities(p[:, None].expand(-1, 6))
     assert (mapped.diff(dim=0) > 0).all()

@@ -34,8 +34,16 @@ def test_sets_of_new_samples_hold_what_was_promised_and_hardly_more(per, share):
     for seed in range(100):
         y, scores = draw(700, seed)
         conformal = ConformalThresholds(y[:200], scores[:200])
-        found.append(covered(y[200:], conformal.tuner(Coverage(share, per), NAMES).predict(scores[200:]), per).mean())
-        known = (y[:200] == 1).sum(axis=0).mean() if per == "label" else (y[:200] == 1).any(axis=1).sum() / 2
+        found.append(
+            covered(
+                y[200:], conformal.tuner(Coverage(share, per), NAMES).predict(scores[200:]), per
+            ).mean()
+        )
+        known = (
+            (y[:200] == 1).sum(axis=0).mean()
+            if per == "label"
+            else (y[:200] == 1).any(axis=1).sum() / 2
+        )
         sizes.append(1 / (known + 1))
     noise = 3 * np.std(found) / 10
     assert share - noise < np.mean(found) < share + np.mean(sizes) + noise
@@ -85,7 +93,10 @@ def test_samples_have_the_threshold_of_mapie():
 
 
 def test_ties_and_bounds_by_hand():
-    y, scores = np.array([[1.0]] * 4 + [[0.0]] * 4), np.array([[0.4], [0.2], [0.2], [0.8], [0.9], [0.9], [0.9], [0.1]])
+    y, scores = (
+        np.array([[1.0]] * 4 + [[0.0]] * 4),
+        np.array([[0.4], [0.2], [0.2], [0.8], [0.9], [0.9], [0.9], [0.1]]),
+    )
     conformal = ConformalThresholds(y, scores)
     for share, threshold in ((0.8, 0.2), (0.5, 0.2), (0.39, 0.4), (0.2, 0.8)):
         assert conformal.tuner(Coverage(share), ["a"]).fitted() == [threshold]
@@ -126,10 +137,14 @@ def test_samples_without_labels_are_refused():
         ConformalThresholds([[0, NAN]], [[0.1, 0.2]])
 
 
-@pytest.mark.parametrize("wrong", [{"label": [3]}, {"row": [-1]}, {"score": [1.5]}, {"score": [0.1, 0.2]}])
+@pytest.mark.parametrize(
+    "wrong", [{"label": [3]}, {"row": [-1]}, {"score": [1.5]}, {"score": [0.1, 0.2]}]
+)
 def test_states_that_are_inconsistent_are_refused(wrong):
     conformal = ConformalThresholds([[1, 0, NAN]], [[0.5, 0.2, 0.1]])
     state = conformal.state_dict()
     assert vars(ConformalThresholds.from_state(state)) == vars(conformal)
     with pytest.raises(ValueError, match="the scores of label sets have to be"):
-        ConformalThresholds.from_state({**state, **{name: np.array(each) for name, each in wrong.items()}})
+        ConformalThresholds.from_state(
+            {**state, **{name: np.array(each) for name, each in wrong.items()}}
+        )

@@ -24,7 +24,11 @@ SKLEARN_ZERO_DIVISION = {0: 0.0, 1: 1.0, "drop": np.nan}
 @st.composite
 def targets_and_decisions(draw, values=(0.0, 1.0, NAN)):
     shape = draw(array_shapes(min_dims=2, max_dims=2, max_side=6))
-    y = draw(arrays(np.float64, shape, elements=st.sampled_from(values)).filter(lambda y: not np.isnan(y).all()))
+    y = draw(
+        arrays(np.float64, shape, elements=st.sampled_from(values)).filter(
+            lambda y: not np.isnan(y).all()
+        )
+    )
     return y, draw(arrays(np.int64, shape, elements=st.integers(0, 1)))
 
 
@@ -44,17 +48,26 @@ def test_f1s_equal_sklearn_on_the_observed_entries(data, zero_division):
     y, p = data
     observed = ~np.isnan(y)
     pooled = f1_score(y[observed], p[observed], zero_division=SKLEARN_ZERO_DIVISION[zero_division])
-    np.testing.assert_allclose(example_f1(y, p, zero_division=zero_division), mean_f1(y, p, zero_division))
-    np.testing.assert_allclose(macro_f1(y, p, zero_division=zero_division), mean_f1(y.T, p.T, zero_division))
+    np.testing.assert_allclose(
+        example_f1(y, p, zero_division=zero_division), mean_f1(y, p, zero_division)
+    )
+    np.testing.assert_allclose(
+        macro_f1(y, p, zero_division=zero_division), mean_f1(y.T, p.T, zero_division)
+    )
     np.testing.assert_allclose(micro_f1(y, p, zero_division=zero_division), pooled)
 
 
-@given(targets_and_decisions(values=(0.0, 1.0)).filter(lambda data: data[0].shape[1] > 1), st.sampled_from([0, 1]))
+@given(
+    targets_and_decisions(values=(0.0, 1.0)).filter(lambda data: data[0].shape[1] > 1),
+    st.sampled_from([0, 1]),
+)
 def test_metrics_without_unknowns_equal_sklearn(data, zero_division):
     y, p = data[0].astype(int), data[1]
     for average in ("samples", "micro", "macro"):
         expected = f1_score(y, p, average=average, zero_division=zero_division)
-        np.testing.assert_allclose(METRICS[f"f1_{average}"](y, p, zero_division=zero_division), expected)
+        np.testing.assert_allclose(
+            METRICS[f"f1_{average}"](y, p, zero_division=zero_division), expected
+        )
     np.testing.assert_allclose(subset_accuracy(y, p), accuracy_score(y, p))
     np.testing.assert_allclose(hamming_accuracy(y, p), 1 - hamming_loss(y, p))
 
@@ -63,7 +76,11 @@ def test_metrics_without_unknowns_equal_sklearn(data, zero_division):
 def test_accuracies_over_observed_entries(data):
     y, p = data
     observed = ~np.isnan(y)
-    right = [(row[keep] == pred[keep]).all() for row, pred, keep in zip(y, p, observed, strict=True) if keep.any()]
+    right = [
+        (row[keep] == pred[keep]).all()
+        for row, pred, keep in zip(y, p, observed, strict=True)
+        if keep.any()
+    ]
     np.testing.assert_allclose(subset_accuracy(y, p), np.mean(right))
     np.testing.assert_allclose(hamming_accuracy(y, p), accuracy_score(y[observed], p[observed]))
 

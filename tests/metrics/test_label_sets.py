@@ -30,7 +30,8 @@ def test_it_is_what_trying_every_set_finds(prior, monkeypatch):
     for row in range(0, 2000, 37):
         p = scores[row]
         values = [
-            np.log(np.where(one == 1, p, 1 - p)).sum() + prior * np.log(n) for one, n in zip(sets, counts, strict=True)
+            np.log(np.where(one == 1, p, 1 - p)).sum() + prior * np.log(n)
+            for one, n in zip(sets, counts, strict=True)
         ]
         np.testing.assert_array_equal(found[row], sets[int(np.argmax(values))])
 
@@ -101,7 +102,12 @@ def test_survives_a_weights_only_checkpoint(metric, y_train):
     file.seek(0)
     loaded = LabelSets.from_state(torch.load(file, weights_only=True))
     np.testing.assert_array_equal(loaded.predict(scores), sets.predict(scores))
-    assert (loaded.metric, loaded.prior, loaded.best_value, repr(loaded)) == (metric, 0.25, None, repr(sets))
+    assert (loaded.metric, loaded.prior, loaded.best_value, repr(loaded)) == (
+        metric,
+        0.25,
+        None,
+        repr(sets),
+    )
 
 
 def test_tensors_stay_tensors():
@@ -116,9 +122,18 @@ def test_tensors_stay_tensors():
     [
         (lambda: LabelSets(np.eye(3)).predict(np.full((2, 2), 0.5)), "'scores' of 3 labels"),
         (lambda: LabelSets(np.eye(3)).predict(np.full((2, 3), 4.0)), "Expected probabilities"),
-        (lambda: LabelSets.from_state({**LabelSets(np.eye(3)).state_dict(), "num_labels": 2}), "must be < 2"),
-        (lambda: LabelSets.tuned(np.eye(3), np.eye(3), np.eye(3), metric="F1"), "'metric' to be one of"),
-        (lambda: LabelSets.tuned(np.eye(3), np.eye(3), np.eye(3), priors=()), "'priors' to hold at least one"),
+        (
+            lambda: LabelSets.from_state({**LabelSets(np.eye(3)).state_dict(), "num_labels": 2}),
+            "must be < 2",
+        ),
+        (
+            lambda: LabelSets.tuned(np.eye(3), np.eye(3), np.eye(3), metric="F1"),
+            "'metric' to be one of",
+        ),
+        (
+            lambda: LabelSets.tuned(np.eye(3), np.eye(3), np.eye(3), priors=()),
+            "'priors' to hold at least one",
+        ),
     ],
 )
 def test_bad_arguments_are_named(call, message):

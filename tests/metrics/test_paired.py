@@ -33,6 +33,8 @@ def test_shared_samples_widen_the_interval_by_the_formula():
     assert ratio == pytest.approx(np.sqrt((1 / 4 + 1 / 8) / (1 / 4)))
 
 
-@pytest.mark.parametrize(("values", "p"), [([0.1], None), ([0.1, 0.1], None), ([0.0, 0.0], 1.0), ([0.1, np.nan], None)])
+@pytest.mark.parametrize(
+    ("values", "p"), [([0.1], None), ([0.1, 0.1], None), ([0.0, 0.0], 1.0), ([0.1, np.nan], None)]
+)
 def test_differences_that_no_test_can_tell_from_chance(values, p):
     assert corrected_difference(values).p == p

@@ -12,9 +12,15 @@ def test_means_over_labels_are_those_of_an_evaluation():
     rng = np.random.default_rng(0)
     y = np.where(rng.random((50, 4)) < 0.1, np.nan, (rng.random((50, 4)) < 0.4).astype(float))
     probabilities = rng.random((50, 4))
-    metrics, reliability = metrics_per_label(torch.from_numpy(y), probabilities, probabilities >= 0.5)
+    metrics, reliability = metrics_per_label(
+        torch.from_numpy(y), probabilities, probabilities >= 0.5
+    )
     evaluation = evaluate(y, probabilities)
-    for name, of_all in (("ROC-AUC", "roc_auc"), ("average precision", "average_precision"), ("F1", "f1")):
+    for name, of_all in (
+        ("ROC-AUC", "roc_auc"),
+        ("average precision", "average_precision"),
+        ("F1", "f1"),
+    ):
         assert metrics[name].mean() == pytest.approx(evaluation[f"{of_all}_macro"])
     assert metrics["ECE"].mean() == pytest.approx(evaluation["ece_macro"])
     assert metrics["Brier score"].mean() == pytest.approx(evaluation["brier_macro"])
@@ -28,7 +34,14 @@ def test_an_unknown_label_has_no_metrics():
     y, probabilities = np.array([[1.0, np.nan], [0.0, np.nan]]), np.full((2, 2), 0.25)
     metrics, _ = metrics_per_label(y, probabilities, probabilities > 0.5)
     assert {name: values[0] for name, values in metrics.items()} == pytest.approx(
-        {"share": 0.5, "mean probability": 0.25, "ROC-AUC": 0.5, "average precision": 0.5, "F1": 0.0, "ECE": 0.25}
+        {
+            "share": 0.5,
+            "mean probability": 0.25,
+            "ROC-AUC": 0.5,
+            "average precision": 0.5,
+            "F1": 0.0,
+            "ECE": 0.25,
+        }
         | {"Brier score": (0.75**2 + 0.25**2) / 2}
     )
     assert all(np.isnan(values[1]) for name, values in metrics.items() if name != "F1")

@@ -25,11 +25,18 @@ from tg_mlc.metrics.ranking import average_precision_per_label, roc_auc_per_labe
 NAN = float("nan")
 METRICS = [
     (roc_auc_score, micro_roc_auc, macro_roc_auc, roc_auc_per_label),
-    (average_precision_score, micro_average_precision, macro_average_precision, average_precision_per_label),
+    (
+        average_precision_score,
+        micro_average_precision,
+        macro_average_precision,
+        average_precision_per_label,
+    ),
 ]
 
 Y = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]])
-SCORES = np.array([[0.9, 0.8, 0.1, 0.7], [0.9, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
+SCORES = np.array(
+    [[0.9, 0.8, 0.1, 0.7], [0.9, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]]
+)
 
 
 @st.composite
@@ -43,14 +50,20 @@ def targets_and_scores(draw):
 
 def oracle(sklearn_metric, y, scores):
     observed = ~np.isnan(y)
-    return sklearn_metric(y[observed], scores[observed]) if len(np.unique(y[observed])) == 2 else np.nan
+    return (
+        sklearn_metric(y[observed], scores[observed])
+        if len(np.unique(y[observed])) == 2
+        else np.nan
+    )
 
 
 @pytest.mark.parametrize(("sklearn_metric", "micro", "macro", "per_label"), METRICS)
 @given(data=targets_and_scores())
 def test_equal_sklearn_on_the_observed_entries(sklearn_metric, micro, macro, per_label, data):
     y, scores = data
-    expected = np.array([oracle(sklearn_metric, *column) for column in zip(y.T, scores.T, strict=True)])
+    expected = np.array(
+        [oracle(sklearn_metric, *column) for column in zip(y.T, scores.T, strict=True)]
+    )
     np.testing.assert_allclose(per_label(y, scores), expected, rtol=1e-9)
     np.testing.assert_allclose(micro(y, scores), oracle(sklearn_metric, y, scores), rtol=1e-9)
     if np.isnan(expected).all():
@@ -110,7 +123,12 @@ def test_unknown_labels_are_left_out_of_the_first_k():
 
 
 def test_equal_scores_are_taken_in_the_order_of_labels():
-    assert [hit_rate_at_k(np.eye(4)[[label]], np.zeros((1, 4)), 2) for label in range(4)] == [1, 1, 0, 0]
+    assert [hit_rate_at_k(np.eye(4)[[label]], np.zeros((1, 4)), 2) for label in range(4)] == [
+        1,
+        1,
+        0,
+        0,
+    ]
 
 
 def test_without_positives_there_is_no_value():
@@ -120,10 +138,19 @@ def test_without_positives_there_is_no_value():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: macro_roc_auc([[1], [0]], [[0.5], [NAN]]), r"'scores' to hold numbers.*\(got nan at \[1, 0\]\)"),
+        (
+            lambda: macro_roc_auc([[1], [0]], [[0.5], [NAN]]),
+            r"'scores' to hold numbers.*\(got nan at \[1, 0\]\)",
+        ),
         (lambda: macro_roc_auc([[1], [0]], [[0.5, 0.5]]), "shape of the targets"),
-        (lambda: macro_roc_auc(Y, SCORES, min_positives=0), "'min_positives' to be a whole number of at least 1"),
-        *((lambda k=k: recall_at_k(Y, SCORES, k), "'k' to be a whole number of at least 1") for k in (0, -1, 2.5)),
+        (
+            lambda: macro_roc_auc(Y, SCORES, min_positives=0),
+            "'min_positives' to be a whole number of at least 1",
+        ),
+        *(
+            (lambda k=k: recall_at_k(Y, SCORES, k), "'k' to be a whole number of at least 1")
+            for k in (0, -1, 2.5)
+        ),
     ],
 )
 def test_bad_arguments_are_named(call, message):

@@ -12,7 +12,9 @@ def molecule(num_atoms: int, seed: int) -> Data:
     generator = torch.Generator().manual_seed(seed)
 
     def draw(maps: dict[str, list[object]], num_rows: int) -> torch.Tensor:
-        columns = [torch.randint(len(values), (num_rows,), generator=generator) for values in maps.values()]
+        columns = [
+            torch.randint(len(values), (num_rows,), generator=generator) for values in maps.values()
+        ]
         return torch.stack(columns, dim=1)
 
     child = torch.arange(1, num_atoms)

@@ -11,7 +11,15 @@ from tg_mlc.data import from_arrays
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import builder, table_lamp
 from tg_mlc.models.builders import Blueprint, blueprint_of, describe_samples
-from tg_mlc.papers import binary_relevance, energy_network, gaml, graph2graph, mped, mped_autoregressive, pooled_mlp
+from tg_mlc.papers import (
+    binary_relevance,
+    energy_network,
+    gaml,
+    graph2graph,
+    mped,
+    mped_autoregressive,
+    pooled_mlp,
+)
 
 rng = np.random.default_rng(0)
 Y = rng.random((30, 3)) < 0.5
@@ -45,7 +53,9 @@ def test_a_model_of_sequences_of_labels_is_built_again():
     again = blueprint.build(None)
     again.load_state_dict(model.state_dict())
     batch = next(iter(DataLoader(INPUTS["bag"], 30)))
-    torch.testing.assert_close(again.eval().search(batch), model.eval().search(batch), rtol=0, atol=0)
+    torch.testing.assert_close(
+        again.eval().search(batch), model.eval().search(batch), rtol=0, atol=0
+    )
 
 
 def test_options_are_kept_where_the_label_graph_is_left_out():
@@ -54,7 +64,9 @@ def test_options_are_kept_where_the_label_graph_is_left_out():
 
 def test_numbers_of_numpy_are_stored_as_plain_ones():
     options = blueprint_of(
-        table_lamp(INPUTS["bag"], fully_connected(3), channels=8, frequency_strength=np.float64(0.5))
+        table_lamp(
+            INPUTS["bag"], fully_connected(3), channels=8, frequency_strength=np.float64(0.5)
+        )
     ).options
     assert type(options["frequency_strength"]) is float
 
@@ -72,7 +84,10 @@ def test_samples_are_described_by_sizes_alone():
     assert described == {
         "kind": "vector",
         "num_inputs": 6,
-        "attributes": {"x": {"shape": [1, 6], "dtype": "float32"}, "y": {"shape": [1, 3], "dtype": "float32"}},
+        "attributes": {
+            "x": {"shape": [1, 6], "dtype": "float32"},
+            "y": {"shape": [1, 3], "dtype": "float32"},
+        },
     }
 
 

@@ -30,7 +30,9 @@ Y = (WORDS @ rng.standard_normal((30, 4)) > 0.3).astype(np.float32)
 def dataset(request):
     x = sp.csr_array(WORDS) if request.param == "bag" else WORDS
     names = ["a", "b", "c", "d"]
-    return ArrayDataset(Records(x, Y, names, None, np.arange(160), np.arange(160, 200)).to_samples())
+    return ArrayDataset(
+        Records(x, Y, names, None, np.arange(160), np.arange(160, 200)).to_samples()
+    )
 
 
 @pytest.fixture
@@ -41,7 +43,9 @@ def prepared(dataset):
 
 @pytest.mark.parametrize("node_messages", [False, True])
 def test_table_lamp_starts_from_frequencies(dataset, node_messages):
-    model = table_lamp(dataset[:160], fully_connected(4), node_messages, channels=8, frequency_strength=1.0)
+    model = table_lamp(
+        dataset[:160], fully_connected(4), node_messages, channels=8, frequency_strength=1.0
+    )
     frequency = torch.tensor(Y[:160].mean(axis=0))
     torch.testing.assert_close(model.readout.bias.sigmoid(), frequency)
 
@@ -56,7 +60,9 @@ def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, pre
     torch.testing.assert_close(model.score_skip.state_dict(), expected.state_dict())
     silent = table_lamp(train, fully_connected(4), **options).eval()
     batch = Batch.from_data_list(train[:5])
-    torch.testing.assert_close(silent(batch), silent.score_skip(batch.base_scores) + silent.readout.bias)
+    torch.testing.assert_close(
+        silent(batch), silent.score_skip(batch.base_scores) + silent.readout.bias
+    )
     # Samples with unknown labels tell only the sizes of layers.
     unknown = copy(train)
     unknown._data = copy(train._data)
@@ -88,7 +94,9 @@ def test_kinds_without_a_table_are_refused():
 
 
 def test_rare_words_are_left_out_of_new_documents_too():
-    words = np.hstack([WORDS, np.eye(200, 3, dtype=np.float32)])  # the last three are in one document each
+    words = np.hstack(
+        [WORDS, np.eye(200, 3, dtype=np.float32)]
+    )  # the last three are in one document each
     train = ArrayDataset(Records(sp.csr_array(words), Y, list("abcd")).to_samples())
     model = table_lamp(train, fully_connected(4), channels=8, latent=True, min_df=2).eval()
     assert model.encoder.kept.tolist() == [True] * 30 + [False] * 3
@@ -112,13 +120,17 @@ def topics():
     rng = np.random.default_rng(0)
     topic = np.arange(60) % 3
     words = rng.random((60, 15)) < np.where(np.arange(15) // 5 == topic[:, None], 0.6, 0.1)
-    y = torch.nn.functional.one_hot(torch.from_numpy(topic), 4).float()  # no document has the last label
+    y = torch.nn.functional.one_hot(
+        torch.from_numpy(topic), 4
+    ).float()  # no document has the last label
     return sp.csr_array(words.astype(np.float32)), y
 
 
 def started(y, x, **kwargs):
     torch.manual_seed(0)
-    model = LaMP(BagEncoder(15, 16), fully_connected(4), num_steps=2, num_feature_layers=0, **kwargs)
+    model = LaMP(
+        BagEncoder(15, 16), fully_connected(4), num_steps=2, num_feature_layers=0, **kwargs
+    )
     before = model.labels.embedding.weight.detach().clone()
     start_from_documents(model, x, y)
     return model, before
@@ -157,7 +169,9 @@ SMILES_Y = [[1, 0, 1], [0, 0, 1], [1, 0, 1], [0, 0, float("nan")], [1, 0, 1], [0
 
 
 def molecules(*transforms):
-    return MoleculeDataset.from_smiles(SMILES, SMILES_Y, ["a", "b", "c"], pre_transform=Compose(list(transforms)))
+    return MoleculeDataset.from_smiles(
+        SMILES, SMILES_Y, ["a", "b", "c"], pre_transform=Compose(list(transforms))
+    )
 
 
 def batch(data):
@@ -175,7 +189,9 @@ def test_atoms_alone():
 @pytest.mark.parametrize(("node_messages", "atoms"), [(True, True), (False, True), (True, False)])
 def test_vectors_beside_the_atoms(node_messages: bool, atoms: bool):
     data = molecules(Fingerprint("morgan", 64), Fingerprint("maccs"), MoleculeDescriptors())
-    model = molecule_lamp(data, fully_connected(3), node_messages, atoms=atoms, channels=16, num_components=2).eval()
+    model = molecule_lamp(
+        data, fully_connected(3), node_messages, atoms=atoms, channels=16, num_components=2
+    ).eval()
     assert (model.features is None) == (not (node_messages and atoms))
     components = model.encoder(batch(data))
     num_atoms = sum(d.num_nodes for d in data) if atoms else 0
@@ -206,7 +222,9 @@ def test_evidence_is_where_training_starts():
     data = with_attribute(plain, "base_scores", torch.linspace(-1, 1, 6 * 3 * 2).view(6, 3, 2))
     model = molecule_lamp(data, fully_connected(3), channels=16).eval()
     assert model.linear_path is None
-    torch.testing.assert_close(model(batch(data)), model.score_skip(data.rows("base_scores")) + model.readout.bias)
+    torch.testing.assert_close(
+        model(batch(data)), model.score_skip(data.rows("base_scores")) + model.readout.bias
+    )
     assert not any(parameter.requires_grad for parameter in model.score_skip.parameters())
     expected = SharedLogits(2)
     expected.start_from_scores(data.rows("base_scores"), data.y, model.readout.bias)
@@ -216,7 +234,9 @@ def test_evidence_is_where_training_starts():
 
 
 def test_vectors_need_a_vector():
-    with pytest.raises(ValueError, match=r"Expected samples with one of \('morgan'.* for atoms=False"):
+    with pytest.raises(
+        ValueError, match=r"Expected samples with one of \('morgan'.* for atoms=False"
+    ):
         molecule_lamp(molecules(), fully_connected(3), atoms=False)
 
 

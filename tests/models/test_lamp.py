@@ -19,7 +19,9 @@ GRAPH = LabelGraph(torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), num_nodes=5)
 
 
 @pytest.mark.parametrize("num_feature_layers", [0, 2])
-@pytest.mark.parametrize("graph", [edgeless(5), fully_connected(5), GRAPH], ids=["edgeless", "complete", "prior"])
+@pytest.mark.parametrize(
+    "graph", [edgeless(5), fully_connected(5), GRAPH], ids=["edgeless", "complete", "prior"]
+)
 def test_molecules(num_feature_layers: int, graph: LabelGraph) -> None:
     model = LaMP(MoleculeEncoder(8), graph, num_feature_layers=num_feature_layers, heads=2)
     logits = model(batch(6))
@@ -92,7 +94,11 @@ def test_options() -> None:
     assert [conv.heads for conv in model.labels.label_to_label] == [2, 2]
     assert [conv.heads for conv in model.labels.feature_to_label] == [4, 4]
     assert [(conv.heads, conv.dropout) for conv in model.features.convs] == [(1, 0.2)] * 3
-    for conv in (*model.features.convs, *model.labels.feature_to_label, *model.labels.label_to_label):
+    for conv in (
+        *model.features.convs,
+        *model.labels.feature_to_label,
+        *model.labels.label_to_label,
+    ):
         assert (conv.norm, conv.mlp[0].out_channels) == ("pre", 5)
     for conv in (*model.labels.feature_to_label, *model.labels.label_to_label):
         assert (conv.dropout, conv.attention_dropout) == (0.3, 0.3)
@@ -102,13 +108,17 @@ def test_options() -> None:
 
 def test_dropout_by_default() -> None:
     model = LaMP(MoleculeEncoder(8), GRAPH, heads=2)
-    assert {conv.dropout for conv in (*model.features.convs, *model.labels.feature_to_label)} == {0.1}
+    assert {conv.dropout for conv in (*model.features.convs, *model.labels.feature_to_label)} == {
+        0.1
+    }
 
 
 @pytest.mark.parametrize("where", [None, "label_kwargs", "feature_kwargs"])
 def test_unknown_options_are_named_beside_the_known(where: str | None) -> None:
     options: Any = {"head": 2} if where is None else {where: {"head": 2}}
-    with pytest.raises(TypeError, match=r"among attention_dropout, .*, heads, .*value_channels \(got head\)"):
+    with pytest.raises(
+        TypeError, match=r"among attention_dropout, .*, heads, .*value_channels \(got head\)"
+    ):
         LaMP(MoleculeEncoder(8), GRAPH, **options)
 
 
@@ -199,18 +209,28 @@ def test_it_learns() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"):
+    with pytest.raises(
+        ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"
+    ):
         LaMP(MoleculeEncoder(8), GRAPH, heads=3)
-    with pytest.raises(ValueError, match=r"'num_layers' to be a whole number of at least 1 \(got -1\)"):
+    with pytest.raises(
+        ValueError, match=r"'num_layers' to be a whole number of at least 1 \(got -1\)"
+    ):
         LaMP(MoleculeEncoder(8), GRAPH, num_feature_layers=-1)
     for encoder in (fully_connected(3), torch.nn.Linear(2, 2)):
-        with pytest.raises(ValueError, match=rf"'encoder' to be a module .* \(got {type(encoder).__name__}\)"):
+        with pytest.raises(
+            ValueError, match=rf"'encoder' to be a module .* \(got {type(encoder).__name__}\)"
+        ):
             LaMP(encoder, BagEncoder(10, 8))
 
 
-@pytest.mark.parametrize("options", [{"feature_kwargs": {"head": 2}}, {"feature_kwargs": {"edge_dim": 3}}])
+@pytest.mark.parametrize(
+    "options", [{"feature_kwargs": {"head": 2}}, {"feature_kwargs": {"edge_dim": 3}}]
+)
 def test_options_of_no_feature_layers_are_checked(options: Any) -> None:
-    with pytest.raises(TypeError, match=r"Expected options of a block among .* \(got (head|edge_dim)\)"):
+    with pytest.raises(
+        TypeError, match=r"Expected options of a block among .* \(got (head|edge_dim)\)"
+    ):
         LaMP(MoleculeEncoder(8), GRAPH, num_feature_layers=0, **options)
 
 

@@ -29,7 +29,10 @@ def restated(conv: AttentionConv, source: Tensor, target: Tensor, edge_index: Te
         for k in range(conv.heads):
             rows = slice(k * size, (k + 1) * size)
             query = weights["lin_query.weight"][rows] @ u[i]
-            scores = np.array([query @ (weights["lin_key.weight"][rows] @ x[j]) for j in neighbours]) * conv.scale
+            scores = (
+                np.array([query @ (weights["lin_key.weight"][rows] @ x[j]) for j in neighbours])
+                * conv.scale
+            )
             alpha = np.exp(scores) / np.exp(scores).sum()
             values = [weights["lin_value.weight"][rows] @ x[j] for j in neighbours]
             heads.append(sum((a * v for a, v in zip(alpha, values, strict=True)), np.zeros(size)))
@@ -56,11 +59,15 @@ def randomised(conv: AttentionConv) -> AttentionConv:
 @pytest.mark.parametrize("mlp_channels", [None, 5])
 @pytest.mark.parametrize("scale", [None, 8**-0.5])
 @pytest.mark.parametrize("structured", [False, True])
-def test_the_block_is_the_equation(mlp_channels: int | None, scale: float | None, structured: bool) -> None:
+def test_the_block_is_the_equation(
+    mlp_channels: int | None, scale: float | None, structured: bool
+) -> None:
     conv = randomised(AttentionConv(8, heads=2, mlp_channels=mlp_channels, scale=scale)).double()
     x = torch.randn(4, 8, dtype=torch.float64)
     out = conv(x, Edges(EDGE_INDEX, 4, 4) if structured else EDGE_INDEX)
-    np.testing.assert_allclose(out.detach().numpy(), restated(conv, x, x, EDGE_INDEX), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        out.detach().numpy(), restated(conv, x, x, EDGE_INDEX), rtol=1e-10, atol=1e-10
+    )
 
 
 def test_bipartite() -> None:
@@ -69,7 +76,9 @@ def test_bipartite() -> None:
     x, u = torch.randn(3, 5, dtype=torch.float64), torch.randn(4, 8, dtype=torch.float64)
     out = conv((x, u), EDGE_INDEX)
     assert out.size() == (4, 8)
-    np.testing.assert_allclose(out.detach().numpy(), restated(conv, x, u, EDGE_INDEX), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        out.detach().numpy(), restated(conv, x, u, EDGE_INDEX), rtol=1e-10, atol=1e-10
+    )
     torch.testing.assert_close(conv((x, u), Edges(EDGE_INDEX, 4, 3)), out)
 
 
@@ -99,7 +108,10 @@ def test_lazy_sizes() -> None:
     assert conv((torch.randn(3, 5), torch.randn(4, 8)), EDGE_INDEX).size() == (4, 8)
     assert conv.lin_key.weight.size() == (8, 5)
     structured = AttentionConv((-1, 8), heads=2)
-    assert structured((torch.randn(3, 6), torch.randn(4, 8)), Edges(EDGE_INDEX, 4, 3)).size() == (4, 8)
+    assert structured((torch.randn(3, 6), torch.randn(4, 8)), Edges(EDGE_INDEX, 4, 3)).size() == (
+        4,
+        8,
+    )
 
 
 def test_reset_parameters() -> None:
@@ -135,11 +147,15 @@ def test_pre_and_post_norm() -> None:
         pre.mlp[2].weight.zero_()
         pre.mlp[2].bias.zero_()
     # With pre-norm a state passes unchanged, and what attention adds depends on the state's direction only:
-    torch.testing.assert_close(pre(x, EDGE_INDEX) - x, pre(3 * x + 1, EDGE_INDEX) - (3 * x + 1), atol=1e-3, rtol=0)
+    torch.testing.assert_close(
+        pre(x, EDGE_INDEX) - x, pre(3 * x + 1, EDGE_INDEX) - (3 * x + 1), atol=1e-3, rtol=0
+    )
     torch.testing.assert_close(pre(x, EDGE_INDEX)[3], x[3])  # nothing reaches node 3
 
 
-@pytest.mark.parametrize("edges", [EDGE_INDEX, Edges(EDGE_INDEX, 4, 4)], ids=["edge_index", "pattern"])
+@pytest.mark.parametrize(
+    "edges", [EDGE_INDEX, Edges(EDGE_INDEX, 4, 4)], ids=["edge_index", "pattern"]
+)
 @pytest.mark.parametrize(
     "kinds", [{"dropout": 0.5}, {"attention_dropout": 0.5}, {"dropout": 0, "attention_dropout": 0}]
 )
@@ -161,9 +177,13 @@ def test_edge_attr() -> None:
     changed = edge_attr.clone()
     changed[0] += 1  # the edge into node 1
     assert (conv(x, EDGE_INDEX, changed) - out).abs().sum(dim=1).nonzero().tolist() == [[1]]
-    with pytest.raises(ValueError, match=r"'edge_attr' exactly if 'edge_dim' was given \(got None, edge_dim=3\)"):
+    with pytest.raises(
+        ValueError, match=r"'edge_attr' exactly if 'edge_dim' was given \(got None, edge_dim=3\)"
+    ):
         conv(x, EDGE_INDEX)
-    with pytest.raises(ValueError, match=r"exactly if 'edge_dim' was given \(got \[5, 3\], edge_dim=None\)"):
+    with pytest.raises(
+        ValueError, match=r"exactly if 'edge_dim' was given \(got \[5, 3\], edge_dim=None\)"
+    ):
         AttentionConv(8, heads=2)(x, EDGE_INDEX, edge_attr)
     with pytest.raises(ValueError, match=r"'edge_attr' only beside an edge list \(got a Pattern\)"):
         conv(x, Edges(EDGE_INDEX, 4, 4), edge_attr)
@@ -179,7 +199,9 @@ def test_attention_weights_sum_to_one() -> None:
     assert given is pattern
     torch.testing.assert_close(same, weights)
     total = torch.zeros(4, 2).index_add(0, EDGE_INDEX[1], weights)
-    torch.testing.assert_close(total, torch.tensor([1.0, 1.0, 1.0, 0.0]).unsqueeze(-1).expand(-1, 2))
+    torch.testing.assert_close(
+        total, torch.tensor([1.0, 1.0, 1.0, 0.0]).unsqueeze(-1).expand(-1, 2)
+    )
     assert conv._alpha is None
 
 
@@ -187,9 +209,13 @@ def test_num_copies() -> None:
     conv = AttentionConv((5, 8), heads=2)
     (x, _), u = ragged([2, 3], 5), torch.randn(4, 8)
     blocks = Blocks(torch.tensor([0, 4, 8]), torch.tensor([0, 2, 5]))
-    torch.testing.assert_close(conv((x, u), blocks, num_copies=2), conv((x, u.repeat(2, 1)), blocks))
+    torch.testing.assert_close(
+        conv((x, u), blocks, num_copies=2), conv((x, u.repeat(2, 1)), blocks)
+    )
     edge_index = blocks.to_edge_index()
-    torch.testing.assert_close(conv((x, u), edge_index, num_copies=2), conv((x, u.repeat(2, 1)), edge_index))
+    torch.testing.assert_close(
+        conv((x, u), edge_index, num_copies=2), conv((x, u.repeat(2, 1)), edge_index)
+    )
 
 
 @pytest.mark.parametrize("structured", [False, True])
@@ -200,7 +226,9 @@ def test_gradcheck(structured: bool) -> None:
     names, parameters = zip(*conv.named_parameters(), strict=True)
 
     def run(source: Tensor, target: Tensor, *values: Tensor) -> Tensor:
-        out: Tensor = torch.func.functional_call(conv, dict(zip(names, values, strict=True)), ((source, target), edges))
+        out: Tensor = torch.func.functional_call(
+            conv, dict(zip(names, values, strict=True)), ((source, target), edges)
+        )
         return out
 
     assert torch.autograd.gradcheck(run, (*x, *parameters))
@@ -210,14 +238,29 @@ def test_gradcheck(structured: bool) -> None:
     ("options", "error", "message"),
     [
         ({"heads": 3}, ValueError, "'heads' to divide 'channels' (got heads=3, channels=8)"),
-        ({"channels": -1}, ValueError, "'channels' to be at least 1, or -1 for a source's (got -1)"),
+        (
+            {"channels": -1},
+            ValueError,
+            "'channels' to be at least 1, or -1 for a source's (got -1)",
+        ),
         ({"channels": "8"}, TypeError, "'channels' to be a size or a pair of sizes (got str)"),
         ({"norm": "batch"}, ValueError, "'norm' to be one of post, pre (got 'batch')"),
-        ({"value_channels": 3, "edge_dim": 1}, ValueError, "'value_channels' to equal 'head_channels'"),
+        (
+            {"value_channels": 3, "edge_dim": 1},
+            ValueError,
+            "'value_channels' to equal 'head_channels'",
+        ),
         ({"backend": "fastest"}, ValueError, "'backend' to be 'auto' or one of"),
         ({"concat": True}, TypeError, "value_channels (got concat)"),
-        *(({name: 0}, ValueError, f"'{name}' to be a whole number of at least 1 (got 0)") for name in SIZES),
-        *(({name: p}, ValueError, f"'{name}' to be a number in [0, 1]") for name in DROPOUTS for p in (-0.1, 1.5)),
+        *(
+            ({name: 0}, ValueError, f"'{name}' to be a whole number of at least 1 (got 0)")
+            for name in SIZES
+        ),
+        *(
+            ({name: p}, ValueError, f"'{name}' to be a number in [0, 1]")
+            for name in DROPOUTS
+            for p in (-0.1, 1.5)
+        ),
     ],
     ids=str,
 )
@@ -227,5 +270,8 @@ def test_errors(options: dict[str, Any], error: type[Exception], message: str) -
 
 
 def test_states_of_another_type_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"source states in torch.float32, as the parameters are \(got torch.float64\)"):
+    with pytest.raises(
+        TypeError,
+        match=r"source states in torch.float32, as the parameters are \(got torch.float64\)",
+    ):
         AttentionConv(8)(torch.randn(4, 8).double(), EDGE_INDEX)

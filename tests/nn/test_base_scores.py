@@ -11,7 +11,11 @@ from tg_mlc.nn.encoders import BagEncoder
 
 
 def bags(**attributes):
-    samples = [Data(x=torch.tensor([0, 3])), Data(x=torch.empty(0, dtype=torch.long)), Data(x=torch.tensor([4]))]
+    samples = [
+        Data(x=torch.tensor([0, 3])),
+        Data(x=torch.empty(0, dtype=torch.long)),
+        Data(x=torch.tensor([4])),
+    ]
     for key, values in attributes.items():
         for sample, value in zip(samples, values, strict=True):
             sample[key] = value
@@ -32,7 +36,11 @@ def test_messages_follow_the_graph_only(graph, num_scores):
     scores.view(3, 3, -1)[0, 1, -1] = 2.0
     after = model(bags(base_scores=scores.split(1)))
     reached = [graph is fully_connected, True, graph is fully_connected]
-    assert (before != after).tolist() == [reached, [False] * 3, [False] * 3]  # other samples are unaffected
+    assert (before != after).tolist() == [
+        reached,
+        [False] * 3,
+        [False] * 3,
+    ]  # other samples are unaffected
 
 
 def test_base_scores_may_skip_to_the_logits():
@@ -56,7 +64,9 @@ def test_scores_are_those_that_samples_bring_along(key):
     known = torch.randn(3, 3)
     base_scores = BaseScores(key=key)
     assert torch.equal(base_scores(bags(**{key: known.split(1)})), known)
-    with pytest.raises(ValueError, match=f"Expected samples with the attribute '{key}'.*preprocessor"):
+    with pytest.raises(
+        ValueError, match=f"Expected samples with the attribute '{key}'.*preprocessor"
+    ):
         base_scores(bags())
 
 
@@ -65,7 +75,9 @@ def test_scores_become_states():
     scores = torch.tensor([[-3.0, 0.0, 2.0]])
     states = encoder(scores)
     assert states.shape == (1, 3, 6)
-    torch.testing.assert_close(encoder(scores[:, 1:2]), states[:, 1:2])  # each label's score on its own
+    torch.testing.assert_close(
+        encoder(scores[:, 1:2]), states[:, 1:2]
+    )  # each label's score on its own
     torch.testing.assert_close(encoder(torch.full((1, 1), -40.0)), torch.zeros(1, 1, 6))
 
 
@@ -118,7 +130,11 @@ def test_shared_logits_of_many_pairs_are_fitted_to_the_same_share_of_them_every_
     ("scores", "y", "message"),
     [
         (torch.zeros(2, 3), torch.full((2, 3), torch.nan), "'y' with known labels"),
-        (torch.zeros(10, 3), torch.zeros(5, 3), r"same samples and labels as 'y' \[5, 3\] \(got \[10, 3, 1\]\)"),
+        (
+            torch.zeros(10, 3),
+            torch.zeros(5, 3),
+            r"same samples and labels as 'y' \[5, 3\] \(got \[10, 3, 1\]\)",
+        ),
         (torch.full((2, 3), torch.nan), torch.zeros(2, 3), "finite 'scores'"),
         (torch.zeros(2, 3, 2), torch.zeros(2, 3), "scores of 1 classifiers"),
     ],

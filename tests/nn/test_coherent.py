@@ -48,7 +48,10 @@ def test_outputs_and_gradients_equal_the_dense_definition(name):
         (head.loss(logits, y), dense_loss(logits.sigmoid(), y, graph)),
     ]:
         torch.testing.assert_close(found, expected)
-        (here,), (there,) = torch.autograd.grad(found, logits), torch.autograd.grad(expected, logits)
+        (here,), (there,) = (
+            torch.autograd.grad(found, logits),
+            torch.autograd.grad(expected, logits),
+        )
         torch.testing.assert_close(here, there)
 
 
@@ -87,8 +90,14 @@ def test_parents_need_not_be_edges(make):
     [
         (lambda: CoherentHead(fully_connected(3)), "'label_graph' to keep the parents"),
         (lambda: CoherentHead(GRAPHS["tree"])(torch.rand(3, 5)), r"'scores' of shape \[B, 6\]"),
-        (lambda: CoherentHead(GRAPHS["tree"]).loss(torch.rand(6), torch.rand(6)), r"'logits' of shape \[B, 6\]"),
-        (lambda: LabelGraph(num_nodes=2, parent_index=torch.tensor([[0], [2]])), "indices of 'parent_index'"),
+        (
+            lambda: CoherentHead(GRAPHS["tree"]).loss(torch.rand(6), torch.rand(6)),
+            r"'logits' of shape \[B, 6\]",
+        ),
+        (
+            lambda: LabelGraph(num_nodes=2, parent_index=torch.tensor([[0], [2]])),
+            "indices of 'parent_index'",
+        ),
     ],
 )
 def test_what_does_not_fit_is_named(make, match):
@@ -103,7 +112,9 @@ def test_time_grows_with_the_closure_and_not_with_all_pairs():
     below = torch.eye(num_labels, dtype=torch.bool)
     below[head.pairs[0], head.pairs[1]] = True
     for _ in range(2):
-        for place, run in enumerate((lambda: head(scores), lambda: (scores.unsqueeze(1) * below).amax(-1))):
+        for place, run in enumerate(
+            (lambda: head(scores), lambda: (scores.unsqueeze(1) * below).amax(-1))
+        ):
             start = time.perf_counter()
             found = run()
             least[place] = min(least[place], time.perf_counter() - start)

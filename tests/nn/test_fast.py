@@ -49,10 +49,16 @@ def inputs(sizes: list[int], num_copies: int = 1) -> tuple[Tensor, Tensor, Block
     ptr = torch.tensor([0, *sizes]).cumsum(0)
     rows = len(sizes) * NUM_LABELS // num_copies
     x, u = torch.randn(sum(sizes), 5).double(), torch.randn(rows, 16).double()
-    return x.requires_grad_(), u.requires_grad_(), Blocks(torch.arange(len(sizes) + 1) * NUM_LABELS, ptr)
+    return (
+        x.requires_grad_(),
+        u.requires_grad_(),
+        Blocks(torch.arange(len(sizes) + 1) * NUM_LABELS, ptr),
+    )
 
 
-def folded_gradients(conv: FeatureToLabelConv, x: Tensor, u: Tensor, pattern: Blocks, num_copies: int) -> list[Tensor]:
+def folded_gradients(
+    conv: FeatureToLabelConv, x: Tensor, u: Tensor, pattern: Blocks, num_copies: int
+) -> list[Tensor]:
     out = conv((x, u), pattern, num_copies=num_copies)
     return [out, *torch.autograd.grad(out.square().sum(), [x, u, *conv.parameters()])]
 
@@ -61,11 +67,19 @@ def folded_gradients(conv: FeatureToLabelConv, x: Tensor, u: Tensor, pattern: Bl
 @pytest.mark.parametrize("num_copies", [1, 4])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"bias": True, "norm": "pre"}, {"heads": 3, "head_channels": 6, "value_channels": 4, "scale": 0.7}],
+    [
+        {},
+        {"bias": True, "norm": "pre"},
+        {"heads": 3, "head_channels": 6, "value_channels": 4, "scale": 0.7},
+    ],
     ids=["plain", "bias", "sizes of heads"],
 )
 def test_outputs_and_gradients_are_those_of_the_equation(
-    sizes: list[int], num_copies: int, options: dict[str, Any], folded: list[int], monkeypatch: pytest.MonkeyPatch
+    sizes: list[int],
+    num_copies: int,
+    options: dict[str, Any],
+    folded: list[int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_plan, "folding_ratio", lambda *args, **kwargs: 2.0)
     conv, given = conv_of(**options), inputs(sizes, num_copies)
@@ -99,7 +113,9 @@ def test_dropped_weights_scale_the_others(folded: list[int]) -> None:
 
 def test_second_derivatives(folded: list[int]) -> None:
     conv, (x, u, pattern) = conv_of(), inputs([2, 1])
-    assert torch.autograd.gradgradcheck(lambda x, u: conv._message(u, x, pattern, None, 1, False)[0], (x, u))
+    assert torch.autograd.gradgradcheck(
+        lambda x, u: conv._message(u, x, pattern, None, 1, False)[0], (x, u)
+    )
     assert folded
 
 
@@ -158,7 +174,10 @@ def test_outputs_and_gradients_equal_those_of_the_layer(layout: str, bias: bool)
     upstream = _laid_out(torch.randn(70, 20), layout)
     assert "_Projection" in str(projected(x, layer).grad_fn)
     inputs = (x, *layer.parameters())
-    results = ([out, *torch.autograd.grad(out, inputs, upstream)] for out in (projected(x, layer), layer(x)))
+    results = (
+        [out, *torch.autograd.grad(out, inputs, upstream)]
+        for out in (projected(x, layer), layer(x))
+    )
     torch.testing.assert_close(*results, atol=1e-5, rtol=1e-5)
 
 
@@ -198,7 +217,9 @@ def test_double_precision_and_autocast_are_left_to_pytorch() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         assert projected(x, layer).dtype == torch.bfloat16
     layer.double()
-    assert torch.autograd.gradcheck(lambda states: projected(states, layer), x.detach().double().requires_grad_())
+    assert torch.autograd.gradcheck(
+        lambda states: projected(states, layer), x.detach().double().requires_grad_()
+    )
 
 
 @needs_onednn
@@ -215,7 +236,9 @@ def test_sizes_may_be_taken_from_the_first_input() -> None:
 @pytest.mark.parametrize("training", [False, True])
 def test_it_compiles(training: bool) -> None:
     conv, x = AttentionConv(16, heads=2).eval(), torch.randn(50, 16)
-    edges = Blocks(torch.tensor([0, 20, 50]), torch.tensor([0, 20, 50]), max_queries=30, max_keys=30)
+    edges = Blocks(
+        torch.tensor([0, 20, 50]), torch.tensor([0, 20, 50]), max_queries=30, max_keys=30
+    )
     with torch.set_grad_enabled(training):
         compiled = torch.compile(conv, backend="eager", fullgraph=FULL_GRAPH)
         torch.testing.assert_close(compiled(x, edges), conv(x, edges), atol=1e-5, rtol=1e-5)
@@ -260,7 +283,12 @@ def test_branches_equal_the_steps_one_by_one(
     monkeypatch.setattr("tg_mlc.ops.kernels.residual_numba.TILE", 0)
     layers, norm = make_layers(kind, channels), make_norm(channels)
     residual, x = torch.randn(411, channels), torch.randn(411 * copies, channels)
-    tensors = [residual.requires_grad_(), x.requires_grad_(), *layers.parameters(), *norm.parameters()]
+    tensors = [
+        residual.requires_grad_(),
+        x.requires_grad_(),
+        *layers.parameters(),
+        *norm.parameters(),
+    ]
     out = normalised_branch(residual, x, layers, norm, 0.0, training=True)
     found = gradients(out, tensors)
     exact = _fast.normalised_branch(residual, x, layers, norm, 0.0, False)
@@ -311,7 +339,10 @@ def test_steps_aside_for_listeners_other_types_and_other_derivatives() -> None:
     layers, norm, x = make_layers("mlp", 8), make_norm(8), torch.randn(5, 8, requires_grad=True)
 
     def is_fused(x: Tensor) -> bool:
-        return type(normalised_branch(x, x, layers, norm, 0.0, training=True).grad_fn).__name__ == "_BranchBackward"
+        return (
+            type(normalised_branch(x, x, layers, norm, 0.0, training=True).grad_fn).__name__
+            == "_BranchBackward"
+        )
 
     assert is_fused(x)
     with torch.autocast("cpu", torch.bfloat16):
@@ -322,7 +353,9 @@ def test_steps_aside_for_listeners_other_types_and_other_derivatives() -> None:
     assert not is_fused(x)
     assert len(seen) == 1
     handle.remove()
-    _, tangent = torch.func.jvp(lambda x: normalised_branch(x, x, layers, norm, 0.0, True), (x,), (x,))
+    _, tangent = torch.func.jvp(
+        lambda x: normalised_branch(x, x, layers, norm, 0.0, True), (x,), (x,)
+    )
     assert tangent.abs().sum() > 0
     layers.double(), norm.double()
     assert not is_fused(x.detach().double().requires_grad_())
@@ -352,15 +385,21 @@ def test_several_gradients_of_a_branch_at_once() -> None:
     directions = torch.randn(3, 6, 8)
     (found,) = torch.autograd.grad(out, x, directions, is_grads_batched=True, retain_graph=True)
     for direction, gradient in zip(directions, found, strict=True):
-        torch.testing.assert_close(torch.autograd.grad(out, x, direction, retain_graph=True)[0], gradient)
+        torch.testing.assert_close(
+            torch.autograd.grad(out, x, direction, retain_graph=True)[0], gradient
+        )
 
 
 @needs_numba
 def test_hooks_on_all_modules_see_the_layers() -> None:
     seen: list[type] = []
-    handle = torch.nn.modules.module.register_module_forward_hook(lambda module, *_: seen.append(type(module)))
+    handle = torch.nn.modules.module.register_module_forward_hook(
+        lambda module, *_: seen.append(type(module))
+    )
     try:
-        normalised_branch(torch.randn(6, 8), torch.randn(6, 8), Linear(8, 8), nn.LayerNorm(8), 0.0, False)
+        normalised_branch(
+            torch.randn(6, 8), torch.randn(6, 8), Linear(8, 8), nn.LayerNorm(8), 0.0, False
+        )
     finally:
         handle.remove()
     assert {Linear, nn.LayerNorm} <= set(seen)

@@ -28,7 +28,9 @@ def test_bonds() -> None:
     x, batch = ragged([3, 2], 8)
     edge_index, edge_attr = torch.tensor([[0, 1, 3], [1, 2, 4]]), torch.randn(3, 3)
     out = features(x, batch, edge_index=edge_index, edge_attr=edge_attr)
-    changed = features(x, batch, edge_index=edge_index, edge_attr=edge_attr.index_fill(0, torch.tensor(2), 1.0))
+    changed = features(
+        x, batch, edge_index=edge_index, edge_attr=edge_attr.index_fill(0, torch.tensor(2), 1.0)
+    )
     assert (changed != out).any(dim=1).nonzero().tolist() == [[4]]
 
 
@@ -49,7 +51,9 @@ def test_attention_weights() -> None:
     assert len(states.attention) == 2
     for blocks, weights in states.attention:
         sums = to_dense_weights(blocks, weights).sum(dim=-1)
-        torch.testing.assert_close(sums, torch.tensor([[[1.0, 1.0, 1.0]] * 2, [[1.0, 0.0, 0.0]] * 2]))
+        torch.testing.assert_close(
+            sums, torch.tensor([[[1.0, 1.0, 1.0]] * 2, [[1.0, 0.0, 0.0]] * 2])
+        )
 
 
 def test_checkpointing_changes_nothing() -> None:
@@ -65,7 +69,9 @@ def test_checkpointing_changes_nothing() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(TypeError, match=r"among attention_dropout, .*, value_channels \(got flow\)"):
+    with pytest.raises(
+        TypeError, match=r"among attention_dropout, .*, value_channels \(got flow\)"
+    ):
         FeatureMessagePassing(8, flow="target_to_source")
     with pytest.raises(ValueError, match="'num_layers' to be a whole number of at least 1"):
         FeatureMessagePassing(8, num_layers=0)

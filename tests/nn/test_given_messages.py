@@ -23,7 +23,9 @@ def test_neighbours_are_weighted_by_given_labels_and_base_logits():
     own, given = torch.tensor([[1.0, 1, 0]]), torch.tensor([[1.0, torch.nan, torch.nan]])
     mean, labels = y.nanmean(dim=0), torch.where(y.isnan(), b.sigmoid(), y)
     likeness = torch.cosine_similarity(own - b.mean(dim=0), b - b.mean(dim=0))
-    weight = (4 * torch.tensor([1.0, 1, -1]) + 2 * likeness).softmax(dim=0)  # alike in the given label, or opposed
+    weight = (4 * torch.tensor([1.0, 1, -1]) + 2 * likeness).softmax(
+        dim=0
+    )  # alike in the given label, or opposed
     expected = (0.98 * weight @ labels + 0.02 * mean).logit()
     torch.testing.assert_close(part(own, given)[0, 1:], expected[1:])
     assert part(own, given)[0, 0] == own[0, 0]
@@ -34,16 +36,25 @@ def test_the_autoencoder_is_a_ridge_regression_on_the_other_labels():
     y[::7, 2] = torch.nan
     part = LabelAutoencoder(fully_connected(6)).start_from_labels(y).damp(0.2)
     x = np.nan_to_num((y - y.nanmean(dim=0)).double().numpy())
-    expected = np.linalg.solve(x[:, 1:].T @ x[:, 1:] / len(x) + 0.2 * np.eye(5), x[:, 1:].T @ x[:, 0] / len(x))
+    expected = np.linalg.solve(
+        x[:, 1:].T @ x[:, 1:] / len(x) + 0.2 * np.eye(5), x[:, 1:].T @ x[:, 0] / len(x)
+    )
     np.testing.assert_allclose(part.weight[1:, 0], 10 * expected, atol=1e-5)
     given = torch.full((1, 6), torch.nan)
     given[0, 0] = 0.0
-    np.testing.assert_allclose(part(torch.ones(1, 6), given), 1 - y[:, 0].mean() * part.weight[:1], atol=1e-6)
+    np.testing.assert_allclose(
+        part(torch.ones(1, 6), given), 1 - y[:, 0].mean() * part.weight[:1], atol=1e-6
+    )
 
 
 @needs_export
 def test_an_autoencoder_is_exported_for_any_number_of_samples():
     part = LabelAutoencoder(fully_connected(6)).start_from_labels(labels()).damp(0.2)
-    b, given = torch.randn(5, 6), torch.where(torch.rand(5, 6) < 0.5, torch.rand(5, 6).round(), torch.nan)
-    program = torch.export.export(part, (b, given), dynamic_shapes=({0: Dim.DYNAMIC}, {0: Dim.DYNAMIC}))
+    b, given = (
+        torch.randn(5, 6),
+        torch.where(torch.rand(5, 6) < 0.5, torch.rand(5, 6).round(), torch.nan),
+    )
+    program = torch.export.export(
+        part, (b, given), dynamic_shapes=({0: Dim.DYNAMIC}, {0: Dim.DYNAMIC})
+    )
     torch.testing.assert_close(program.module()(b[:3], given[:3]), part(b[:3], given[:3]))

@@ -89,7 +89,9 @@ class Tied(torch.nn.Module):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda model: setattr(model.labels, "embedding", torch.nn.Embedding.from_pretrained(torch.randn(5, 8))),
+        lambda model: setattr(
+            model.labels, "embedding", torch.nn.Embedding.from_pretrained(torch.randn(5, 8))
+        ),
         lambda model: model.to(torch.float64),
         lambda model: model.to("meta").to_empty(device="cpu"),
         lambda model: model.load_state_dict(Tied().state_dict(), assign=True),
@@ -109,7 +111,11 @@ def test_copies_are_tied_to_their_own_labels() -> None:
     model, file = Tied(), io.BytesIO()
     torch.save(model, file)
     file.seek(0)
-    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), torch.load(file, weights_only=False)):
+    for other in (
+        copy.deepcopy(model),
+        pickle.loads(pickle.dumps(model)),
+        torch.load(file, weights_only=False),
+    ):
         assert other.readout.weight is other.labels.embedding.weight
         assert other.readout.weight is not model.readout.weight
         other.labels.embedding = torch.nn.Embedding(5, 8)

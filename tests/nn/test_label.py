@@ -22,7 +22,9 @@ X, BATCH = ragged([3, 1, 4], 8)
 
 
 def layer(label_graph: Any = None, **options: Any) -> LabelMessagePassing:
-    return LabelMessagePassing(8, path_graph(5) if label_graph is None else label_graph, **{"heads": 2, **options})
+    return LabelMessagePassing(
+        8, path_graph(5) if label_graph is None else label_graph, **{"heads": 2, **options}
+    )
 
 
 def test_label_message_passing() -> None:
@@ -87,7 +89,9 @@ def test_some_edges_are_a_mask() -> None:
     score = torch.einsum("lhc,nhc->lhn", query, key) * conv.scale
     mask = torch.zeros(3, 5, 8, dtype=torch.bool)
     mask[BATCH[edge_index[0]], edge_index[1], edge_index[0]] = True
-    alpha = score.masked_fill(~mask.unsqueeze(2), -torch.inf).softmax(dim=-1).nan_to_num()  # [B, L, heads, N]
+    alpha = (
+        score.masked_fill(~mask.unsqueeze(2), -torch.inf).softmax(dim=-1).nan_to_num()
+    )  # [B, L, heads, N]
     message = torch.einsum("blhn,nhc->blhc", alpha, value).flatten(2)
     hidden = conv.attention_norm(labels.embedding.weight + conv.lin_out(message))
 
@@ -120,7 +124,9 @@ def test_attention_weights_of_edges() -> None:
     structured = labels(X, BATCH, return_attention_weights=True).attention
     explicit = labels(X, BATCH, edge_index=edge_index, return_attention_weights=True).attention
     for (mine, _), (other, _) in zip(explicit, structured, strict=True):
-        expected = dict(zip(map(tuple, other[0].to_edge_index().t().tolist()), other[1], strict=True))
+        expected = dict(
+            zip(map(tuple, other[0].to_edge_index().t().tolist()), other[1], strict=True)
+        )
         for edge, weight in zip(mine[0].t().tolist(), mine[1], strict=True):
             torch.testing.assert_close(weight, expected[tuple(edge)])
 
@@ -128,9 +134,13 @@ def test_attention_weights_of_edges() -> None:
 def test_edges_name_labels_of_their_own_sample() -> None:
     labels = layer(edgeless(5))
     before = labels(X, BATCH, edge_index=torch.tensor([[0, 4], [1, 1]]))
-    changed = labels(X.index_fill(0, torch.tensor(4), 1.0), BATCH, edge_index=torch.tensor([[0, 4], [1, 1]]))
+    changed = labels(
+        X.index_fill(0, torch.tensor(4), 1.0), BATCH, edge_index=torch.tensor([[0, 4], [1, 1]])
+    )
     assert (before != changed).any(dim=-1).nonzero().tolist() == [[2, 1]]
-    with pytest.raises(ValueError, match=r"target indices .* to lie in \[0, 5\) \(got values from 0 to 5\)"):
+    with pytest.raises(
+        ValueError, match=r"target indices .* to lie in \[0, 5\) \(got values from 0 to 5\)"
+    ):
         labels(X, BATCH, edge_index=torch.tensor([[0, 4], [0, 5]]))
     with pytest.raises(ValueError, match=r"source indices of 'edge_index' to lie in \[0, 8\)"):
         labels(X, BATCH, edge_index=torch.tensor([[8], [0]]))
@@ -184,14 +194,18 @@ def test_label_graph_can_be_replaced() -> None:
 
 def test_weights_of_another_label_graph_are_refused() -> None:
     labels, other = layer(fully_connected(5)), layer(edgeless(5))
-    with pytest.raises(ValueError, match=r"same label graph, 5 edges of kind .* \(got .* 25 edges of kind 'ful"):
+    with pytest.raises(
+        ValueError, match=r"same label graph, 5 edges of kind .* \(got .* 25 edges of kind 'ful"
+    ):
         other.load_state_dict(labels.state_dict())
     other.label_graph = fully_connected(5).permute([4, 3, 2, 1, 0])
     other.load_state_dict(labels.state_dict())
     assert torch.equal(labels(X, BATCH), other(X, BATCH))
 
     labels = layer(edgeless(list("abc")))
-    with pytest.raises(ValueError, match=r"Expected the weights to have .* label 0 is 'a' there and 'c' here"):
+    with pytest.raises(
+        ValueError, match=r"Expected the weights to have .* label 0 is 'a' there and 'c' here"
+    ):
         layer(edgeless(list("cba"))).load_state_dict(labels.state_dict())
     layer(edgeless(3)).load_state_dict(labels.state_dict())
 
@@ -209,7 +223,9 @@ def test_weights_may_be_kept_as_safetensors_or_passed_as_a_state_dict(tmp_path: 
 @pytest.mark.parametrize("names", ["cba", "xyz"])
 def test_a_label_graph_of_other_names_or_another_order_is_refused(names: str) -> None:
     labels = layer(fully_connected(list("abc")))
-    with pytest.raises(ValueError, match=rf"labels of the graph that it replaces .*'{names[0]}' there and 'a' here"):
+    with pytest.raises(
+        ValueError, match=rf"labels of the graph that it replaces .*'{names[0]}' there and 'a' here"
+    ):
         labels.label_graph = fully_connected(list(names))
     assert labels.label_graph.label_names == list("abc")
     labels.label_graph = fully_connected(3)
@@ -228,7 +244,9 @@ def test_self_loops_are_not_added() -> None:
     labels = layer(LabelGraph(torch.zeros(2, 0, dtype=torch.long), num_nodes=3))
     conv, u = labels.label_to_label[0], torch.randn(3, 8)
     expected = conv.feed_forward(conv.attention_norm(u))
-    torch.testing.assert_close(conv(u, Shared(labels.label_graph.edge_index, 1, num_nodes=3)), expected)
+    torch.testing.assert_close(
+        conv(u, Shared(labels.label_graph.edge_index, 1, num_nodes=3)), expected
+    )
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -240,7 +258,13 @@ def test_states_are_normalised(norm: str) -> None:
 
 
 def test_options_reach_every_block() -> None:
-    options = {"mlp_channels": 3, "dropout": 0.2, "attention_dropout": 0.1, "bias": True, "scale": 0.7}
+    options = {
+        "mlp_channels": 3,
+        "dropout": 0.2,
+        "attention_dropout": 0.1,
+        "bias": True,
+        "scale": 0.7,
+    }
     labels = layer(heads=4, label_kwargs={"heads": 2}, **options)
     convs = (*labels.feature_to_label, *labels.label_to_label)
     for conv in convs:
@@ -262,7 +286,11 @@ def test_no_samples(backend: str, return_attention_weights: bool) -> None:
     options = {"batch_size": 0, "return_attention_weights": return_attention_weights}
     out = labels(x, batch, **options)
     assert (out.states if return_attention_weights else out).shape == (0, 5, 8)
-    assert labels(x, batch, batch_size=0, edge_index=torch.zeros(2, 0, dtype=torch.long)).shape == (0, 5, 8)
+    assert labels(x, batch, batch_size=0, edge_index=torch.zeros(2, 0, dtype=torch.long)).shape == (
+        0,
+        5,
+        8,
+    )
 
 
 def test_reset_parameters() -> None:
@@ -280,16 +308,32 @@ def test_reset_parameters() -> None:
     ("make", "error", "message"),
     [
         (lambda: layer(num_steps=0), ValueError, "'num_steps' to be a whole number of at least 1"),
-        (lambda: layer(heads=3), ValueError, "'heads' to divide 'channels' (got heads=3, channels=8)"),
-        (lambda: layer(LabelGraph(num_nodes=0)), ValueError, "'label_graph' to hold at least 1 label (got 0)"),
-        (lambda: LabelMessagePassing(path_graph(5), 8), TypeError, "'channels' to be a size or a pair of sizes"),
+        (
+            lambda: layer(heads=3),
+            ValueError,
+            "'heads' to divide 'channels' (got heads=3, channels=8)",
+        ),
+        (
+            lambda: layer(LabelGraph(num_nodes=0)),
+            ValueError,
+            "'label_graph' to hold at least 1 label (got 0)",
+        ),
+        (
+            lambda: LabelMessagePassing(path_graph(5), 8),
+            TypeError,
+            "'channels' to be a size or a pair of sizes",
+        ),
         (lambda: layer(edge_dim=3, flow="target_to_source"), TypeError, "(got edge_dim, flow)"),
         (lambda: layer(5), TypeError, "'label_graph' to be a LabelGraph"),
         (lambda: layer(torch.zeros(2, 0).long()), TypeError, "'label_graph' to be a LabelGraph"),
         (lambda: layer()(X, BATCH.flip(0)), ValueError, "'batch' in ascending order"),
         (lambda: layer()(X.unsqueeze(0), BATCH), ValueError, "'x' of shape [N, channels]"),
         (lambda: layer()(X[:, :5], BATCH), ValueError, "source states of shape [N, 8]"),
-        (lambda: layer()(X, BATCH, max_num_nodes=3), ValueError, "'max_num_nodes' to be at least 4"),
+        (
+            lambda: layer()(X, BATCH, max_num_nodes=3),
+            ValueError,
+            "'max_num_nodes' to be at least 4",
+        ),
     ],
 )
 def test_errors(make: Callable[[], object], error: type[Exception], message: str) -> None:
@@ -334,7 +378,9 @@ def test_checkpointing_keeps_less() -> None:
         labels = LabelMessagePassing(8, path_graph(4), heads=2, checkpointing=checkpointing)
         x, batch = ragged([3, 2], 8)
         sizes: list[int] = []
-        with torch.autograd.graph.saved_tensors_hooks(lambda t: sizes.append(t.numel()) or t, lambda t: t):  # noqa: B023
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda t: sizes.append(t.numel()) or t, lambda t: t
+        ):  # noqa: B023
             labels(x, batch)
         kept.append(sum(sizes))
     assert kept[1] < kept[0] / 4
@@ -343,5 +389,7 @@ def test_checkpointing_keeps_less() -> None:
 @pytest.mark.parametrize("kind", [torch.tensor(3), np.array("tree"), None])
 @pytest.mark.parametrize("names", [np.array(["a", "b"]), ("a", "b"), torch.tensor([0, 1]), None])
 def test_state_dicts_of_graphs_with_any_kind_and_names(names: Any, kind: Any) -> None:
-    labels = layer(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, label_names=names, kind=kind))
+    labels = layer(
+        Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, label_names=names, kind=kind)
+    )
     labels.load_state_dict(labels.state_dict())

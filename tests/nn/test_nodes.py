@@ -17,7 +17,8 @@ from tg_mlc.nn import LabelHead, LabelMessagePassing, NeighbourComponents
 from tg_mlc.nn.nodes import NodeComponents
 
 needs_torch_sparse = pytest.mark.skipif(
-    importlib.util.find_spec("torch_sparse") is None, reason="needs torch-sparse, which PyG's neighbour loaders need"
+    importlib.util.find_spec("torch_sparse") is None,
+    reason="needs torch-sparse, which PyG's neighbour loaders need",
 )
 #: 1 -> 0, 2 -> 0, 2 -> 1, 3 -> 2, 0 -> 2
 EDGES = torch.tensor([[1, 2, 2, 3, 0], [0, 0, 1, 2, 2]])
@@ -26,7 +27,9 @@ EDGES = torch.tensor([[1, 2, 2, 3, 0], [0, 0, 1, 2, 2]])
 STATES = torch.randn(4, 8)
 
 
-def nodes_by_seed(found: NodeComponents, num_nodes: int, num_seeds: int, hop: int) -> list[list[int]]:
+def nodes_by_seed(
+    found: NodeComponents, num_nodes: int, num_seeds: int, hop: int
+) -> list[list[int]]:
     """The nodes of one hop of every seed, of a module without known labels."""
     row, seed = found.components
     start = 0 if hop == 0 else num_seeds + (hop - 1) * num_nodes
@@ -44,7 +47,9 @@ def nodes_by_seed(found: NodeComponents, num_nodes: int, num_seeds: int, hop: in
     ],
     ids=["first", "numbers", "mask"],
 )
-def test_components_are_the_seed_and_its_neighbours_by_hop(seeds: Any, by_hop: list[list[list[int]]]) -> None:
+def test_components_are_the_seed_and_its_neighbours_by_hop(
+    seeds: Any, by_hop: list[list[list[int]]]
+) -> None:
     layer, x = NeighbourComponents(8, num_hops=2), torch.randn(4, 8)
     found = layer(x, EDGES, seeds)
     num_seeds = len(by_hop[0])
@@ -93,7 +98,9 @@ def test_components_stand_instead_of_a_batch(other: str) -> None:
 )
 def test_wrong_pairs_are_refused(components: Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        LabelMessagePassing(8, path_graph(5))(torch.randn(2, 8), components=components, batch_size=2)
+        LabelMessagePassing(8, path_graph(5))(
+            torch.randn(2, 8), components=components, batch_size=2
+        )
 
 
 def test_states_are_made_once_for_each_node_and_hop() -> None:
@@ -125,12 +132,19 @@ def test_known_labels_of_neighbours_are_components() -> None:
     plain, found = layer(x, EDGES, torch.tensor([0])), layer(x, EDGES, torch.tensor([0]), known)
     extra = found.components[:, found.components[0] >= 5]
     assert plain.components.size(1) == 3
-    assert extra.tolist() == [[5 + 1], [0]]  # node 1; nothing applies to node 2, and node 3 is no neighbour
+    assert extra.tolist() == [
+        [5 + 1],
+        [0],
+    ]  # node 1; nothing applies to node 2, and node 3 is no neighbour
     expected = layer.lin_known.weight[:, 1] + layer.lin_known.weight[:, 2] + layer.hop.weight[1]
     torch.testing.assert_close(found.x[6], expected)
-    assert layer(x, EDGES, torch.tensor([2]), known).components[0].max() == 5 + 3  # of which one label is known
+    assert (
+        layer(x, EDGES, torch.tensor([2]), known).components[0].max() == 5 + 3
+    )  # of which one label is known
     numbers = known.nan_to_num().long()
-    assert torch.equal(layer(x, EDGES, np.int64(2), numbers).x, layer(x, EDGES, 2, numbers.float()).x)
+    assert torch.equal(
+        layer(x, EDGES, np.int64(2), numbers).x, layer(x, EDGES, 2, numbers.float()).x
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,9 +164,13 @@ def test_known_labels_of_neighbours_are_components() -> None:
         ({}, {"edge_index": EDGES + 4}, r"source indices of 'edge_index'"),
     ],
 )
-def test_wrong_arguments_are_refused(options: dict[str, Any], call: dict[str, Any], message: str) -> None:
+def test_wrong_arguments_are_refused(
+    options: dict[str, Any], call: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
-        NeighbourComponents(8, **options)(**{"x": torch.randn(4, 8), "edge_index": EDGES, "seeds": 2, **call})
+        NeighbourComponents(8, **options)(
+            **{"x": torch.randn(4, 8), "edge_index": EDGES, "seeds": 2, **call}
+        )
 
 
 class Net(torch.nn.Module):
@@ -175,7 +193,9 @@ class Net(torch.nn.Module):
 def graph() -> Data:
     """A ring of sixty nodes with labels that their neighbours tell."""
     ring = torch.arange(60)
-    edges = torch.cat([torch.stack([ring, (ring + 1) % 60]), torch.stack([(ring + 1) % 60, ring])], dim=1)
+    edges = torch.cat(
+        [torch.stack([ring, (ring + 1) % 60]), torch.stack([(ring + 1) % 60, ring])], dim=1
+    )
     y = torch.stack([ring // 20 == k for k in range(3)], dim=1).float()
     return Data(x=torch.randn(60, 4), edge_index=edges, y=y, known=y)
 
@@ -186,7 +206,9 @@ def test_full_batch_learns_from_known_labels_of_neighbours(graph: Data) -> None:
     for _ in range(60):
         seeds = torch.randperm(60)[:20]  # the others' labels are known
         optimizer.zero_grad()
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(net(graph, seeds), graph.y[seeds])
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(
+            net(graph, seeds), graph.y[seeds]
+        )
         loss.backward()
         optimizer.step()
     net.eval()
@@ -202,7 +224,9 @@ def test_full_batch_learns_from_known_labels_of_neighbours(graph: Data) -> None:
 @needs_torch_sparse
 @pytest.mark.filterwarnings("ignore:Using 'NeighborSampler' without")
 @pytest.mark.parametrize("num_hops", [1, 2])
-def test_batches_of_a_neighbor_loader_give_what_the_full_graph_gives(graph: Data, num_hops: int) -> None:
+def test_batches_of_a_neighbor_loader_give_what_the_full_graph_gives(
+    graph: Data, num_hops: int
+) -> None:
     net, seeds = Net(num_hops).eval(), torch.arange(0, 60, 7)
     graph.known[seeds] = torch.nan  # what differs is which seeds one batch masks
     loader = NeighborLoader(graph, [-1] * (num_hops + 1), input_nodes=seeds, batch_size=4)
@@ -238,7 +262,12 @@ def test_components_by_metapath_of_a_hetero_graph() -> None:
     known = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]])
     x, pairs = components([h["author"], h["paper"], h["author"]], path, torch.tensor([0, 3]), known)
     row, seed = pairs
-    assert row[seed == 0].tolist() == [0, 2 + 0, 5 + 1, 9 + 1]  # itself, paper 0, author 1, what is known of author 1
+    assert row[seed == 0].tolist() == [
+        0,
+        2 + 0,
+        5 + 1,
+        9 + 1,
+    ]  # itself, paper 0, author 1, what is known of author 1
     assert row[seed == 1].tolist() == [1]  # without papers
     labels = LabelMessagePassing(8, edgeless(3), heads=2)
     assert LabelHead(labels)(labels(x, components=pairs)).shape == (2, 3)

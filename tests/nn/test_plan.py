@@ -111,7 +111,9 @@ def test_what_was_taken_is_told() -> None:
     assert "the operator by dense: Shared(" in conv.explain_choice()
     ptr = torch.tensor([0, 50, 100])
     conv(torch.randn(100, 8), Blocks(ptr, ptr))
-    assert "projections not folded, as that would take more multiplications" in conv.explain_choice()
+    assert (
+        "projections not folded, as that would take more multiplications" in conv.explain_choice()
+    )
     conv(torch.randn(100, 8), Blocks(ptr, ptr), return_attention_weights=True)
     assert "the operator by dense" in conv.explain_choice()
     conv.lin_out.register_forward_hook(lambda *_: None)
@@ -135,6 +137,9 @@ def test_states_that_a_pattern_does_not_describe() -> None:
 def test_layers_of_other_sizes_are_not_fused() -> None:
     pytest.importorskip("numba", reason="Numba is not installed")
     assert _plan.not_fused(6, Linear(8, 8), nn.LayerNorm(8)) is None
-    for layers, norm in ((Linear(8, 6), 8), (nn.Sequential(Linear(8, 4), nn.ReLU(), Linear(5, 8)), 8)):
+    for layers, norm in (
+        (Linear(8, 6), 8),
+        (nn.Sequential(Linear(8, 4), nn.ReLU(), Linear(5, 8)), 8),
+    ):
         assert _plan.not_fused(6, layers, nn.LayerNorm(norm)) == "its sizes do not fit"
     assert "no rows" in (_plan.not_fused(0, Linear(8, 8), nn.LayerNorm(8)) or "")

@@ -18,7 +18,10 @@ from tg_mlc.nn.encoders import VectorEncoder
 #  / \   \
 # 3   4   5
 TREE = tree([(1, 0), (2, 0), (3, 1), (4, 1), (5, 2), (6, None)])
-GRAPHS = {"tree": TREE, "down": tree([(1, 0), (2, 0), (3, 1), (4, 1), (5, 2), (6, None)], undirected=False)}
+GRAPHS = {
+    "tree": TREE,
+    "down": tree([(1, 0), (2, 0), (3, 1), (4, 1), (5, 2), (6, None)], undirected=False),
+}
 
 
 def test_ancestors_and_edges_among_candidates_are_added():
@@ -41,7 +44,10 @@ def model(graph, **options):
 
 def batch(num_labels, num_samples=3):
     torch.manual_seed(1)
-    samples = [Data(x=torch.randn(1, 4), base_scores=torch.randn(1, num_labels, 2)) for _ in range(num_samples)]
+    samples = [
+        Data(x=torch.randn(1, 4), base_scores=torch.randn(1, num_labels, 2))
+        for _ in range(num_samples)
+    ]
     return Batch.from_data_list(samples)
 
 
@@ -60,7 +66,9 @@ def test_a_shortlist_gives_what_the_graph_among_its_labels_gives():
     state = network.state_dict()
     rows = {"labels.embedding.weight", "readout.own_weight", "readout.bias"}
     picked = {key: value[shortlist.label] if key in rows else value for key, value in state.items()}
-    alone.load_state_dict({**picked, **{key: value for key, value in alone.state_dict().items() if "extra" in key}})
+    alone.load_state_dict(
+        {**picked, **{key: value for key, value in alone.state_dict().items() if "extra" in key}}
+    )
     data.base_scores = data.base_scores[:, shortlist.label]
     expected = alone(data)
     torch.testing.assert_close(network(batch(7, 1), shortlist=shortlist), expected[0])
@@ -78,7 +86,10 @@ def test_gradients_reach_the_labels_of_the_shortlist_alone():
     [
         (lambda s: Shortlister(TREE)(torch.tensor([1, 2])), r"'candidates' of shape \[B, K\]"),
         (lambda s: model(TREE)(batch(7, 2), shortlist=s), "a shortlist for each sample"),
-        (lambda s: model(TREE)(batch(7), shortlist=s, return_intermediate=True), "only logits with 'shortlist'"),
+        (
+            lambda s: model(TREE)(batch(7), shortlist=s, return_intermediate=True),
+            "only logits with 'shortlist'",
+        ),
     ],
 )
 def test_what_does_not_fit_is_named(call, match):

@@ -15,7 +15,9 @@ def ptr(sizes: list[int]) -> Tensor:
     return torch.tensor([0, *sizes]).cumsum(0)
 
 
-def random_edges(num_queries: int, num_keys: int, num_edges: int, seed: int, *, unique: bool = True) -> Edges:
+def random_edges(
+    num_queries: int, num_keys: int, num_edges: int, seed: int, *, unique: bool = True
+) -> Edges:
     generator = torch.Generator().manual_seed(seed)
     if unique:
         pair = torch.randperm(num_queries * num_keys, generator=generator)[:num_edges]
@@ -34,7 +36,9 @@ def patterns(draw: st.DrawFn, kinds: Sequence[str] = KINDS) -> Pattern:
     seed = draw(st.integers(0, 2**31))
     if kind == "edges":
         num_queries, num_keys = draw(st.integers(1, 6)), draw(st.integers(1, 6))
-        return random_edges(num_queries, num_keys, draw(st.integers(0, num_queries * num_keys)), seed)
+        return random_edges(
+            num_queries, num_keys, draw(st.integers(0, num_queries * num_keys)), seed
+        )
     if kind in ("blocks", "ragged"):
         keys = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))
         queries = [3] * len(keys) if kind == "blocks" else [draw(st.integers(0, 4)) for _ in keys]

@@ -15,7 +15,11 @@ from tg_mlc.ops import Blocks, Edges, Pattern, Shared
 
 @pytest.mark.parametrize(
     "pattern",
-    [random_edges(5, 4, 9, seed=0), Blocks(ptr([2, 0, 3]), ptr([4, 2, 1])), Shared(random_edges(4, 4, 7, seed=1), 3)],
+    [
+        random_edges(5, 4, 9, seed=0),
+        Blocks(ptr([2, 0, 3]), ptr([4, 2, 1])),
+        Shared(random_edges(4, 4, 7, seed=1), 3),
+    ],
     ids=["edges", "blocks", "shared"],
 )
 def test_csr_groups_the_canonical_edges_by_query_and_patterns_move(pattern: Pattern) -> None:
@@ -24,7 +28,9 @@ def test_csr_groups_the_canonical_edges_by_query_and_patterns_move(pattern: Patt
     perm = torch.arange(source.numel()) if perm is None else perm
     assert torch.equal(source[perm], key)
     assert torch.equal(rowptr.diff(), torch.bincount(target, minlength=pattern.num_queries))
-    assert torch.equal(target[perm], torch.arange(pattern.num_queries).repeat_interleave(rowptr.diff()))
+    assert torch.equal(
+        target[perm], torch.arange(pattern.num_queries).repeat_interleave(rowptr.diff())
+    )
     moved = pattern.to("meta")
     assert (type(moved), moved.device) == (type(pattern), torch.device("meta"))
     assert (moved.num_queries, moved.num_keys) == (pattern.num_queries, pattern.num_keys)
@@ -54,7 +60,9 @@ def test_edges_by_key_from_compressed_rows_and_from_an_edge_index() -> None:
     assert [form.tolist() for form in by_key[:2]] == [[0, 1, 3, 4, 4], [1, 0, 2, 1]]
     assert edges.csr().key[by_key.order].tolist() == [0, 1, 1, 2]
 
-    edges = Edges.from_csr(torch.tensor([0, 2, 2, 3]), torch.tensor([1, 3, 0]), num_queries=4, num_keys=4)
+    edges = Edges.from_csr(
+        torch.tensor([0, 2, 2, 3]), torch.tensor([1, 3, 0]), num_queries=4, num_keys=4
+    )
     assert edges.edge_index.tolist() == [[1, 3, 0], [0, 0, 2]]
     assert edges.csr().perm is None
     assert edges.csr().ptr.tolist() == [0, 2, 2, 3, 3]
@@ -72,7 +80,9 @@ def test_masks_are_made_once() -> None:
     assert some.finite_mask() is some.finite_mask()
     all_hear = Edges(torch.tensor([[0, 1], [0, 1]]), 2, 2).prepare()
     assert all_hear.finite_mask() is all_hear.mask()
-    assert {all_hear.to("meta").csr().key.device, all_hear.to("meta").mask().device} == {torch.device("meta")}
+    assert {all_hear.to("meta").csr().key.device, all_hear.to("meta").mask().device} == {
+        torch.device("meta")
+    }
 
 
 def test_blocks_of_several_sizes() -> None:
@@ -98,8 +108,12 @@ def test_a_graph_that_samples_share() -> None:
 
 def test_shared_takes_a_graph_that_holds_an_adjacency() -> None:
     torch_sparse = pytest.importorskip("torch_sparse", reason="torch-sparse is not installed")
-    adj_t = torch_sparse.SparseTensor(row=torch.tensor([1, 2]), col=torch.tensor([0, 1]), sparse_sizes=(4, 4))
-    sparse = torch.sparse_coo_tensor(torch.tensor([[1, 2], [0, 1]]), torch.ones(2), (4, 4), check_invariants=True)
+    adj_t = torch_sparse.SparseTensor(
+        row=torch.tensor([1, 2]), col=torch.tensor([0, 1]), sparse_sizes=(4, 4)
+    )
+    sparse = torch.sparse_coo_tensor(
+        torch.tensor([[1, 2], [0, 1]]), torch.ones(2), (4, 4), check_invariants=True
+    )
     for adjacency in (adj_t, sparse):
         shared = Shared(Data(adj_t=adjacency, num_nodes=4), 2)
         assert shared.graph.edge_index.tolist() == [[0, 1], [1, 2]]
@@ -113,21 +127,73 @@ GOOD = ptr([1, 2])
     ("make", "error", "message"),
     [
         (lambda: Edges([[0], [0]], 1, 1), TypeError, "'edge_index' to be a tensor (got list)"),
-        (lambda: Edges(torch.zeros(2, 1).int(), 1, 1), TypeError, "'edge_index' to hold torch.long (got torch.int32)"),
-        (lambda: Edges(torch.zeros(3, 1).long(), 1, 1), ValueError, "shape [2, num_edges] (got [3, 1])"),
-        (lambda: Edges(torch.tensor([[0, 2], [0, 0]]), 1, 2), ValueError, "lie in [0, 2) (got values from 0 to 2)"),
-        (lambda: Edges(torch.tensor([[0, 1], [0, -1]]), 1, 2), ValueError, "lie in [0, 1) (got values from -1 to 0)"),
+        (
+            lambda: Edges(torch.zeros(2, 1).int(), 1, 1),
+            TypeError,
+            "'edge_index' to hold torch.long (got torch.int32)",
+        ),
+        (
+            lambda: Edges(torch.zeros(3, 1).long(), 1, 1),
+            ValueError,
+            "shape [2, num_edges] (got [3, 1])",
+        ),
+        (
+            lambda: Edges(torch.tensor([[0, 2], [0, 0]]), 1, 2),
+            ValueError,
+            "lie in [0, 2) (got values from 0 to 2)",
+        ),
+        (
+            lambda: Edges(torch.tensor([[0, 1], [0, -1]]), 1, 2),
+            ValueError,
+            "lie in [0, 1) (got values from -1 to 0)",
+        ),
         (lambda: Blocks(GOOD, GOOD.float()), TypeError, "'key_ptr' to hold torch.long"),
-        (lambda: Blocks(torch.tensor([0, 3, 2]), GOOD), ValueError, "'query_ptr' to start at 0 and never to decrease"),
-        (lambda: Blocks(GOOD, torch.tensor([1, 3, 3])), ValueError, "'key_ptr' to start at 0 and never to decrease"),
-        (lambda: Blocks(GOOD, torch.tensor([[0, 1]])), ValueError, "'key_ptr' of shape [num_samples + 1]"),
+        (
+            lambda: Blocks(torch.tensor([0, 3, 2]), GOOD),
+            ValueError,
+            "'query_ptr' to start at 0 and never to decrease",
+        ),
+        (
+            lambda: Blocks(GOOD, torch.tensor([1, 3, 3])),
+            ValueError,
+            "'key_ptr' to start at 0 and never to decrease",
+        ),
+        (
+            lambda: Blocks(GOOD, torch.tensor([[0, 1]])),
+            ValueError,
+            "'key_ptr' of shape [num_samples + 1]",
+        ),
         (lambda: Blocks(GOOD, ptr([3])), ValueError, "same number of samples (got 2 and 1)"),
-        (lambda: Blocks(GOOD, GOOD, num_keys=5), ValueError, "'key_ptr' to end at the number of rows, 5 (got 3)"),
-        (lambda: Blocks(GOOD, GOOD, max_keys=1), ValueError, "'key_ptr' to be larger than 1 (got 2)"),
-        (lambda: Shared(torch.zeros(2, 0).long(), 1), ValueError, "'num_nodes' beside an 'edge_index'"),
-        (lambda: Shared(random_edges(2, 3, 1, seed=0), 1), ValueError, "a graph among 'num_nodes' nodes"),
-        (lambda: Shared(random_edges(2, 2, 1, seed=0), -1), ValueError, "'num_samples' to be at least 0"),
-        (lambda: Shared(Data(num_nodes=4), 2), ValueError, "'edge_index' or 'adj_t' (got Data(num_nodes=4))"),
+        (
+            lambda: Blocks(GOOD, GOOD, num_keys=5),
+            ValueError,
+            "'key_ptr' to end at the number of rows, 5 (got 3)",
+        ),
+        (
+            lambda: Blocks(GOOD, GOOD, max_keys=1),
+            ValueError,
+            "'key_ptr' to be larger than 1 (got 2)",
+        ),
+        (
+            lambda: Shared(torch.zeros(2, 0).long(), 1),
+            ValueError,
+            "'num_nodes' beside an 'edge_index'",
+        ),
+        (
+            lambda: Shared(random_edges(2, 3, 1, seed=0), 1),
+            ValueError,
+            "a graph among 'num_nodes' nodes",
+        ),
+        (
+            lambda: Shared(random_edges(2, 2, 1, seed=0), -1),
+            ValueError,
+            "'num_samples' to be at least 0",
+        ),
+        (
+            lambda: Shared(Data(num_nodes=4), 2),
+            ValueError,
+            "'edge_index' or 'adj_t' (got Data(num_nodes=4))",
+        ),
     ],
 )
 def test_errors(make: Callable[[], Pattern], error: type[Exception], message: str) -> None:

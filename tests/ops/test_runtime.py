@@ -22,7 +22,9 @@ def test_a_linear_map(bias: bool, transposed: bool) -> None:
     torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_only_large_products_take_onednn_and_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_large_products_take_onednn_and_it_can_be_switched_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(runtime, "_onednn_is_faster", lambda: True)
     weight = torch.ones(64, 64)
     assert [prefers_onednn(num_rows, weight) for num_rows in (511, 512)] == [False, True]

@@ -76,7 +76,10 @@ def test_duplicates_are_remembered():
     assert ((scores[split.test.numpy()] > 0.5) == y[160:])[remembered].all()
     # It is the subset accuracy that chose it.
     val = split.val.numpy()
-    best = {metric: best_value(y[val], scores[val], metric=metric) for metric in ("subset_accuracy", "f1_micro")}
+    best = {
+        metric: best_value(y[val], scores[val], metric=metric)
+        for metric in ("subset_accuracy", "f1_micro")
+    }
     assert exact.tried[0][1] == (1.0, 0.01)
     assert max(value for *_, value in exact.tried) == pytest.approx(best["subset_accuracy"])
     assert best["subset_accuracy"] != best["f1_micro"]
@@ -87,22 +90,30 @@ def test_state_predicts_the_same_to_the_last_bit(kinds, dataset):
     split = dataset.official_split()
     chain = table_preprocessor(dataset.kind, kinds)
     prepared = chain.fit_transform(dataset, split)
-    one, other = (each.transform(dataset[split.test]) for each in (chain, from_state(to_state(chain))))
+    one, other = (
+        each.transform(dataset[split.test]) for each in (chain, from_state(to_state(chain)))
+    )
     assert all(torch.equal(sample.x, again.x) for sample, again in zip(one, other, strict=True))
     assert ("weight" in one[0]) == (dataset.kind == "bag")
-    assert one._data.get("weight", torch.zeros(())).equal(other._data.get("weight", torch.zeros(())))
+    assert one._data.get("weight", torch.zeros(())).equal(
+        other._data.get("weight", torch.zeros(()))
+    )
     if kinds:
         scores = one.rows("base_scores")
         assert scores.shape == (40, 4, len(kinds))
         assert torch.equal(scores, other.rows("base_scores"))
-        torch.testing.assert_close(scores, prepared[split.test].rows("base_scores"), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            scores, prepared[split.test].rows("base_scores"), atol=1e-5, rtol=1e-5
+        )
 
 
 def test_vectors_are_standardised_by_training_samples_alone():
     other = WORDS.copy()
     other[160:] += 5
     split = table(WORDS).official_split()
-    one, two = (prepare(table(x), split, kinds=("svm",))[0][split.train].rows("x") for x in (WORDS, other))
+    one, two = (
+        prepare(table(x), split, kinds=("svm",))[0][split.train].rows("x") for x in (WORDS, other)
+    )
     assert torch.equal(one, two)
     expected = (WORDS - WORDS[split.train].mean(axis=0)) / WORDS[split.train].std(axis=0) / 30**0.5
     torch.testing.assert_close(one, torch.from_numpy(expected)[split.train])
@@ -114,7 +125,9 @@ def test_a_part_of_a_data_set_is_prepared_by_itself(dataset):
     prepared, _ = prepare(part, split, kinds=("svm",))
     expected, _ = prepare(table(x[80:], Y[80:], official=False), split, kinds=("svm",))
     assert torch.equal(prepared.rows("base_scores"), expected.rows("base_scores"))
-    dense = [x.toarray() if sp.issparse(x) else x for x in map(inputs_of, (prepared[[5, 3]], expected))]
+    dense = [
+        x.toarray() if sp.issparse(x) else x for x in map(inputs_of, (prepared[[5, 3]], expected))
+    ]
     assert np.array_equal(dense[0], dense[1][[5, 3]])
     with pytest.raises(ValueError, match="published with a split"):
         prepared.official_split()
@@ -140,7 +153,9 @@ def test_classifiers_are_fitted_once_to_the_same_samples_and_split(dataset, tmp_
         assert np.array_equal(one.scores(inputs_of(first)), other.scores(inputs_of(first)))
 
 
-@pytest.mark.parametrize("change", [lambda x, y: (x[:, ::-1].copy(), y), lambda x, y: (x, y[:, ::-1].copy())])
+@pytest.mark.parametrize(
+    "change", [lambda x, y: (x[:, ::-1].copy(), y), lambda x, y: (x, y[:, ::-1].copy())]
+)
 def test_other_columns_or_labels_are_other_samples(change, tmp_path):
     split = table(WORDS).official_split()
     for x, y in ((WORDS, Y), change(WORDS, Y), (WORDS, Y), (sp.csr_array(WORDS), Y)):
@@ -160,7 +175,9 @@ def molecules() -> MoleculeDataset:
     """Acids, amines, a label that all have, one that is seldom known, and one that has nothing to do with the rest."""
     pytest.importorskip("rdkit")
     kind = torch.arange(60) // 20
-    y = torch.stack([kind == 1, kind == 2, kind >= 0, kind == 1, torch.arange(60) % 2 == 0], dim=1).float()
+    y = torch.stack(
+        [kind == 1, kind == 2, kind >= 0, kind == 1, torch.arange(60) % 2 == 0], dim=1
+    ).float()
     y[torch.arange(60) % 4 > 0, 3] = torch.nan
     transforms = Compose([Fingerprint("morgan", 128), MoleculeDescriptors()])
     smiles = [*CHAINS, *(f"{chain}C(=O)O" for chain in CHAINS), *(f"{chain}CN" for chain in CHAINS)]
@@ -182,7 +199,9 @@ def test_molecules_have_scores_relative_to_the_frequency_of_labels(molecules, tm
     assert "base_scores" not in molecules[0]
     for classifier in range(2):
         for part in SPLIT.parts:
-            assert macro_roc_auc(molecules.y[part][:, :2], base_scores[part][:, :2, classifier]) > 0.9
+            assert (
+                macro_roc_auc(molecules.y[part][:, :2], base_scores[part][:, :2, classifier]) > 0.9
+            )
     assert (base_scores[:, 2] == 0).all()  # a label of one class is no news
     of_ridge = base_scores[SPLIT.train, :2, 1]
     assert of_ridge.mean(dim=0).abs().max() < 0.1
@@ -205,7 +224,10 @@ def test_labels_of_other_parts_are_not_looked_at(molecules):
 def test_state_of_classifiers_of_molecules_predicts_the_same_to_the_last_bit(kinds, molecules):
     scores, held_out = published_features(kinds), molecules[SPLIT.test]
     prepared = scores.fit_transform(molecules, SPLIT)
-    one, other = (each.transform(held_out).rows("base_scores") for each in (scores, from_state(to_state(scores))))
+    one, other = (
+        each.transform(held_out).rows("base_scores")
+        for each in (scores, from_state(to_state(scores)))
+    )
     assert one.shape == (len(held_out), 5, len(kinds))
     assert torch.equal(one, other)
     torch.testing.assert_close(one, prepared[SPLIT.test].rows("base_scores"), atol=1e-5, rtol=1e-5)
@@ -216,8 +238,13 @@ def test_a_recipe_trains_on_labels_that_are_unknown(molecules, tmp_path):
     from tg_mlc.papers.recipes import RECIPES
 
     recipe = RECIPES["tox21"]
-    prepared, graph = recipe.prepare(molecules, SPLIT, tmp_path), fully_connected(molecules.label_names)
-    result, data = recipe.train(prepared, SPLIT, graph, tmp_path / "run", max_epochs=1, logger=False)
+    prepared, graph = (
+        recipe.prepare(molecules, SPLIT, tmp_path),
+        fully_connected(molecules.label_names),
+    )
+    result, data = recipe.train(
+        prepared, SPLIT, graph, tmp_path / "run", max_epochs=1, logger=False
+    )
     scores = result.scores(data.test_dataloader())
     assert macro_roc_auc(molecules.y[SPLIT.test][:, :2], scores[:, :2]) > 0.9
     assert np.isfinite(result.best_value)

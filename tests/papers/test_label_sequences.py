@@ -13,9 +13,20 @@ from tg_mlc.data.records import Records
 from tg_mlc.losses import sequence_loss
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.nn.encoders import BagEncoder
-from tg_mlc.papers import LabelSequenceObjective, graph2graph_autoregressive, mped_autoregressive, seq2seq
+from tg_mlc.papers import (
+    LabelSequenceObjective,
+    graph2graph_autoregressive,
+    mped_autoregressive,
+    seq2seq,
+)
 from tg_mlc.papers.decoders import AttentionDecoder, beam_search
-from tg_mlc.papers.label_sequences import LabelSequenceModel, label_ranks, label_sequences, next_log_probs, shifted
+from tg_mlc.papers.label_sequences import (
+    LabelSequenceModel,
+    label_ranks,
+    label_sequences,
+    next_log_probs,
+    shifted,
+)
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
 NAN = torch.nan
@@ -27,7 +38,10 @@ SENTENCES = [[0, 3], [1, 2, 4], [2]]
 @pytest.fixture
 def batch():
     return Batch.from_data_list(
-        [Data(x=torch.tensor(x), y=y.view(1, -1), num_nodes=len(x)) for x, y in zip(SENTENCES, TARGETS, strict=True)]
+        [
+            Data(x=torch.tensor(x), y=y.view(1, -1), num_nodes=len(x))
+            for x, y in zip(SENTENCES, TARGETS, strict=True)
+        ]
     )
 
 
@@ -42,9 +56,13 @@ def test_teacher_forcing_follows_the_order(batch):
     log_probs, symbols = model(batch)
     assert symbols.tolist() == [[2, 0, 3], [2, 3, 3], [3, 3, 3]]
     components = model.encoder(batch)
-    logits = model.decoder(components.x, components.ptr, torch.tensor([[3, 2, 0], [3, 2, 3], [3, 3, 3]]))
+    logits = model.decoder(
+        components.x, components.ptr, torch.tensor([[3, 2, 0], [3, 2, 3], [3, 3, 3]])
+    )
     torch.testing.assert_close(log_probs[0, 0], logits[0, 0].log_softmax(dim=0))
-    torch.testing.assert_close(log_probs[0, 1, [0, 1, 3]], logits[0, 1, [0, 1, 3]].log_softmax(dim=0))
+    torch.testing.assert_close(
+        log_probs[0, 1, [0, 1, 3]], logits[0, 1, [0, 1, 3]].log_softmax(dim=0)
+    )
 
 
 def test_unknown_labels_compete_with_none(batch):
@@ -115,7 +133,11 @@ def test_presets_have_the_sizes_of_their_papers(train):
     model = graph2graph_autoregressive(train, channels=16, encoder_steps=1, decoder_steps=2)
     assert [conv.mlp[0].out_channels for conv in model.decoder.label_to_label] == [16] * 2
     model = seq2seq(train)
-    assert (model.encoder.gru.num_layers, model.decoder.gru.num_layers, model.encoder.channels) == (3, 3, 64)
+    assert (model.encoder.gru.num_layers, model.decoder.gru.num_layers, model.encoder.channels) == (
+        3,
+        3,
+        64,
+    )
     assert model.encoder.gru.bidirectional
     assert isinstance(seq2seq(train, None, False, channels=16).encoder, BagEncoder)
 
@@ -125,7 +147,10 @@ def test_order_and_longest_set_come_from_training_samples(train, build):
     model = build(train, channels=16)
     frequent_first = sorted(range(4), key=lambda label: -Y[:, label].sum())
     assert model.ranks.argsort().tolist() == frequent_first
-    assert build(train, channels=16, label_order="reverse").ranks.argsort().tolist() == frequent_first[::-1]
+    assert (
+        build(train, channels=16, label_order="reverse").ranks.argsort().tolist()
+        == frequent_first[::-1]
+    )
     assert int(model.max_length) == Y.sum(axis=1).max()
 
 
@@ -173,12 +198,16 @@ def train_model(dataset):
 
 
 def test_a_sequence_model_learns_is_stored_and_predicts(tmp_path, dataset):
-    module = MultiLabelModule(train_model(dataset), list("abc"), LabelSequenceObjective(beam_size=2), lr=1e-2)
+    module = MultiLabelModule(
+        train_model(dataset), list("abc"), LabelSequenceObjective(beam_size=2), lr=1e-2
+    )
     data = MultiLabelDataModule(dataset, SPLIT, batch_size=16)
     result = fit(module, data, tmp_path, max_epochs=15, patience=None, logger=False).training
     scores = result.scores(data.test_dataloader())
     assert macro_roc_auc(torch.from_numpy(APPLIES[100:]), scores) > 0.9
-    loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, model=train_model(dataset), weights_only=True)
+    loaded = MultiLabelModule.load_from_checkpoint(
+        result.checkpoint, model=train_model(dataset), weights_only=True
+    )
     assert loaded.objective == LabelSequenceObjective(beam_size=2)
     batch = Batch.from_data_list(dataset[SPLIT.test])
     torch.testing.assert_close(loaded.eval().predict_step(batch), scores)
@@ -187,7 +216,9 @@ def test_a_sequence_model_learns_is_stored_and_predicts(tmp_path, dataset):
 def test_loss_scores_and_validation(dataset):
     model, batch = train_model(dataset).eval(), Batch.from_data_list(dataset[:10])
     objective = LabelSequenceObjective(label_smoothing=0.2, beam_size=3, length_penalty=1.0)
-    assert torch.equal(objective.loss(model, batch), sequence_loss(*model(batch), label_smoothing=0.2))
+    assert torch.equal(
+        objective.loss(model, batch), sequence_loss(*model(batch), label_smoothing=0.2)
+    )
     found = model.search(batch, beam_size=3, length_penalty=1.0)
     assert torch.equal(objective.scores(model, batch), found.scores())
     scores, loss = objective.validate(model, batch)
@@ -197,11 +228,16 @@ def test_loss_scores_and_validation(dataset):
 
 def test_the_loss_of_validation_is_that_of_all_symbols_however_they_are_batched(dataset):
     module = MultiLabelModule(train_model(dataset), list("abc"), LabelSequenceObjective()).eval()
-    order = dataset.y.nansum(dim=1).argsort()  # the first batch has shorter sequences than the second
+    order = dataset.y.nansum(
+        dim=1
+    ).argsort()  # the first batch has shorter sequences than the second
     parts = [Batch.from_data_list(dataset[part]) for part in (order[:40], order[40:])]
     losses, terms = (
         torch.stack([call(batch) for batch in parts])
-        for call in (lambda batch: module.objective.loss(module.model, batch), module.objective.num_terms)
+        for call in (
+            lambda batch: module.objective.loss(module.model, batch),
+            module.objective.num_terms,
+        )
     )
     whole = module.objective.loss(module.model, Batch.from_data_list(dataset))
     torch.testing.assert_close((losses * terms).sum() / terms.sum(), whole)
@@ -213,7 +249,9 @@ def test_the_loss_of_validation_is_that_of_all_symbols_however_they_are_batched(
     torch.testing.assert_close(logged[0]["val/loss"], whole)
 
 
-@pytest.mark.parametrize("option", [{"label_smoothing": 1.0}, {"beam_size": 0}, {"length_penalty": -1.0}])
+@pytest.mark.parametrize(
+    "option", [{"label_smoothing": 1.0}, {"beam_size": 0}, {"length_penalty": -1.0}]
+)
 def test_options_out_of_range_are_refused(option):
     with pytest.raises(ValueError, match=f"Expected '{next(iter(option))}'"):
         LabelSequenceObjective(**option)
@@ -225,14 +263,18 @@ def test_models_that_search_for_nothing_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("order", "ranks"), [("frequency", [1, 3, 2, 0]), ("reverse", [1, 0, 2, 3]), ("given", [0, 1, 2, 3])]
+    ("order", "ranks"),
+    [("frequency", [1, 3, 2, 0]), ("reverse", [1, 0, 2, 3]), ("given", [0, 1, 2, 3])],
 )
 def test_ranks(order, ranks):
     assert label_ranks(SETS, order).tolist() == ranks
 
 
 def test_a_random_order_follows_the_seed():
-    first, second = label_ranks(torch.zeros(1, 100), "random"), label_ranks(torch.zeros(1, 100), "random")
+    first, second = (
+        label_ranks(torch.zeros(1, 100), "random"),
+        label_ranks(torch.zeros(1, 100), "random"),
+    )
     torch.manual_seed(0)
     assert torch.equal(label_ranks(torch.zeros(1, 100), "random"), first)
     assert not torch.equal(first, second)

@@ -47,7 +47,10 @@ def test_every_parameter_learns(num_feature_layers):
 
 
 def test_it_is_a_perceptron_over_the_mean():
-    model, data = PooledMLP(MoleculeEncoder(8), 5, num_layers=4, num_feature_layers=0).eval(), batch(6)
+    model, data = (
+        PooledMLP(MoleculeEncoder(8), 5, num_layers=4, num_feature_layers=0).eval(),
+        batch(6),
+    )
     x = global_mean_pool(model.pooled.encoder(data).x, data.batch)
     for lin in model.mlp.lins[:-1]:
         x = lin(x).relu()
@@ -111,7 +114,11 @@ def test_known_labels_are_entries_of_the_raw_vector(channels):
     given = torch.tensor([[1.0, torch.nan, 0.0, torch.nan]])
     forth, back, without = (
         model(Data(x=torch.tensor(words), **given))
-        for words, given in [([1, 2, 3], {"given": given}), ([3, 2, 1], {"given": given}), ([1, 2, 3], {})]
+        for words, given in [
+            ([1, 2, 3], {"given": given}),
+            ([3, 2, 1], {"given": given}),
+            ([1, 2, 3], {}),
+        ]
     )
     loose(forth, back)
     assert (forth != without).all()
@@ -121,7 +128,9 @@ def test_known_labels_are_entries_of_the_raw_vector(channels):
 
 def test_known_labels_that_are_not_taken_are_refused():
     with pytest.raises(ValueError, match="without known labels, as BinaryRelevance"):
-        binary_relevance(samples("bag"), edgeless(4))(Data(x=torch.tensor([1]), given=torch.ones(1, 4)))
+        binary_relevance(samples("bag"), edgeless(4))(
+            Data(x=torch.tensor([1]), given=torch.ones(1, 4))
+        )
 
 
 @pytest.mark.parametrize("form", FORMS)

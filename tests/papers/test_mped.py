@@ -38,7 +38,10 @@ def test_presets_have_the_sizes_of_their_papers(train):
     assert (model.labels.channels, model.labels.feature_to_label[0].heads) == (64, 4)
     assert {conv.dropout for conv in model.labels.feature_to_label} == {0.2}
     assert hidden_sizes(graph2graph(train, PRIOR, channels=16)) == ({16}, 9)
-    assert hidden_sizes(mped(train, PRIOR, channels=16, encoder_steps=1, decoder_steps=2)) == ({32}, 5)
+    assert hidden_sizes(mped(train, PRIOR, channels=16, encoder_steps=1, decoder_steps=2)) == (
+        {32},
+        5,
+    )
     assert mped(train, PRIOR, False, channels=16).features is None
 
 

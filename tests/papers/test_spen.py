@@ -90,7 +90,9 @@ def test_networks_start_alike_and_go_their_own_ways():
 
 @pytest.mark.parametrize(("inference", "kind"), [("steps", SPEN), ("network", InfNet)])
 def test_its_builder_starts_from_frequencies(inference, kind):
-    model = energy_network(samples("bag"), edgeless(4), inference=inference, channels=8, frequency_strength=1.0)
+    model = energy_network(
+        samples("bag"), edgeless(4), inference=inference, channels=8, frequency_strength=1.0
+    )
     loose(model.local.lins[-1].bias.sigmoid(), torch.tensor(Y.mean(axis=0)))
     assert isinstance(model, kind)
     assert model.pooled.features is None
@@ -133,7 +135,9 @@ def infnet():
 
 
 def gradients(loss, module):
-    return torch.autograd.grad(loss, list(module.parameters()), retain_graph=True, allow_unused=True)
+    return torch.autograd.grad(
+        loss, list(module.parameters()), retain_graph=True, allow_unused=True
+    )
 
 
 def test_later_steps_count_more(observed):
@@ -180,9 +184,13 @@ def test_cross_entropy_and_entropy_are_added(infnet, observed):
     plain = InferenceNetworkObjective(0.0, 0.0).loss(infnet, observed)
     networks = infnet.networks(observed)
     local = sum(masked_bce(z, observed.y) for z in networks)
-    torch.testing.assert_close(InferenceNetworkObjective(0.5, 0.0).loss(infnet, observed), plain + 0.5 * local)
+    torch.testing.assert_close(
+        InferenceNetworkObjective(0.5, 0.0).loss(infnet, observed), plain + 0.5 * local
+    )
     entropy = sum(torch.distributions.Bernoulli(logits=z).entropy().mean() for z in networks[1:])
-    torch.testing.assert_close(InferenceNetworkObjective(0.0, 2.0).loss(infnet, observed), plain - 2.0 * entropy)
+    torch.testing.assert_close(
+        InferenceNetworkObjective(0.0, 2.0).loss(infnet, observed), plain - 2.0 * entropy
+    )
 
 
 def test_unknown_labels_are_what_the_network_says(infnet, observed):
@@ -191,6 +199,8 @@ def test_unknown_labels_are_what_the_network_says(infnet, observed):
     assert loss.isfinite()
     assert all(p.grad.isfinite().all() for p in infnet.parameters())
     filled = observed.clone()
-    filled.y = torch.where(observed.y.isnan(), infnet.networks(observed).augmented.sigmoid().detach(), observed.y)
+    filled.y = torch.where(
+        observed.y.isnan(), infnet.networks(observed).augmented.sigmoid().detach(), observed.y
+    )
     plain = InferenceNetworkObjective(local_weight=0.0)
     torch.testing.assert_close(plain.loss(infnet, filled), plain.loss(infnet, observed))

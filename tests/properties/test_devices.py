@@ -32,7 +32,9 @@ from tg_mlc.training import MultiLabelDataModule, fit
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 NUM_LABELS = 40
-PRIOR = LabelGraph(random_edges(NUM_LABELS, NUM_LABELS, 200, seed=0).edge_index, num_nodes=NUM_LABELS)
+PRIOR = LabelGraph(
+    random_edges(NUM_LABELS, NUM_LABELS, 200, seed=0).edge_index, num_nodes=NUM_LABELS
+)
 GRAPHS = {"edgeless": edgeless(NUM_LABELS), "complete": fully_connected(NUM_LABELS), "prior": PRIOR}
 PATTERNS: dict[str, Pattern] = {
     "blocks": Blocks(ptr([5, 5, 5]), ptr([4, 0, 9])),
@@ -50,12 +52,16 @@ def on(device: str, value: Any) -> Any:
     return (copy.deepcopy(value) if isinstance(value, nn.Module) else value).to(device)
 
 
-def results(model: nn.Module, call: Callable[[nn.Module, str], Tensor], device: str) -> list[Tensor]:
+def results(
+    model: nn.Module, call: Callable[[nn.Module, str], Tensor], device: str
+) -> list[Tensor]:
     """The output and the gradients of all parameters that it depends on, on the CPU."""
     model = on(device, model)
     out = call(model, device)
     weight = torch.linspace(-1, 1, out.numel()).view_as(out).to(device)
-    gradients = torch.autograd.grad((out * weight).sum(), list(model.parameters()), allow_unused=True)
+    gradients = torch.autograd.grad(
+        (out * weight).sum(), list(model.parameters()), allow_unused=True
+    )
     return [out.detach().cpu(), *(grad.cpu() for grad in gradients if grad is not None)]
 
 
@@ -69,7 +75,9 @@ def check_equal(model: nn.Module, call: Callable[[nn.Module, str], Tensor]) -> N
 @pytest.mark.parametrize("with_bias", [False, True])
 @pytest.mark.parametrize("name", PATTERNS)
 @pytest.mark.parametrize("backend", [*available_backends(), "auto"])
-def test_every_backend_gives_what_the_oracle_gives(backend: str, name: str, with_bias: bool) -> None:
+def test_every_backend_gives_what_the_oracle_gives(
+    backend: str, name: str, with_bias: bool
+) -> None:
     pattern, generator = PATTERNS[name].to("cuda"), torch.Generator().manual_seed(0)
     sizes = [(pattern.num_queries, 2, 16), (pattern.num_keys, 2, 16), (pattern.num_keys, 2, 24)]
     sizes += [(pattern.bias_size, 2)] if with_bias else []
@@ -81,12 +89,16 @@ def test_every_backend_gives_what_the_oracle_gives(backend: str, name: str, with
 
     def run(chosen: str, dtype: torch.dtype) -> list[Tensor]:
         leaves = [x.to(dtype, copy=True).requires_grad_() for x in tensors]
-        out = graph_attention(*leaves[:3], pattern, edge_bias=leaves[3] if with_bias else None, backend=chosen)
+        out = graph_attention(
+            *leaves[:3], pattern, edge_bias=leaves[3] if with_bias else None, backend=chosen
+        )
         assert isinstance(out, Tensor)
         weight = torch.linspace(-1, 1, out.numel(), dtype=dtype, device="cuda").view_as(out)
         return [out.detach(), *torch.autograd.grad(out, leaves, weight)]
 
-    for one, other in zip(run(backend, torch.float32), run("reference", torch.float64), strict=True):
+    for one, other in zip(
+        run(backend, torch.float32), run("reference", torch.float64), strict=True
+    ):
         torch.testing.assert_close(one.double(), other, atol=2e-5, rtol=1e-4)
 
 
@@ -107,7 +119,9 @@ def test_label_message_passing(graph: LabelGraph) -> None:
 def test_lamp(graph: LabelGraph) -> None:
     torch.manual_seed(0)
     data = Batch.from_data_list(molecules(20))
-    check_equal(LaMP(MoleculeEncoder(32), graph).eval(), lambda model, device: model(on(device, data)))
+    check_equal(
+        LaMP(MoleculeEncoder(32), graph).eval(), lambda model, device: model(on(device, data))
+    )
 
 
 def test_lanet() -> None:
@@ -132,7 +146,9 @@ def test_compiled(graph: LabelGraph) -> None:
     x, _ = ragged([5, 1, 7, 12], 32)
     starts = ptr([5, 1, 7, 12]).cuda()
     compiled = torch.compile(labels, fullgraph=True)
-    torch.testing.assert_close(compiled(x.cuda(), ptr=starts), labels(x.cuda(), ptr=starts), **LOOSE)
+    torch.testing.assert_close(
+        compiled(x.cuda(), ptr=starts), labels(x.cuda(), ptr=starts), **LOOSE
+    )
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
@@ -155,13 +171,19 @@ def test_replayed_as_a_cuda_graph(graph: LabelGraph) -> None:
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_in_bfloat16(graph: LabelGraph) -> None:
     torch.manual_seed(0)
-    data, model = on("cuda", Batch.from_data_list(molecules(20))), LaMP(MoleculeEncoder(32), graph).cuda().eval()
+    data, model = (
+        on("cuda", Batch.from_data_list(molecules(20))),
+        LaMP(MoleculeEncoder(32), graph).cuda().eval(),
+    )
     exact = model(data)
     with torch.autocast("cuda", torch.bfloat16):
         found = model(data)
         loss = found.float().square().sum()
     loss.backward()
-    assert float((found - exact).square().mean().sqrt()) < 0.03 * float(exact.square().mean().sqrt()) + 0.01
+    assert (
+        float((found - exact).square().mean().sqrt())
+        < 0.03 * float(exact.square().mean().sqrt()) + 0.01
+    )
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
 
 
@@ -171,13 +193,22 @@ def test_training_saving_and_loading(model: type[nn.Module], precision: str, tmp
     pytest.importorskip("lightning")
     dataset = ToyGraphs()
     data = MultiLabelDataModule(dataset, random_split(60, (0.6, 0.2, 0.2), seed=0), batch_size=8)
-    options = {"max_epochs": 30, "patience": None, "logger": False, "accelerator": "gpu", "precision": precision}
+    options = {
+        "max_epochs": 30,
+        "patience": None,
+        "logger": False,
+        "accelerator": "gpu",
+        "precision": precision,
+    }
     result = fit(make_module(model), data, tmp_path / "run", **options).training
     assert result.best_value is not None
     assert result.best_value > 0.8  # the area under the curve of validation samples
     result.model.save(tmp_path / "model")
     samples = [dataset[i] for i in range(10)]
-    found = [tg_mlc.load(tmp_path / "model", model, device=name).probabilities(samples) for name in ("cuda", "cpu")]
+    found = [
+        tg_mlc.load(tmp_path / "model", model, device=name).probabilities(samples)
+        for name in ("cuda", "cpu")
+    ]
     np.testing.assert_allclose(found[0], found[1], atol=1e-4)
 
 

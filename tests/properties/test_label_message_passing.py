@@ -22,7 +22,9 @@ def layer(num_labels: int, num_edges: int, seed: int) -> LabelMessagePassing:
 
 
 @settings(max_examples=40)
-@given(sizes=sizes_of_samples, num_labels=st.integers(1, 6), num_edges=st.integers(0, 12), seed=seeds)
+@given(
+    sizes=sizes_of_samples, num_labels=st.integers(1, 6), num_edges=st.integers(0, 12), seed=seeds
+)
 def test_samples_do_not_meet(sizes: list[int], num_labels: int, num_edges: int, seed: int) -> None:
     labels = layer(num_labels, num_edges, seed)
     x, batch = ragged(sizes, 8, seed, torch.float64)
@@ -33,22 +35,34 @@ def test_samples_do_not_meet(sizes: list[int], num_labels: int, num_edges: int, 
 
 
 @settings(max_examples=40)
-@given(sizes=sizes_of_samples, num_labels=st.integers(1, 6), num_edges=st.integers(0, 12), seed=seeds)
-def test_every_way_to_say_it_is_the_same(sizes: list[int], num_labels: int, num_edges: int, seed: int) -> None:
+@given(
+    sizes=sizes_of_samples, num_labels=st.integers(1, 6), num_edges=st.integers(0, 12), seed=seeds
+)
+def test_every_way_to_say_it_is_the_same(
+    sizes: list[int], num_labels: int, num_edges: int, seed: int
+) -> None:
     labels = layer(num_labels, num_edges, seed)
     x, batch = ragged(sizes, 8, seed, torch.float64)
     expected = labels(x, batch, batch_size=len(sizes))
     ptr = torch.tensor([0, *sizes]).cumsum(0)
     torch.testing.assert_close(labels(x, ptr=ptr), expected, **CLOSE)
-    torch.testing.assert_close(labels(x, ptr=ptr, max_num_nodes=max(sizes) + 3), expected, **CLOSE)  # more padding
-    torch.testing.assert_close(labels(x, batch, batch_size=len(sizes) + 2)[:-2], expected, **CLOSE)  # more samples
-    torch.testing.assert_close(labels(x, ptr=ptr, edge_index=complete_edges(batch, num_labels)), expected, **CLOSE)
+    torch.testing.assert_close(
+        labels(x, ptr=ptr, max_num_nodes=max(sizes) + 3), expected, **CLOSE
+    )  # more padding
+    torch.testing.assert_close(
+        labels(x, batch, batch_size=len(sizes) + 2)[:-2], expected, **CLOSE
+    )  # more samples
+    torch.testing.assert_close(
+        labels(x, ptr=ptr, edge_index=complete_edges(batch, num_labels)), expected, **CLOSE
+    )
     with_weights = labels(x, ptr=ptr, return_attention_weights=True)
     torch.testing.assert_close(with_weights.states, expected, **CLOSE)
 
 
 @settings(max_examples=40)
-@given(sizes=sizes_of_samples, num_labels=st.integers(1, 6), num_edges=st.integers(0, 12), seed=seeds)
+@given(
+    sizes=sizes_of_samples, num_labels=st.integers(1, 6), num_edges=st.integers(0, 12), seed=seeds
+)
 def test_components_are_a_set(sizes: list[int], num_labels: int, num_edges: int, seed: int) -> None:
     labels = layer(num_labels, num_edges, seed)
     x, batch = ragged(sizes, 8, seed, torch.float64)

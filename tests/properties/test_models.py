@@ -18,7 +18,10 @@ from tg_mlc.ops import available_backends
 NUM_LABELS = 7
 GENERATOR = torch.Generator().manual_seed(0)
 # No edge enters the last two labels.
-PRIOR = LabelGraph(torch.randint(0, NUM_LABELS, (2, 12), generator=GENERATOR) % torch.tensor([[7], [5]]), num_nodes=7)
+PRIOR = LabelGraph(
+    torch.randint(0, NUM_LABELS, (2, 12), generator=GENERATOR) % torch.tensor([[7], [5]]),
+    num_nodes=7,
+)
 GRAPHS = {"edgeless": edgeless(NUM_LABELS), "complete": fully_connected(NUM_LABELS), "prior": PRIOR}
 FEATURE_LAYERS = [2, 0]
 LOOSE = {"atol": 1e-5, "rtol": 1e-5}
@@ -26,7 +29,9 @@ LOOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 def lamp(graph: LabelGraph, num_feature_layers: int = 2, **kwargs: Any) -> LaMP:
     torch.manual_seed(0)
-    model = LaMP(MoleculeEncoder(16), graph, num_feature_layers=num_feature_layers, heads=4, **kwargs)
+    model = LaMP(
+        MoleculeEncoder(16), graph, num_feature_layers=num_feature_layers, heads=4, **kwargs
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -35,7 +40,9 @@ def lamp(graph: LabelGraph, num_feature_layers: int = 2, **kwargs: Any) -> LaMP:
 
 @pytest.mark.parametrize("num_feature_layers", FEATURE_LAYERS)
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_a_batch_gives_what_its_samples_give_one_by_one(num_feature_layers: int, graph: LabelGraph) -> None:
+def test_a_batch_gives_what_its_samples_give_one_by_one(
+    num_feature_layers: int, graph: LabelGraph
+) -> None:
     model, data = lamp(graph, num_feature_layers), molecules(64)
     logits = model(Batch.from_data_list(data))
     torch.testing.assert_close(logits, torch.cat([model(sample) for sample in data]), **LOOSE)
@@ -66,14 +73,21 @@ def test_other_samples_change_nothing(num_feature_layers: int) -> None:
 def permuted_nodes(data: Data, seed: int) -> Data:
     perm = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(seed))
     place = torch.empty_like(perm).scatter_(0, perm, torch.arange(perm.numel()))
-    return Data(x=data.x[perm], edge_index=place[data.edge_index], edge_attr=data.edge_attr, num_nodes=perm.numel())
+    return Data(
+        x=data.x[perm],
+        edge_index=place[data.edge_index],
+        edge_attr=data.edge_attr,
+        num_nodes=perm.numel(),
+    )
 
 
 @pytest.mark.parametrize("num_feature_layers", FEATURE_LAYERS)
 def test_the_order_of_atoms_and_of_words_in_bags_does_not_matter(num_feature_layers: int) -> None:
     model, data = lamp(PRIOR, num_feature_layers), molecules(8)
     permuted = [permuted_nodes(sample, seed) for seed, sample in enumerate(data)]
-    torch.testing.assert_close(model(Batch.from_data_list(permuted)), model(Batch.from_data_list(data)), **LOOSE)
+    torch.testing.assert_close(
+        model(Batch.from_data_list(permuted)), model(Batch.from_data_list(data)), **LOOSE
+    )
     bags = LaMP(BagEncoder(20, 16), PRIOR, num_feature_layers=num_feature_layers).eval()
     words = torch.randint(20, (9,), generator=GENERATOR)
     torch.testing.assert_close(bags(Data(x=words.flip(0))), bags(Data(x=words)), **LOOSE)
@@ -94,7 +108,11 @@ def test_messages_go_along_the_label_graph_only() -> None:
     before = model(data)
     with torch.no_grad():
         model.labels.embedding.weight[0] += 1
-    assert (model(data) != before).any(dim=0).tolist() == [True, True, *[False] * 5]  # one step, one hop
+    assert (model(data) != before).any(dim=0).tolist() == [
+        True,
+        True,
+        *[False] * 5,
+    ]  # one step, one hop
 
 
 def test_labels_never_write_to_atoms() -> None:
@@ -107,7 +125,9 @@ def test_labels_never_write_to_atoms() -> None:
     assert torch.equal(atoms[0], atoms[1])
 
 
-@pytest.mark.parametrize("backend", sorted(set(available_backends()) - {"reference", "blocks", "triton"}))
+@pytest.mark.parametrize(
+    "backend", sorted(set(available_backends()) - {"reference", "blocks", "triton"})
+)
 @pytest.mark.parametrize("inputs", ["molecules", "words"])
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_backends_agree(graph: LabelGraph, inputs: str, backend: str) -> None:

@@ -9,7 +9,11 @@ NUM_LABELS, NUM_ENTITIES, NUM_BINS, NUM_FEATURES, WINDOW_SIZE = 6, 4, 5, 7, 3
 
 
 def batch(
-    num_samples: int = 5, seed: int = 0, *, num_labels: int = NUM_LABELS, window_size: int = WINDOW_SIZE
+    num_samples: int = 5,
+    seed: int = 0,
+    *,
+    num_labels: int = NUM_LABELS,
+    window_size: int = WINDOW_SIZE,
 ) -> Batch:
     """The first sample has no history, the second is of an entity that is not in training."""
     generator = torch.Generator().manual_seed(seed)

@@ -5,7 +5,14 @@ import torch
 import torch.nn.functional as F
 
 import tg_mlc
-from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_FEATURES, NUM_LABELS, WINDOW_SIZE, batch
+from tests.sequences.batches import (
+    NUM_BINS,
+    NUM_ENTITIES,
+    NUM_FEATURES,
+    NUM_LABELS,
+    WINDOW_SIZE,
+    batch,
+)
 from tg_mlc.graphs import LabelGraph, fully_connected, learned
 from tg_mlc.inference import Model
 from tg_mlc.sequences.lanet import LANET
@@ -20,7 +27,12 @@ PATH = LabelGraph(torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]]), num_nodes=NU
 
 def lanet(graph=None, **options):
     torch.manual_seed(0)
-    window = {"window_size": WINDOW_SIZE, "num_bins": NUM_BINS, "gaps": range(31), **options.pop("window", {})}
+    window = {
+        "window_size": WINDOW_SIZE,
+        "num_bins": NUM_BINS,
+        "gaps": range(31),
+        **options.pop("window", {}),
+    }
     model = LANET(graph or fully_connected(NUM_LABELS), NUM_ENTITIES, 8, window=window, **options)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -46,7 +58,9 @@ def as_the_paper_writes_it(model, data):
             nodes.append(torch.cat([w["views.label.weight"][k], time, amount]))
         x = torch.stack(nodes)  # [L + 1, d]
         for layer in range(2):
-            x = encoder_layer(x, {name.split(f"convs.{layer}.")[-1]: value for name, value in w.items()})
+            x = encoder_layer(
+                x, {name.split(f"convs.{layer}.")[-1]: value for name, value in w.items()}
+            )
         logits.append(x[1:] @ w["readout.weight"][0] + w["readout.bias"])
     return torch.stack(logits)
 
@@ -63,7 +77,8 @@ def encoder_layer(x, w, heads=4):
 
     messages = []
     for query, key, value in zip(
-        *(linear(name, x).chunk(heads, dim=1) for name in ("lin_query", "lin_key", "lin_value")), strict=True
+        *(linear(name, x).chunk(heads, dim=1) for name in ("lin_query", "lin_key", "lin_value")),
+        strict=True,
     ):
         messages.append((query @ key.T / query.size(1) ** 0.5).softmax(dim=1) @ value)
     x = norm("attention_norm", x + linear("lin_out", torch.cat(messages, dim=1)))
@@ -95,7 +110,11 @@ def test_every_part_learns_and_samples_do_not_mix(name):
     assert logits.shape == (7, NUM_LABELS)
     F.binary_cross_entropy_with_logits(logits, data.y).backward()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
-    assert all(parameter.grad.abs().sum() > 0 for n, parameter in model.named_parameters() if "lin_key.bias" not in n)
+    assert all(
+        parameter.grad.abs().sum() > 0
+        for n, parameter in model.named_parameters()
+        if "lin_key.bias" not in n
+    )
     alone = batch(7)
     keep, kept = alone.sample < 3, alone.memory_sample < 3
     for key in ("label", "sample", "position", "dt", "bin", "amount"):
@@ -116,7 +135,9 @@ def test_attention_is_that_of_the_edges_of_the_label_graph(graph):
     source, target = pattern.graph.edge_index
     w = {name.removeprefix("labels.convs.0."): value for name, value in model.state_dict().items()}
     for head in range(4):
-        query, key = (linear_of(w)(name, x).chunk(4, dim=-1)[head] for name in ("lin_query", "lin_key"))
+        query, key = (
+            linear_of(w)(name, x).chunk(4, dim=-1)[head] for name in ("lin_query", "lin_key")
+        )
         score = query @ key.mT / query.size(-1) ** 0.5
         allowed = torch.zeros(NUM_LABELS + 1, NUM_LABELS + 1, dtype=torch.bool)
         allowed[0] = allowed[:, 0] = True
@@ -142,7 +163,9 @@ def test_weights_of_another_graph_are_refused():
 @pytest.mark.parametrize("with_memory", [False, True])
 def test_ten_thousand_labels_along_a_sparse_graph(with_memory):
     generator = torch.Generator().manual_seed(0)
-    graph = LabelGraph(torch.randint(10_000, (2, 50_000), generator=generator).unique(dim=1), num_nodes=10_000)
+    graph = LabelGraph(
+        torch.randint(10_000, (2, 50_000), generator=generator).unique(dim=1), num_nodes=10_000
+    )
     window = {"window_size": WINDOW_SIZE, "num_bins": NUM_BINS}
     memory = PersonalMemory(torch.full((10_000,), 0.01), NUM_FEATURES, 4) if with_memory else None
     model = LANET(graph, NUM_ENTITIES, 4, heads=2, memory=memory, window=window)
@@ -166,7 +189,9 @@ def test_ten_thousand_labels_along_a_sparse_graph(with_memory):
 )
 def test_what_is_saved_is_made_again(options, tmp_path):
     model, data = lanet(PATH, **options), batch()
-    Model.of(MultiLabelModule(model, [f"label_{label}" for label in range(NUM_LABELS)])).save(tmp_path)
+    Model.of(MultiLabelModule(model, [f"label_{label}" for label in range(NUM_LABELS)])).save(
+        tmp_path
+    )
     restored = tg_mlc.load(tmp_path).networks[0]
     assert torch.equal(restored(data), model(data))
 

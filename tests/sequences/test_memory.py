@@ -11,7 +11,14 @@ from tests.sequences.batches import NUM_ENTITIES, NUM_FEATURES, NUM_LABELS, batc
 from tests.sequences.histories import COLUMNS, histories
 from tg_mlc.data import from_events
 from tg_mlc.sequences import EventPreprocessor, time_split
-from tg_mlc.sequences.memory import NUM_FOLDS, RIDGES, SHARPNESS, Neighbours, PersonalMemory, personal_memory
+from tg_mlc.sequences.memory import (
+    NUM_FOLDS,
+    RIDGES,
+    SHARPNESS,
+    Neighbours,
+    PersonalMemory,
+    personal_memory,
+)
 
 FREQUENCY = torch.linspace(0.1, 0.6, NUM_LABELS)
 PROFILES = torch.rand(NUM_ENTITIES, NUM_LABELS, generator=torch.Generator().manual_seed(1))
@@ -110,7 +117,9 @@ def test_a_memory_of_a_data_set_knows_training_targets_alone(data):
     for i in range(dataset.num_entities):
         torch.testing.assert_close(expected.neighbours.profiles[i], y[entity == i].mean(dim=0))
     later = split.val.tolist() + split.test.tolist()
-    dataset.y.indices[[dataset.y.indptr[event] for event in later]] = 0  # other labels after training
+    dataset.y.indices[[dataset.y.indptr[event] for event in later]] = (
+        0  # other labels after training
+    )
     again = personal_memory(dataset, split.train, 4)
     assert_same_statistics(again, expected)
     assert torch.equal(again.neighbours.profiles, expected.neighbours.profiles)
@@ -119,13 +128,19 @@ def test_a_memory_of_a_data_set_knows_training_targets_alone(data):
 @pytest.mark.parametrize("form", [np.asarray, list, torch.Tensor.tolist])
 def test_training_targets_in_any_form(form, data):
     dataset, split = data
-    assert_same_statistics(*(personal_memory(dataset, targets, 4) for targets in (split.train, form(split.train))))
+    assert_same_statistics(
+        *(personal_memory(dataset, targets, 4) for targets in (split.train, form(split.train)))
+    )
 
 
 @pytest.mark.parametrize(("num_labels", "num_scaled"), [(302, 512), (2_000, 131)])
 def test_features_of_many_labels_are_scaled_by_fewer_targets(num_labels, num_scaled, monkeypatch):
     random = np.random.default_rng(0)
-    rows = {"who": np.arange(6_000) % 3, "day": np.arange(6_000) // 5, "item": np.arange(6_000) % num_labels}
+    rows = {
+        "who": np.arange(6_000) % 3,
+        "day": np.arange(6_000) // 5,
+        "item": np.arange(6_000) % num_labels,
+    }
     events = from_events(pd.DataFrame(rows).assign(cost=random.normal(size=6_000)), **COLUMNS)
     dataset = EventPreprocessor().fit_transform(events, time_split(events, (1.0, 0.0, 0.0)))
     sizes = []
@@ -150,7 +165,9 @@ def test_entities_count_by_likeness_and_nobody_is_its_own_neighbour():
 
 
 @pytest.mark.parametrize(("place", "ridge"), list(enumerate(RIDGES)))
-def test_labels_are_told_by_a_ridge_regression_on_all_others_without_the_fold_of_the_entity(place, ridge):
+def test_labels_are_told_by_a_ridge_regression_on_all_others_without_the_fold_of_the_entity(
+    place, ridge
+):
     layer, entity = Neighbours(OTHERS), torch.tensor([0, 8, 9])  # of which the last is new
     told = layer(SHARE, entity)[..., 2 + place]
     x, share = layer._in_units(OTHERS), layer._in_units(SHARE)
@@ -163,7 +180,9 @@ def test_labels_are_told_by_a_ridge_regression_on_all_others_without_the_fold_of
             assert told[row, label].item() == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("profiles", [OTHERS[:1], torch.zeros(4, 5), torch.eye(5)], ids=["one", "nothing", "rare"])
+@pytest.mark.parametrize(
+    "profiles", [OTHERS[:1], torch.zeros(4, 5), torch.eye(5)], ids=["one", "nothing", "rare"]
+)
 def test_what_is_hardly_known_is_finite(profiles):
     told = Neighbours(profiles)(torch.zeros(2, 5), torch.tensor([0, 7]))
     assert told.isfinite().all()

@@ -49,11 +49,17 @@ def models():
     frame = table()
     documents = [["a", "red", "apple"], ["an", "old", "doll"], ["red", "old"], ["apple"]] * 5
     smiles = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "CCCl"] * 4
-    molecules = MoleculeDataset.from_smiles(smiles, targets(20), LABELS, pre_transform=molecule_features())
+    molecules = MoleculeDataset.from_smiles(
+        smiles, targets(20), LABELS, pre_transform=molecule_features()
+    )
     matrix = np.random.default_rng(2).normal(size=(40, 5))
     return {
-        "table": model_of(Vectors, from_arrays(frame, targets(40), LABELS, kind="vector"), given_labels=True),
-        "rows": model_of(Vectors, from_arrays(matrix, targets(40), LABELS, kind="vector"), given_labels=True),
+        "table": model_of(
+            Vectors, from_arrays(frame, targets(40), LABELS, kind="vector"), given_labels=True
+        ),
+        "rows": model_of(
+            Vectors, from_arrays(matrix, targets(40), LABELS, kind="vector"), given_labels=True
+        ),
         "texts": model_of(Words, from_arrays(documents, targets(20), LABELS, kind="sequence")),
         "bags": model_of(Words, from_arrays(documents, targets(20), LABELS, kind="bag")),
         "molecules": model_of(Molecules, molecules, molecule_lamp),
@@ -69,8 +75,12 @@ def ask(models):
             app = make_app(models, limits, tokens)
             async with app.router.lifespan_context(app):
                 transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-                async with httpx.AsyncClient(transport=transport, base_url="http://test", **options) as client:
-                    answers = await asyncio.gather(*(client.request(*each[:2], **each[2]) for each in requests))
+                async with httpx.AsyncClient(
+                    transport=transport, base_url="http://test", **options
+                ) as client:
+                    answers = await asyncio.gather(
+                        *(client.request(*each[:2], **each[2]) for each in requests)
+                    )
                     return [*answers, *[await client.get(path) for path in after]]
 
         return asyncio.run(talk())

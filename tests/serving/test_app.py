@@ -39,7 +39,9 @@ def test_answers_are_those_of_the_model(ask, models, name, inputs):
     body, prediction = answer.json(), models[name].answer(inputs)
     for row, result in enumerate(body["results"]):
         assert list(result["probability"]) == list(result["decision"]) == models[name].label_names
-        np.testing.assert_allclose(list(result["probability"].values()), prediction.probabilities[row], atol=1e-6)
+        np.testing.assert_allclose(
+            list(result["probability"].values()), prediction.probabilities[row], atol=1e-6
+        )
         assert list(result["decision"].values()) == prediction.decisions[row].tolist()
     np.testing.assert_allclose(list(body["thresholds"].values()), models[name].thresholds())
     assert body["calibrated"] is False
@@ -51,16 +53,29 @@ def test_answers_are_those_of_the_model(ask, models, name, inputs):
     [
         ("molecules", ["CCO", "not a molecule", "c1ccccc1"], [1]),
         ("molecules", ["CCO", 3 * ["C"], {"a": 1}, [1, None], ""], [1, 2, 3, 4]),
-        ("rows", [ROWS[0], ROWS[0][:-1], [*ROWS[1][:-1], None], ROWS[1], None, [1, 2, 3, 4, "fast"]], [1, 2, 4, 5]),
+        (
+            "rows",
+            [ROWS[0], ROWS[0][:-1], [*ROWS[1][:-1], None], ROWS[1], None, [1, 2, 3, 4, "fast"]],
+            [1, 2, 4, 5],
+        ),
         (
             "table",
-            [NAMED[0], {}, {"agee": 50}, NAMED[1], {**NAMED[2], "age": "fast"}, {**NAMED[2], "age": [1]}],
+            [
+                NAMED[0],
+                {},
+                {"agee": 50},
+                NAMED[1],
+                {**NAMED[2], "age": "fast"},
+                {**NAMED[2], "age": [1]},
+            ],
             [1, 2, 4, 5],
         ),
         ("texts", ["a red apple", None, ["a", 1], {"text": "an old doll"}, [1, 2]], [1, 2]),
     ],
 )
-def test_an_input_that_cannot_be_read_has_its_reason_in_its_place(ask, models, name, inputs, at_fault):
+def test_an_input_that_cannot_be_read_has_its_reason_in_its_place(
+    ask, models, name, inputs, at_fault
+):
     [answer] = ask(post(name, inputs=inputs))
     assert answer.status_code == 200
     results = answer.json()["results"]
@@ -85,7 +100,9 @@ def test_requests_at_the_same_time_are_scored_together(ask, models):
 
 @pytest.mark.parametrize("broken", [{}, {"agee": 50}])
 def test_a_row_without_columns_is_refused_behind_any_other(ask, models, broken):
-    alone, *together = ask(post("table", inputs=[broken]), *[post("table", inputs=[NAMED[0], broken])] * 49)
+    alone, *together = ask(
+        post("table", inputs=[broken]), *[post("table", inputs=[NAMED[0], broken])] * 49
+    )
     assert alone.status_code == 422
     error = alone.json()["results"][0]["error"]
     assert error.startswith("Expected the columns ['age', 'height', 'colour'] (got")
@@ -123,8 +140,17 @@ def test_warnings_of_given_labels_are_those_of_the_request_alone(ask, models, mo
 
 def test_requests_that_ask_for_something_else_are_answered_together(ask, models):
     given = [{models["table"].label_names[0]: 1}]
-    kinds = [{}, {"given": given}, {"metric": "f1_macro"}, {"metric": "best"}, {"given": [{"no label": 1}]}]
-    answers = ask(*[post("table", inputs=NAMED[:1], **each) for each in kinds * 4], *[post("table", inputs=[{}])] * 4)
+    kinds = [
+        {},
+        {"given": given},
+        {"metric": "f1_macro"},
+        {"metric": "best"},
+        {"given": [{"no label": 1}]},
+    ]
+    answers = ask(
+        *[post("table", inputs=NAMED[:1], **each) for each in kinds * 4],
+        *[post("table", inputs=[{}])] * 4,
+    )
     statuses = [answer.status_code for answer in answers]
     assert statuses == [200, 200, 200, 422, 422] * 4 + [422] * 4
     assert answers[3].json()["detail"].startswith("Expected 'metric' to be one of")
@@ -134,7 +160,9 @@ def test_requests_that_ask_for_something_else_are_answered_together(ask, models)
         assert values(answer, "decision").tolist() == expected.decisions.tolist()
         np.testing.assert_allclose(list(answer.json()["thresholds"].values()), expected.thresholds)
     for answer in answers[:20:5]:
-        np.testing.assert_allclose(values(answer), models["table"].probabilities(NAMED[:1]), atol=1e-6)
+        np.testing.assert_allclose(
+            values(answer), models["table"].probabilities(NAMED[:1]), atol=1e-6
+        )
     for answer in answers[1:20:5]:
         expected = models["table"].probabilities(NAMED[:1], given=given)
         np.testing.assert_allclose(values(answer), expected, atol=1e-6)
@@ -204,7 +232,10 @@ def test_label_sets_of_a_coverage(ask, models, monkeypatch):
         (
             "table",
             "colour,Age,height,id\nred,30,65.5,7\nblue,41,70,x\n",
-            [{"age": 30, "height": 65.5, "colour": "red"}, {"age": 41, "height": 70, "colour": "blue"}],
+            [
+                {"age": 30, "height": 65.5, "colour": "red"},
+                {"age": 41, "height": 70, "colour": "blue"},
+            ],
         ),
     ],
 )
@@ -218,10 +249,16 @@ def test_csv(ask, models, name, text, inputs):
 
 def test_rows_of_csv_are_read_by_themselves(ask):
     def send(text):
-        return ("POST", "/models/table/predict", {"content": text, "headers": {"content-type": "text/csv"}})
+        return (
+            "POST",
+            "/models/table/predict",
+            {"content": text, "headers": {"content-type": "text/csv"}},
+        )
 
     answer, short, twice = ask(
-        send("age,height,colour\n30,65,red\nfast,65,red\n,65,\n"), send("age,height,colour\n3,5\n"), send("a,a\n1,2\n")
+        send("age,height,colour\n30,65,red\nfast,65,red\n,65,\n"),
+        send("age,height,colour\n3,5\n"),
+        send("a,a\n1,2\n"),
     )
     assert ["error" in result for result in answer.json()["results"]] == [False, True, True]
     assert "cells in each line" in short.json()["detail"]
@@ -232,7 +269,12 @@ def test_explanations(ask, models):
     label = models["texts"].label_names[0]
     [answer] = ask(post("texts", inputs=["a red apple"], explain=[label]))
     [result] = answer.json()["results"]
-    assert {each["component"] for each in result["explanation"][label]} <= {"a", "red", "apple", "<unk>"}
+    assert {each["component"] for each in result["explanation"][label]} <= {
+        "a",
+        "red",
+        "apple",
+        "<unk>",
+    }
     assert len(result["explanation"][label]) > 0
 
 
@@ -251,8 +293,12 @@ BAD = [
 def test_malformed_requests_are_the_clients_fault(ask, content):
     path = "/models/molecules/predict"
     types = ("application/json", "text/csv")
-    answers = ask(*(("POST", path, {"content": content, "headers": {"content-type": kind}}) for kind in types))
-    assert [400 <= answer.status_code < 500 for answer in answers] == [True, True], [a.text[:300] for a in answers]
+    answers = ask(
+        *(("POST", path, {"content": content, "headers": {"content-type": kind}}) for kind in types)
+    )
+    assert [400 <= answer.status_code < 500 for answer in answers] == [True, True], [
+        a.text[:300] for a in answers
+    ]
 
 
 @pytest.mark.parametrize(
@@ -273,7 +319,9 @@ def test_limits(ask, limits, body, status):
 
 def test_models_are_found_by_name_and_never_by_path(ask):
     names = ["nothing", "..%2Frows", "%2Fetc", "rows%2F..%2Ftexts"]
-    assert {answer.status_code for answer in ask(*(post(name, inputs=ROWS) for name in names))} == {404}
+    assert {answer.status_code for answer in ask(*(post(name, inputs=ROWS) for name in names))} == {
+        404
+    }
 
 
 def test_tokens(ask):
@@ -284,11 +332,18 @@ def test_tokens(ask):
         ("GET", "/metrics", {"headers": {"authorization": "Bearer two"}}),
         tokens=["one", "two"],
     )
-    assert [open_.status_code, closed.status_code, wrong.status_code, right.status_code] == [200, 401, 401, 200]
+    assert [open_.status_code, closed.status_code, wrong.status_code, right.status_code] == [
+        200,
+        401,
+        401,
+        200,
+    ]
 
 
 def test_pages_about_the_server(ask, models):
-    health, ready, docs, api, names = ask(after=["/health", "/ready", "/docs", "/openapi.json", "/models"])
+    health, ready, docs, api, names = ask(
+        after=["/health", "/ready", "/docs", "/openapi.json", "/models"]
+    )
     assert {name: each["labels"] for name, each in names.json().items()} == {
         name: each.label_names for name, each in models.items()
     }

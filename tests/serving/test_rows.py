@@ -11,14 +11,20 @@ from tests.serving.conftest import COLOURS, post
 ages = st.one_of(st.integers(0, 99), st.floats(0, 99), st.integers(0, 99).map(str), st.booleans())
 heights = st.floats(40, 99).map(lambda height: round(height, 2))
 colours = st.sampled_from([*COLOURS, "RED", " blue ", "purple", "", None, 3])
-complete = st.fixed_dictionaries({"age": ages, "height": heights, "colour": colours}, optional={"id": st.text()})
+complete = st.fixed_dictionaries(
+    {"age": ages, "height": heights, "colour": colours}, optional={"id": st.text()}
+)
 
 
 @st.composite
 def broken_rows(draw):
     """A row that cannot be read."""
     row = draw(complete)
-    wrong = draw(st.sampled_from(["empty", "misspelt", "lacking", "twice", "word", "blank", "list", "no row"]))
+    wrong = draw(
+        st.sampled_from(
+            ["empty", "misspelt", "lacking", "twice", "word", "blank", "list", "no row"]
+        )
+    )
     if wrong == "empty":
         return {}
     if wrong == "no row":
@@ -48,7 +54,9 @@ def check_equal(found, expected):
     assert found["decision"] == expected["decision"]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_rows_are_answered_as_if_they_were_alone(data, ask, models):
     rows = data.draw(st.lists(st.one_of(complete, complete, broken_rows()), min_size=1, max_size=6))

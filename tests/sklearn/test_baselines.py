@@ -22,7 +22,13 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 5))
 Y = (X[:, :3] > 0).astype(int)
 HOLES = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
-KINDS = [LinearClassifier, KernelRidgeClassifier, ChainEnsembleClassifier, MLkNNClassifier, ForestClassifier]
+KINDS = [
+    LinearClassifier,
+    KernelRidgeClassifier,
+    ChainEnsembleClassifier,
+    MLkNNClassifier,
+    ForestClassifier,
+]
 DNA = ["ACGTACGTAC", "TTTTTTTTTT", "GGGGACGGGG"] * 4
 TEXTS = ["no sea", "blue sea", "red car"] * 4
 SMILES = ["CCO", "CCN", "c1ccccc1O", "CC(=O)O"] * 3
@@ -36,24 +42,35 @@ def test_baselines_learn_from_labels_of_which_some_are_unknown(kind: type) -> No
 
 def test_scores_are_those_of_the_baseline() -> None:
     expected = KernelRidgeBaseline(0.5, 0.1).fit(X, Y).predict_proba(X)
-    np.testing.assert_allclose(KernelRidgeClassifier(0.5, 0.1).fit(X, Y).predict_proba(X), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        KernelRidgeClassifier(0.5, 0.1).fit(X, Y).predict_proba(X), expected, atol=1e-9
+    )
 
 
 def test_the_threshold_decides() -> None:
-    counts = [ChainEnsembleClassifier(3, threshold=t, random_state=0).fit(X, Y).predict(X).sum() for t in (0.1, 0.9)]
+    counts = [
+        ChainEnsembleClassifier(3, threshold=t, random_state=0).fit(X, Y).predict(X).sum()
+        for t in (0.1, 0.9)
+    ]
     assert counts[0] > counts[1]
 
 
 def test_the_frequency_needs_no_inputs() -> None:
-    np.testing.assert_allclose(LabelFrequencyClassifier().fit(X, Y).predict_proba(X[:2]), [Y.mean(axis=0)] * 2)
+    np.testing.assert_allclose(
+        LabelFrequencyClassifier().fit(X, Y).predict_proba(X[:2]), [Y.mean(axis=0)] * 2
+    )
 
 
 def test_settings_can_be_searched() -> None:
-    search = GridSearchCV(LinearClassifier(), {"C": [0.01, 1.0], "loss": ["hinge", "logistic"]}, cv=2).fit(X, Y)
+    search = GridSearchCV(
+        LinearClassifier(), {"C": [0.01, 1.0], "loss": ["hinge", "logistic"]}, cv=2
+    ).fit(X, Y)
     assert search.best_score_ > 0.7
 
 
-@pytest.mark.parametrize(("texts", "options"), [(SMILES, {}), (TEXTS, {"inputs": "texts"}), (DNA, {"inputs": "dna"})])
+@pytest.mark.parametrize(
+    ("texts", "options"), [(SMILES, {}), (TEXTS, {"inputs": "texts"}), (DNA, {"inputs": "dna"})]
+)
 def test_raw_inputs_become_matrices(texts: list[str], options: dict[str, str]) -> None:
     y = np.array([[text in texts[:1], text in texts[1:3]] for text in texts]).astype(int)
     for classifier in (ForestClassifier(50, **options), LinearClassifier(C=100.0, **options)):
@@ -64,7 +81,9 @@ def test_raw_inputs_become_matrices(texts: list[str], options: dict[str, str]) -
 
 @pytest.mark.parametrize("random_state", [3, None, np.random.RandomState(0)])
 def test_random_states_decide(random_state: Any) -> None:
-    first, second = (ForestClassifier(5, random_state=random_state).fit(X, Y).predict_proba(X) for _ in range(2))
+    first, second = (
+        ForestClassifier(5, random_state=random_state).fit(X, Y).predict_proba(X) for _ in range(2)
+    )
     assert (first == second).all() == (random_state == 3)
 
 
@@ -77,5 +96,7 @@ def test_sparse_matrices_are_predicted_as_dense_ones():
     x = sp.random(40, 6, 0.5, format="csr", random_state=0)
     y = np.random.default_rng(0).integers(2, size=(40, 3))
     classifier = LinearClassifier().fit(x, y)
-    np.testing.assert_allclose(classifier.predict_proba(x), classifier.predict_proba(x.toarray()), atol=1e-6)
+    np.testing.assert_allclose(
+        classifier.predict_proba(x), classifier.predict_proba(x.toarray()), atol=1e-6
+    )
     assert classifier.predict(x).shape == (40, 3)

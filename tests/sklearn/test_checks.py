@@ -24,7 +24,11 @@ from tg_mlc.sklearn import (
 # The smallest model, as the checks fit it some hundred times.
 ESTIMATORS = [
     LaMPClassifier(
-        model_options={"channels": 4, "heads": 1}, num_steps=1, base_scores=("svm",), max_epochs=1, random_state=0
+        model_options={"channels": 4, "heads": 1},
+        num_steps=1,
+        base_scores=("svm",),
+        max_epochs=1,
+        random_state=0,
     ),
     AutoClassifier(seconds=0, random_state=0),
     LinearClassifier(),
@@ -51,7 +55,12 @@ SKIPPED = {
 
 
 #: Checks that also pass where there is time to train LaMP.
-WITH_LAMP = {"check_fit_check_is_fitted", "check_n_features_in", "check_estimators_pickle", "check_dict_unchanged"}
+WITH_LAMP = {
+    "check_fit_check_is_fitted",
+    "check_n_features_in",
+    "check_estimators_pickle",
+    "check_dict_unchanged",
+}
 
 
 @pytest.mark.slow
@@ -59,7 +68,9 @@ def test_checks_of_the_default_with_label_message_passing(monkeypatch: pytest.Mo
     trained = []
     fit = AutoClassifier.fit
     train_little(monkeypatch, max_epochs=1)
-    monkeypatch.setattr(AutoClassifier, "fit", lambda self, X, y: trained.append(fit(self, X, y)) or self)
+    monkeypatch.setattr(
+        AutoClassifier, "fit", lambda self, X, y: trained.append(fit(self, X, y)) or self
+    )
     checks = estimator_checks_generator(AutoClassifier(seconds=60, random_state=0))
     chosen = [each for each in checks if each[1].func.__name__ in WITH_LAMP]
     assert {check.func.__name__ for _, check in chosen} == WITH_LAMP

@@ -35,7 +35,9 @@ def test_any_estimator_and_any_hierarchy(upside_down):
 
 def test_lamp_knows_its_hierarchy():
     graph = tree([("0", "1"), ("2", None)], ["0", "1", "2"])
-    estimator = LaMPClassifier(label_graph=graph, base_scores=None, max_epochs=1, random_state=0).fit(X, Y)
+    estimator = LaMPClassifier(
+        label_graph=graph, base_scores=None, max_epochs=1, random_state=0
+    ).fit(X, Y)
     plain, scores = (estimator.predict_proba(NEW, coherent=each) for each in (False, True))
     np.testing.assert_allclose(scores[:, 1], plain[:, :2].max(axis=1), rtol=1e-5)
     decisions = estimator.predict(NEW, coherent=True)
@@ -51,7 +53,9 @@ def test_the_default_is_coherent(tmp_path):
     decisions = estimator.predict(NEW)
     assert (decisions[:, 0] >= decisions[:, 1]).all()
     estimator.save(tmp_path / "model")
-    np.testing.assert_allclose(AutoClassifier.load(tmp_path / "model").predict_proba(NEW), scores, atol=1e-6)
+    np.testing.assert_allclose(
+        AutoClassifier.load(tmp_path / "model").predict_proba(NEW), scores, atol=1e-6
+    )
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +75,16 @@ def knowing():
         }
 
 
-@pytest.mark.parametrize(("name", "coherent"), [("default", None), ("default", True), ("lamp", True)])
 @pytest.mark.parametrize(
-    ("label", "value", "others"), [("0", 0, {"1": 0}), ("0", 1, {}), ("1", 0, {}), ("1", 1, {"0": 1})]
+    ("name", "coherent"), [("default", None), ("default", True), ("lamp", True)]
 )
-def test_given_labels_come_back_and_say_what_the_hierarchy_says(name, coherent, label, value, others, knowing):
+@pytest.mark.parametrize(
+    ("label", "value", "others"),
+    [("0", 0, {"1": 0}), ("0", 1, {}), ("1", 0, {}), ("1", 1, {"0": 1})],
+)
+def test_given_labels_come_back_and_say_what_the_hierarchy_says(
+    name, coherent, label, value, others, knowing
+):
     given = {label: value}
     scores = knowing[name].predict_proba(NEW, given=given, coherent=coherent)
     decisions = knowing[name].predict(NEW, given=given, coherent=coherent)

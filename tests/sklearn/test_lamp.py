@@ -43,9 +43,16 @@ SMALL = {
     "random_state": 0,
 }
 ALONE = {"max_epochs": 20, "base_scores": None, "learning_rate": 0.03}
-AMINES = np.array([["C" in s[1:], "N" in s] for s in ["CCO", "CCN", "c1ccccc1O", "CC(=O)O", "CCCl", "NCCO"]] * 4)
+AMINES = np.array(
+    [["C" in s[1:], "N" in s] for s in ["CCO", "CCN", "c1ccccc1O", "CC(=O)O", "CCCl", "NCCO"]] * 4
+)
 WORDS = {"food": "apple pear bread", "tool": "hammer saw nail", "toy": "doll ball kite"}
-TEXTS = [f"a {word} and a {other}" for words in WORDS.values() for word in words.split() for other in words.split()]
+TEXTS = [
+    f"a {word} and a {other}"
+    for words in WORDS.values()
+    for word in words.split()
+    for other in words.split()
+]
 SETS = [{name} for name in WORDS for _ in range(9)]
 SMILES = ["CCO", "CCN", "c1ccccc1O", "CC(=O)O", "CCCl", "NCCO"] * 4
 
@@ -98,14 +105,22 @@ def test_labels_too_rare_for_validation_can_be_learned_by_other_losses() -> None
 
 def test_training_has_options() -> None:
     classifier = small(
-        base_scores=None, max_epochs=4, train_options={"batch_size": 4, "weight_decay": 0.5, "patience": 1}
+        base_scores=None,
+        max_epochs=4,
+        train_options={"batch_size": 4, "weight_decay": 0.5, "patience": 1},
     )
     scores = classifier.fit(X, Y).predict_proba(X)
     for changes in ({"batch_size": 8}, {"weight_decay": 0.0}, {"intermediate_weight": 0.5}):
-        changed = clone(classifier).set_params(train_options={**classifier.train_options, **changes})
+        changed = clone(classifier).set_params(
+            train_options={**classifier.train_options, **changes}
+        )
         assert not np.array_equal(changed.fit(X, Y).predict_proba(X), scores)
     assert (
-        small(train_options={"patience": 1, "monitor": "val/loss"}, **{**ALONE, "learning_rate": 1.0}).fit(X, Y).n_iter_
+        small(
+            train_options={"patience": 1, "monitor": "val/loss"}, **{**ALONE, "learning_rate": 1.0}
+        )
+        .fit(X, Y)
+        .n_iter_
         < 20
     )
 
@@ -135,7 +150,11 @@ NOISY = (X[:, :3] + np.random.default_rng(1).normal(size=Y.shape) > 0).astype(in
     "make",
     [
         lambda **trust: LaMPClassifier(
-            base_scores=None, max_epochs=3, random_state=0, validation_fraction=0.5, train_options=trust
+            base_scores=None,
+            max_epochs=3,
+            random_state=0,
+            validation_fraction=0.5,
+            train_options=trust,
         ),
         lambda **trust: AutoClassifier(seconds=0, random_state=0, **trust),
     ],
@@ -144,9 +163,13 @@ def test_label_sets_of_a_coverage_and_calibration(make: Any, tmp_path: Any) -> N
     trusted = make(coverage_share=0.4, calibrate=True).fit(X, NOISY)
     assert trusted.model_.decision.conformal.row.max() < 32
     assert sum(trusted.model_.stage(CalibrationStage).methods.values()) == 3
-    new = np.random.default_rng(2).normal(size=X.shape).astype(np.float32)  # none is what a threshold was taken from
+    new = (
+        np.random.default_rng(2).normal(size=X.shape).astype(np.float32)
+    )  # none is what a threshold was taken from
     held = trusted.predict(new, coverage=0.8)
-    np.testing.assert_array_equal(held, trusted.predict_proba(new) >= trusted.model_.thresholds(coverage=0.8))
+    np.testing.assert_array_equal(
+        held, trusted.predict_proba(new) >= trusted.model_.thresholds(coverage=0.8)
+    )
     assert trusted.predict(X, coverage=0.8)[NOISY == 1].mean() > 0.7
     loaded = type(trusted).load(trusted.save(tmp_path / "model"))
     np.testing.assert_array_equal(loaded.predict(new, coverage=0.8), held)
@@ -167,12 +190,18 @@ def test_calibrated_probabilities_are_those_that_thresholds_decide_by(monkeypatc
 
     monkeypatch.setattr(Calibration, "fit", platt)
     options = {"base_scores": None, "validation_fraction": 0.4}
-    plain, calibrated = (small(**options, train_options={"calibrate": flag}).fit(X, Y) for flag in (False, True))
-    np.testing.assert_array_equal(calibrated.predict(X), plain.predict(X))  # by thresholds that moved along
+    plain, calibrated = (
+        small(**options, train_options={"calibrate": flag}).fit(X, Y) for flag in (False, True)
+    )
+    np.testing.assert_array_equal(
+        calibrated.predict(X), plain.predict(X)
+    )  # by thresholds that moved along
     # Both learned for as long as training took.
     calibrated.model_.stage(GivenLabels).engine = plain.model_.stage(GivenLabels).engine
     for given in (None, {"1": 1}):
-        before, after = (each.predict_proba(X, given)[:, [0, 2]].astype(float) for each in (plain, calibrated))
+        before, after = (
+            each.predict_proba(X, given)[:, [0, 2]].astype(float) for each in (plain, calibrated)
+        )
         np.testing.assert_allclose(after, expit(0.5 * logit(before) + 1.0), atol=1e-5)
 
 
@@ -216,7 +245,9 @@ def test_a_tuner_is_not_changed() -> None:
     assert tuner.thresholds is None
 
 
-@pytest.mark.parametrize("convert", [sp.csr_array, sp.csr_matrix, lambda y: y.tolist(), torch.tensor])
+@pytest.mark.parametrize(
+    "convert", [sp.csr_array, sp.csr_matrix, lambda y: y.tolist(), torch.tensor]
+)
 def test_labels_may_be_a_matrix_in_any_form(fitted: LaMPClassifier, convert: Any) -> None:
     classifier = small().fit(X, convert(Y))
     np.testing.assert_array_equal(classifier.predict_proba(X), fitted.predict_proba(X))
@@ -224,11 +255,16 @@ def test_labels_may_be_a_matrix_in_any_form(fitted: LaMPClassifier, convert: Any
 
 
 def test_frames_name_inputs_and_labels() -> None:
-    frame, labels = pd.DataFrame(X, columns=list("abcde")), pd.DataFrame(Y, columns=["up", "down", "left"])
+    frame, labels = (
+        pd.DataFrame(X, columns=list("abcde")),
+        pd.DataFrame(Y, columns=["up", "down", "left"]),
+    )
     classifier = small().fit(frame, labels)
     assert classifier.classes_.tolist() == ["up", "down", "left"]
     assert classifier.feature_names_in_.tolist() == list("abcde")
-    assert classifier.score(frame, labels[["left", "up", "down"]]) == classifier.score(frame, labels)
+    assert classifier.score(frame, labels[["left", "up", "down"]]) == classifier.score(
+        frame, labels
+    )
     with pytest.raises(ValueError, match="feature names"):
         classifier.predict(frame.rename(columns={"a": "z"}))
 
@@ -250,17 +286,23 @@ def test_texts_with_sets_of_names() -> None:
     assert classifier.score(TEXTS, SETS) > 0.8
 
 
-@pytest.mark.parametrize("convert", [np.array, pd.Series, lambda texts: [text.split() for text in texts]])
+@pytest.mark.parametrize(
+    "convert", [np.array, pd.Series, lambda texts: [text.split() for text in texts]]
+)
 def test_texts_in_any_form(convert: Any) -> None:
     scores = [small().fit(texts, SETS).predict_proba(texts) for texts in (TEXTS, convert(TEXTS))]
-    np.testing.assert_allclose(*scores, atol=0.2 if isinstance(convert(TEXTS), list) else 0)  # "a" is a letter
+    np.testing.assert_allclose(
+        *scores, atol=0.2 if isinstance(convert(TEXTS), list) else 0
+    )  # "a" is a letter
 
 
 def test_smiles_and_a_warm_start_with_them() -> None:
     classifier = small(base_scores=("ridge",), warm_start=True).fit(SMILES, AMINES)
     assert classifier.inputs_ == "smiles"
     assert classifier.predict(["OCC"]).dtype == bool
-    np.testing.assert_allclose(classifier.predict_proba(["OCC"]), classifier.predict_proba(["CCO"]), atol=1e-4)
+    np.testing.assert_allclose(
+        classifier.predict_proba(["OCC"]), classifier.predict_proba(["CCO"]), atol=1e-4
+    )
     with pytest.raises(ValueError, match="valid molecule"):
         classifier.predict(["no molecule"])
     before = classifier.model_
@@ -294,10 +336,15 @@ def test_a_warm_start_goes_on() -> None:
 def test_a_warm_start_refuses_other_labels() -> None:
     classifier = small(warm_start=True).fit(TEXTS, SETS)
     with pytest.raises(
-        ValueError, match=r"Expected names of labels that training samples have \(got others: \['other'\]"
+        ValueError,
+        match=r"Expected names of labels that training samples have \(got others: \['other'\]",
     ):
         classifier.fit(TEXTS, [{"other"} for _ in TEXTS])
-    assert classifier.fit(TEXTS[:18], SETS[:18]).classes_.tolist() == ["food", "tool", "toy"]  # without toys
+    assert classifier.fit(TEXTS[:18], SETS[:18]).classes_.tolist() == [
+        "food",
+        "tool",
+        "toy",
+    ]  # without toys
     assert classifier.predict(TEXTS[:1])[0] <= {"food", "tool", "toy"}
 
 
@@ -306,10 +353,14 @@ def test_a_warm_start_refuses_other_columns_and_settings() -> None:
     before = classifier.predict_proba(X)
     with pytest.raises(ValueError, match="X has 4 features, but LaMPClassifier is expecting 5"):
         classifier.fit(X[:, :4], Y)
-    with pytest.raises(ValueError, match="Expected the settings and classifiers of the last fit for a warm start"):
+    with pytest.raises(
+        ValueError, match="Expected the settings and classifiers of the last fit for a warm start"
+    ):
         classifier.set_params(model_options={"channels": 16}).fit(X, Y)
     np.testing.assert_array_equal(classifier.predict_proba(X), before)
-    classifier.set_params(model_options=SMALL["model_options"]).fit(X[:40], Y[:40])  # along the first label graph
+    classifier.set_params(model_options=SMALL["model_options"]).fit(
+        X[:40], Y[:40]
+    )  # along the first label graph
     assert not np.array_equal(classifier.predict_proba(X), before)
 
 
@@ -318,14 +369,20 @@ def test_names_that_no_training_sample_had() -> None:
     expected = classifier.score(TEXTS[1:], SETS[1:]) * (len(TEXTS) - 1) / len(TEXTS)
     assert classifier.score(TEXTS, [{"food", "pet"}, *SETS[1:]]) == pytest.approx(expected)
     with pytest.raises(
-        ValueError, match=r"Expected names of labels that training samples have \(got others: \['pet'\]"
+        ValueError,
+        match=r"Expected names of labels that training samples have \(got others: \['pet'\]",
     ):
         small().fit(TEXTS, SETS, eval_set=(["a cat"], [{"pet"}]))
 
 
 def test_label_graphs() -> None:
     own = tree([("1", "0"), ("2", "0")], ["0", "1", "2"])
-    for given, edges in (("fully_connected", 9), ("edgeless", 3), (own, own.num_edges), ("co_occurrence", None)):
+    for given, edges in (
+        ("fully_connected", 9),
+        ("edgeless", 3),
+        (own, own.num_edges),
+        ("co_occurrence", None),
+    ):
         graph = small(label_graph=given).fit(X, Y).model_.networks[0].labels.label_graph
         assert isinstance(graph, LabelGraph)
         assert edges in (None, graph.num_edges)
@@ -361,7 +418,9 @@ def test_cross_validation() -> None:
     assert cross_val_predict(small(), X, HOLES, cv=KFold(2)).shape == (80, 3)
 
 
-def test_a_progress_bar_on_demand_only(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_progress_bar_on_demand_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     small().fit(X, Y)
     assert capsys.readouterr().out == ""
@@ -393,7 +452,9 @@ def test_it_fits_the_default(automatic: AutoClassifier) -> None:
 def test_label_sets_decide_for_the_default(tmp_path: Path) -> None:
     names = np.array(["a", "b", "c"])
     y = names[(VALUES[:, :3] + np.random.default_rng(1).normal(size=(60, 3))).argmax(axis=1)]
-    classifier = AutoClassifier(seconds=0, threshold="subset_accuracy", random_state=0).fit(VALUES, [{n} for n in y])
+    classifier = AutoClassifier(seconds=0, threshold="subset_accuracy", random_state=0).fit(
+        VALUES, [{n} for n in y]
+    )
     assert isinstance(classifier.model_.decision.tuners["subset_accuracy"], LabelSets)
     found = classifier.predict(VALUES)
     assert all(len(labels) == 1 for labels in found)
@@ -412,11 +473,15 @@ def test_given_labels_stay_and_tell_of_others(tmp_path) -> None:
     for each in (classifier, again):
         assert each.predict(VALUES[:2], given={"heads": 1}) == [{"heads", "up"}] * 2
         assert (each.predict_proba(VALUES, given={"heads": 1})[:, 0] == 1).all()
-        np.testing.assert_allclose(each.predict_proba(VALUES, given=[{}] * 60), each.predict_proba(VALUES))
+        np.testing.assert_allclose(
+            each.predict_proba(VALUES, given=[{}] * 60), each.predict_proba(VALUES)
+        )
     with pytest.raises(ValueError, match=r"\(got \['tails'\]\)"):
         classifier.predict(VALUES, given={"tails": 1})
     with pytest.raises(ValueError, match="no 'given' where each sample has one class"):
-        AutoClassifier(seconds=0, random_state=0).fit(VALUES, coin.astype(int)).predict(VALUES, given={0: 1})
+        AutoClassifier(seconds=0, random_state=0).fit(VALUES, coin.astype(int)).predict(
+            VALUES, given={0: 1}
+        )
 
 
 def test_lamp_learns_of_given_labels_from_validation_samples(tmp_path) -> None:
@@ -434,13 +499,17 @@ def test_lamp_learns_of_given_labels_from_validation_samples(tmp_path) -> None:
     of_folder = tg_mlc.load(tmp_path / "model").probabilities(x, given=given)
     np.testing.assert_allclose(of_folder, found, atol=1e-5)
     alone = np.full((240, 3), np.nan)
-    np.testing.assert_allclose(again.predict_proba(x, given=alone), classifier.predict_proba(x), atol=1e-6)
+    np.testing.assert_allclose(
+        again.predict_proba(x, given=alone), classifier.predict_proba(x), atol=1e-6
+    )
     with pytest.raises(ValueError, match="no part of it learned what given labels say"):
         small().fit(x[:60], y[:60]).predict(x, given=given)
 
 
 def test_raw_frames_of_numbers_and_words_with_gaps() -> None:
-    frame = pd.DataFrame({"colour": np.where(VALUES[:, 0] > 0, "red", "blue"), "size": VALUES[:, 1]})
+    frame = pd.DataFrame(
+        {"colour": np.where(VALUES[:, 0] > 0, "red", "blue"), "size": VALUES[:, 1]}
+    )
     frame.loc[3, "colour"], frame.loc[4, "size"] = None, np.nan
     classifier = AutoClassifier(seconds=0, random_state=0).fit(frame, TWO)
     assert classifier.feature_names_in_.tolist() == ["colour", "size"]
@@ -460,35 +529,68 @@ def test_a_metric_is_needed_for_thresholds() -> None:
 def test_a_label_that_is_never_known_never_applies() -> None:
     y = TWO.astype(float)
     y[:, 1] = np.nan
-    margins = AutoClassifier(seconds=0, threshold="f1_macro", random_state=0).fit(VALUES, y).decision_function(VALUES)
+    margins = (
+        AutoClassifier(seconds=0, threshold="f1_macro", random_state=0)
+        .fit(VALUES, y)
+        .decision_function(VALUES)
+    )
     assert np.isfinite(margins[:, 0]).all()
     assert (margins[:, 1] == -np.inf).all()
 
 
 def test_smiles_in_a_frame_and_among_others() -> None:
     pytest.importorskip("rdkit")
-    smiles = ["CCO", "CCN", "c1ccccc1O", "[H][H]", "*"] * 8  # of the last two, RDKit has no mean over heavy atoms
+    smiles = [
+        "CCO",
+        "CCN",
+        "c1ccccc1O",
+        "[H][H]",
+        "*",
+    ] * 8  # of the last two, RDKit has no mean over heavy atoms
     y = np.array([["O" in each, "N" in each] for each in smiles])
     classifier = AutoClassifier(seconds=0, random_state=0).fit(pd.DataFrame({"smiles": smiles}), y)
     assert classifier.inputs_ == "smiles"
-    assert classifier.predict(pd.DataFrame({"smiles": ["CCCO", "[HH]"]}))[:, 0].tolist() == [True, False]
-    with pytest.raises(ValueError, match=r"Expected SMILES alone \(got 1 others, the first 'C\(C' in row 40\)"):
+    assert classifier.predict(pd.DataFrame({"smiles": ["CCCO", "[HH]"]}))[:, 0].tolist() == [
+        True,
+        False,
+    ]
+    with pytest.raises(
+        ValueError, match=r"Expected SMILES alone \(got 1 others, the first 'C\(C' in row 40\)"
+    ):
         AutoClassifier(seconds=0).fit([*smiles, "C(C"], [*y, y[0]])
 
 
 SHORT = {**ALONE, "max_epochs": 2}
 SAVED = {
-    "texts": (lambda: LaMPClassifier(**{**SMALL, "label_graph": "co_occurrence"}).fit(TEXTS, SETS), TEXTS),
-    "holes": (lambda: LaMPClassifier(**SHORT, threshold=ThresholdTuner(per_label=True)).fit(X, HOLES), X),
+    "texts": (
+        lambda: LaMPClassifier(**{**SMALL, "label_graph": "co_occurrence"}).fit(TEXTS, SETS),
+        TEXTS,
+    ),
+    "holes": (
+        lambda: LaMPClassifier(**SHORT, threshold=ThresholdTuner(per_label=True)).fit(X, HOLES),
+        X,
+    ),
     "smiles": (lambda: LaMPClassifier(**SMALL).fit(SMILES, AMINES), SMILES),
-    "classes": (lambda: LaMPClassifier(**{**SMALL, "train_options": {"betas": (0.8, 0.9)}}).fit(X, Y[:, 0]), X),
-    "graph": (lambda: LaMPClassifier(**SMALL, label_graph=tree([("0", "1")], ["0", "1", "2"])).fit(X, Y), X),
+    "classes": (
+        lambda: LaMPClassifier(**{**SMALL, "train_options": {"betas": (0.8, 0.9)}}).fit(X, Y[:, 0]),
+        X,
+    ),
+    "graph": (
+        lambda: LaMPClassifier(**SMALL, label_graph=tree([("0", "1")], ["0", "1", "2"])).fit(X, Y),
+        X,
+    ),
     "frame": (
         lambda: LaMPClassifier(**SMALL).fit(FRAME, Y),
         FRAME := pd.DataFrame({"size": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue")}),
     ),
-    "numbers": (lambda: LaMPClassifier(**SHORT).fit(NUMBERS, Y), NUMBERS := pd.DataFrame(X).add_prefix("x")),
-    "ids": (lambda: AutoClassifier(seconds=0).fit(NAMED, Y), NAMED := NUMBERS.assign(id=range(7, 7 + len(X)))),
+    "numbers": (
+        lambda: LaMPClassifier(**SHORT).fit(NUMBERS, Y),
+        NUMBERS := pd.DataFrame(X).add_prefix("x"),
+    ),
+    "ids": (
+        lambda: AutoClassifier(seconds=0).fit(NAMED, Y),
+        NAMED := NUMBERS.assign(id=range(7, 7 + len(X))),
+    ),
     "matrix": (lambda: LaMPClassifier(**SHORT).fit(X, Y), NUMBERS),
     "auto": (None, VALUES),
 }
@@ -501,7 +603,9 @@ def test_a_saved_estimator_is_the_same(tmp_path, case, automatic):
     fitted = make() if make else automatic
     loaded = type(fitted).load(fitted.save(tmp_path))
     assert type(loaded) is type(fitted)
-    settings = [json.dumps(each.get_params(), default=repr) for each in (loaded, fitted)]  # of lists and tuples alike
+    settings = [
+        json.dumps(each.get_params(), default=repr) for each in (loaded, fitted)
+    ]  # of lists and tuples alike
     assert settings[0] == settings[1]
     assert loaded.predict_proba(inputs) == pytest.approx(fitted.predict_proba(inputs), abs=1e-6)
     found, expected = loaded.predict(inputs), fitted.predict(inputs)
@@ -510,12 +614,18 @@ def test_a_saved_estimator_is_the_same(tmp_path, case, automatic):
     assert vars(loaded).keys() >= vars(fitted).keys()
     probabilities = tg_mlc.load(tmp_path).predict(inputs)["probability"]
     assert [*probabilities] == fitted._form.names
-    assert probabilities.to_numpy()[:, -1] == pytest.approx(fitted.predict_proba(inputs)[:, -1], abs=1e-5)
+    assert probabilities.to_numpy()[:, -1] == pytest.approx(
+        fitted.predict_proba(inputs)[:, -1], abs=1e-5
+    )
 
 
 def test_what_cannot_be_saved_or_loaded(tmp_path):
-    fitted = LaMPClassifier(**{**ALONE, "max_epochs": 1, "random_state": np.random.RandomState(0)}).fit(X, Y)
-    with pytest.raises(ValueError, match=r"'random_state' to be plain data .*; call set_params\(random_state=...\)"):
+    fitted = LaMPClassifier(
+        **{**ALONE, "max_epochs": 1, "random_state": np.random.RandomState(0)}
+    ).fit(X, Y)
+    with pytest.raises(
+        ValueError, match=r"'random_state' to be plain data .*; call set_params\(random_state=...\)"
+    ):
         fitted.save(tmp_path)
     fitted.set_params(random_state=0).save(tmp_path)
     with pytest.raises(ValueError, match=r"to hold a AutoClassifier \(got a LaMPClassifier\)"):
@@ -535,24 +645,34 @@ HIERARCHY = tree([("1", "0"), ("2", None)], ["0", "1", "2"])
 ABOVE = np.column_stack([Y[:, 0] | Y[:, 1], Y[:, 1:]])
 ASKED = {
     "plain": (lambda: small(base_scores=None), Y, [{}]),
-    "names": (small, [{n for n, value in zip("abc", row, strict=True) if value} for row in Y], [{}]),
+    "names": (
+        small,
+        [{n for n, value in zip("abc", row, strict=True) if value} for row in Y],
+        [{}],
+    ),
     "given": (
         lambda: small(base_scores=None, validation_fraction=0.4, threshold="f1_samples"),
         Y,
         [{}, {"given": {"1": 1}}, {"given": np.where(rng.random(Y.shape) < 0.3, Y, np.nan)}],
     ),
     "hierarchy": (
-        lambda: small(base_scores=None, validation_fraction=0.4, label_graph=HIERARCHY, threshold=0.4),
+        lambda: small(
+            base_scores=None, validation_fraction=0.4, label_graph=HIERARCHY, threshold=0.4
+        ),
         ABOVE,
         [{}, {"coherent": True}, {"coherent": True, "given": {"1": 1}}],
     ),
     "default": (
-        lambda: AutoClassifier(seconds=0, random_state=0, label_graph=HIERARCHY, threshold="f1_macro", calibrate=True),
+        lambda: AutoClassifier(
+            seconds=0, random_state=0, label_graph=HIERARCHY, threshold="f1_macro", calibrate=True
+        ),
         ABOVE,
         [{}, {"coherent": False}, {"given": {"1": 1}}, {"given": {"0": 0}, "coherent": False}],
     ),
     "label sets": (
-        lambda: AutoClassifier(seconds=0, random_state=0, threshold="subset_accuracy", coverage_share=0.4),
+        lambda: AutoClassifier(
+            seconds=0, random_state=0, threshold="subset_accuracy", coverage_share=0.4
+        ),
         np.eye(3)[X[:, :3].argmax(axis=1)],
         [{}, {"coverage": 0.6}, {"coverage": 0.6, "coverage_per": "sample"}],
     ),
@@ -574,7 +694,8 @@ def test_what_the_model_answers(case):
             frame = fitted.model_.predict(X, metric=fitted.metric_, **options)
             np.testing.assert_array_equal(fitted.predict_proba(X, **options), frame["probability"])
     np.testing.assert_array_equal(
-        fitted.decision_function(X) >= 0, fitted.model_.answer(X, Query(metric=fitted.metric_)).decisions
+        fitted.decision_function(X) >= 0,
+        fitted.model_.answer(X, Query(metric=fitted.metric_)).decisions,
     )
 
 
@@ -592,9 +713,15 @@ def test_calibration_under_given_labels_is_that_of_held_out_logits():
     x = np.random.default_rng(0).normal(size=(240, 2)).astype(np.float32)
     coins = np.random.default_rng(1).random((240, 2)) < [0.5, 0.2]
     y = np.stack([coins[:, 0], coins[:, 0] ^ coins[:, 1], x[:, 0] > 0], axis=1).astype(int)
-    options = {"base_scores": None, "validation_fraction": 0.5, "train_options": {"calibrate": True}}
+    options = {
+        "base_scores": None,
+        "validation_fraction": 0.5,
+        "train_options": {"calibrate": True},
+    }
     model = small(**options).fit(x, y).model_
     logits, rest = model.stage(GivenLabels).engine.masked
-    expected = Calibration.fit(rest, expit(logits), draw_seed(0)).probabilities(torch.tensor(expit(logits)))
+    expected = Calibration.fit(rest, expit(logits), draw_seed(0)).probabilities(
+        torch.tensor(expit(logits))
+    )
     found = model.stage(CalibrationStage).masked.probabilities(torch.tensor(expit(logits)))
     np.testing.assert_array_equal(found, expected)

@@ -33,7 +33,9 @@ pytest.importorskip("lightning")
 
 def vectors(num_samples=90, seed=0):
     x = np.random.default_rng(seed).normal(size=(num_samples, 4)).astype(np.float32)
-    return from_arrays(x, np.stack([x[:, 0] > 0, x[:, 1] > 0.5], axis=1).astype(np.float32), kind="vector")
+    return from_arrays(
+        x, np.stack([x[:, 0] > 0, x[:, 1] > 0.5], axis=1).astype(np.float32), kind="vector"
+    )
 
 
 def saved(model):
@@ -82,7 +84,9 @@ def test_kernels_of_many_labels_know_correlations_unless_a_hierarchy_does(monkey
     assert list(model.stage(Classifiers).features.classifiers) == ["ridge", "trees", "network"]
     ridge = model.stage(Classifiers).features.classifiers["ridge"]
     assert any(setting[2:] == (True,) for _, setting, _ in ridge.tried) != parents
-    np.testing.assert_allclose(saved(model).probabilities(dataset), model.probabilities(dataset), atol=1e-5)
+    np.testing.assert_allclose(
+        saved(model).probabilities(dataset), model.probabilities(dataset), atol=1e-5
+    )
 
 
 def test_parts_whose_labels_nobody_knows_do_not_count():
@@ -104,18 +108,26 @@ def test_new_samples_are_predicted_by_all_parts(fitted):
 def test_a_share_that_no_fit_sees_gives_label_sets_their_coverage(monkeypatch):
     seen, start = [], automatic._Fit.__init__
     monkeypatch.setattr(
-        automatic._Fit, "__init__", lambda self, part, *rest: seen.append(part) or start(self, part, *rest)
+        automatic._Fit,
+        "__init__",
+        lambda self, part, *rest: seen.append(part) or start(self, part, *rest),
     )
     dataset = vectors(120)
     model = saved(auto(dataset, seconds=0, coverage_share=0.5))
     assert len(seen[0]) == 60
-    rest = {tuple(sample.x[0].tolist()) for sample in dataset} - {tuple(sample.x[0].tolist()) for sample in seen[0]}
-    held_out = dataset[[row for row, sample in enumerate(dataset) if tuple(sample.x[0].tolist()) in rest]]
+    rest = {tuple(sample.x[0].tolist()) for sample in dataset} - {
+        tuple(sample.x[0].tolist()) for sample in seen[0]
+    }
+    held_out = dataset[
+        [row for row, sample in enumerate(dataset) if tuple(sample.x[0].tolist()) in rest]
+    ]
     for per in ("label", "sample"):
         frame = model.predict(held_out, coverage=0.8, coverage_per=per)
         applies = frame["decision"].to_numpy()[held_out.y.numpy() == 1]
         assert 0.8 <= applies.mean() < 1.0
-    with pytest.raises(ValueError, match=r"Expected 'coverage_share' to be a number in \[0, 1\) \(got 1.0\)"):
+    with pytest.raises(
+        ValueError, match=r"Expected 'coverage_share' to be a number in \[0, 1\) \(got 1.0\)"
+    ):
         auto(dataset, coverage_share=1.0)
 
 
@@ -128,7 +140,9 @@ def test_calibrated_models_say_so_and_keep_given_labels():
     model = saved(auto(dataset, seconds=0, calibrate=True))
     assert sum(model.report["calibration"].values()) == 2
     calibration = model.stage(Calibration)
-    expected = calibration.free.probabilities(model.logits(model.prepare(dataset)).sigmoid()).numpy()
+    expected = calibration.free.probabilities(
+        model.logits(model.prepare(dataset)).sigmoid()
+    ).numpy()
     np.testing.assert_allclose(model.probabilities(dataset), expected, rtol=1e-12)
     assert calibration.masked is not None
     known = np.where(np.arange(200)[:, None] % 3 == [0, 1], y, np.nan)
@@ -154,7 +168,9 @@ def test_few_rows_are_held_at_a_time(rows, fitted, monkeypatch):
     new, seen = vectors(seed=1), []
     expected, transform = fitted.probabilities(new), features.StackingFeatures.transform
     monkeypatch.setattr(model_module, "ROWS", rows)
-    monkeypatch.setattr(features.StackingFeatures, "transform", lambda *a: seen.append(len(a[1])) or transform(*a))
+    monkeypatch.setattr(
+        features.StackingFeatures, "transform", lambda *a: seen.append(len(a[1])) or transform(*a)
+    )
     np.testing.assert_allclose(fitted.probabilities(new), expected, rtol=1e-4)
     assert sum(seen) == 90
     assert max(seen) <= rows
@@ -186,7 +202,9 @@ for line in sys.stdin:
 def scores_of_a_fresh_process():
     """Predicts with the saved model in a process that has fitted nothing, and unpickles nothing."""
     words = [sys.executable, "-c", FRESH]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
 
         def predict(model, raw, folder):
             job = [str(model.save(folder / "model")), raw, str(folder / "scores.npy")]
@@ -198,9 +216,13 @@ def scores_of_a_fresh_process():
         yield predict
 
 
-def test_a_fresh_process_predicts_the_same_without_unpickling(fitted, scores_of_a_fresh_process, tmp_path):
+def test_a_fresh_process_predicts_the_same_without_unpickling(
+    fitted, scores_of_a_fresh_process, tmp_path
+):
     raw = vectors(seed=1).rows("x").tolist()
-    np.testing.assert_array_equal(scores_of_a_fresh_process(fitted, raw, tmp_path), fitted.probabilities(raw))
+    np.testing.assert_array_equal(
+        scores_of_a_fresh_process(fitted, raw, tmp_path), fitted.probabilities(raw)
+    )
     content = (tmp_path / "model" / "model.json").read_text()
     assert "samples" in content
     assert '"sample"' not in content  # no training sample
@@ -208,7 +230,9 @@ def test_a_fresh_process_predicts_the_same_without_unpickling(fitted, scores_of_
 
 def test_label_sets_decide_once_saved_and_read_again():
     x = np.random.default_rng(0).normal(size=(150, 3)).astype(np.float32)
-    y = np.eye(3, dtype=np.float32)[(x + np.random.default_rng(1).normal(size=x.shape)).argmax(axis=1)]
+    y = np.eye(3, dtype=np.float32)[
+        (x + np.random.default_rng(1).normal(size=x.shape)).argmax(axis=1)
+    ]
     model = auto(from_arrays(x, y, kind="vector"), seconds=0)
     assert isinstance(model.decision.tuners["subset_accuracy"], LabelSets)
     decided = model.predict(x, metric="subset_accuracy")["decision"].to_numpy()
@@ -221,19 +245,28 @@ def test_label_sets_decide_once_saved_and_read_again():
     assert frame.to_dict("records")[0]["threshold"] == dict.fromkeys(model.label_names)
     assert predictor.evaluate(x, y)["subset_accuracy"] == subset_accuracy(y, decided)
     scores = predictor.probabilities(x[:2])
-    np.testing.assert_array_equal(predictor.decide(scores, Query(metric="subset_accuracy")), decided[:2])
+    np.testing.assert_array_equal(
+        predictor.decide(scores, Query(metric="subset_accuracy")), decided[:2]
+    )
 
 
 def test_classifiers_stand_beside_it(fitted):
     scores = classifier_scores(fitted, vectors(seed=1))
-    assert list(scores) == ["linear SVM", "logistic regression", "kernel ridge regression", "random forest"]
+    assert list(scores) == [
+        "linear SVM",
+        "logistic regression",
+        "kernel ridge regression",
+        "random forest",
+    ]
     assert all(each.held_out.shape == each.scores.shape == (90, 2) for each in scores.values())
     with pytest.raises(RuntimeError, match="a model that was fitted here"):
         classifier_scores(saved(fitted), vectors(seed=1))
 
 
 def test_classifiers_alone_do_where_training_diverges():
-    with pytest.warns(UserWarning, match="classifiers alone, because LaMP's training diverged: .* lower 'lr'"):
+    with pytest.warns(
+        UserWarning, match="classifiers alone, because LaMP's training diverged: .* lower 'lr'"
+    ):
         model = auto(vectors(), seconds=20, search=lambda attempt, usual: {"lr": 1e30})
     assert model.report["lamp"] is None
     assert model.report["without_lamp"].startswith("its training diverged: ")
@@ -259,7 +292,11 @@ def dna():
     raw = ["".join(random.choice(list("ACGT"), 40)) for _ in range(60)]
     raw = [text[:20] + "GATTACA" * (place % 2) + text[20:] for place, text in enumerate(raw)]
     y = np.array([[place % 2] for place in range(60)], dtype=np.float32)
-    return ArrayDataset(Records(Tokens.of([letter_codes(text) for text in raw]), y, ["bound"], [*"ACGTN"]).to_samples())
+    return ArrayDataset(
+        Records(
+            Tokens.of([letter_codes(text) for text in raw]), y, ["bound"], [*"ACGTN"]
+        ).to_samples()
+    )
 
 
 @pytest.mark.parametrize(
@@ -271,7 +308,9 @@ def dna():
     ],
 )
 @pytest.mark.usefixtures("short")
-def test_other_kinds_of_input_with_and_without_lamp(make, new, expected, scores_of_a_fresh_process, tmp_path):
+def test_other_kinds_of_input_with_and_without_lamp(
+    make, new, expected, scores_of_a_fresh_process, tmp_path
+):
     dataset = make()
     alone = auto(dataset, seconds=0)
     assert not alone.networks
@@ -281,13 +320,20 @@ def test_other_kinds_of_input_with_and_without_lamp(make, new, expected, scores_
     assert (saved(alone).probabilities(dataset) == alone.probabilities(dataset)).all()
     whole = auto(dataset, seconds=60)
     assert whole.networks
-    np.testing.assert_array_equal(scores_of_a_fresh_process(whole, new, tmp_path), whole.probabilities(new))
+    np.testing.assert_array_equal(
+        scores_of_a_fresh_process(whole, new, tmp_path), whole.probabilities(new)
+    )
 
 
 def without_times(report):
     """A report but for what the speed of the machine decides."""
     classifiers = {kind: {**each, "seconds": 0.0} for kind, each in report["classifiers"].items()}
-    return {**report, "classifiers": classifiers, "given": {**report["given"], "seconds": 0.0}, "seconds": 0.0}
+    return {
+        **report,
+        "classifiers": classifiers,
+        "given": {**report["given"], "seconds": 0.0},
+        "seconds": 0.0,
+    }
 
 
 def interrupted_at(monkeypatch, module, name, count):
@@ -324,21 +370,35 @@ def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, monkeypatch):
     assert [call[2].name for call in trained] == ["fold 2"]
     np.testing.assert_array_equal(model.probabilities(new), whole.probabilities(new))
     assert without_times(model.report) == without_times(whole.report)
-    forests = [each.stage(Classifiers).features.classifiers["forest"].classifier for each in (model, whole)]
+    forests = [
+        each.stage(Classifiers).features.classifiers["forest"].classifier for each in (model, whole)
+    ]
     assert repr(forests[0]) == repr(forests[1])
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda model: model.predict(vectors(), metric="F1"), r"Expected 'metric' to be one of .* \(got 'F1'\)"),
+        (
+            lambda model: model.predict(vectors(), metric="F1"),
+            r"Expected 'metric' to be one of .* \(got 'F1'\)",
+        ),
         (
             lambda model: model.predict(vectors(), given={"label_7": 1}),
             r"'given' to name labels .*\(got \['label_7'\]\)",
         ),
-        (lambda model: model.predict(vectors(), given=vectors().y), r"left to predict \(got all \d labels given\)"),
-        (lambda model: model.predict(vectors(), given=vectors().y[:3]), "'given' with a row for each of"),
-        (lambda model: auto(vectors(), given_masks="absent"), "'given_masks' to be one of both, present"),
+        (
+            lambda model: model.predict(vectors(), given=vectors().y),
+            r"left to predict \(got all \d labels given\)",
+        ),
+        (
+            lambda model: model.predict(vectors(), given=vectors().y[:3]),
+            "'given' with a row for each of",
+        ),
+        (
+            lambda model: auto(vectors(), given_masks="absent"),
+            "'given_masks' to be one of both, present",
+        ),
     ],
 )
 def test_refuses_unknown_metrics_and_labels(call, message, fitted):
@@ -376,8 +436,11 @@ def test_labels_of_samples_are_matched_by_name():
     x, y, names = samples.rows("x").numpy(), samples.y.numpy(), samples.label_names
     assert model.evaluate(samples)["roc_auc_macro"] > 0.9
     turned = from_arrays(x, y[:, ::-1], names[::-1], kind="vector")
-    assert model.evaluate(turned).values == pytest.approx(model.evaluate(samples).values, nan_ok=True)
+    assert model.evaluate(turned).values == pytest.approx(
+        model.evaluate(samples).values, nan_ok=True
+    )
     with pytest.raises(
-        ValueError, match=r"samples with the labels of the model \(got others, or too few: \['label_1', 'other'"
+        ValueError,
+        match=r"samples with the labels of the model \(got others, or too few: \['label_1', 'other'",
     ):
         model.evaluate(from_arrays(x, y, [names[0], "other"], kind="vector"))

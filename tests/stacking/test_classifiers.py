@@ -17,7 +17,9 @@ Y[:, 3] = 1.0  # a label of one class
 
 def stacked(classifier, reading="probability", frequency=None):
     classifier.fit(X, Y)
-    return StackedClassifier("title", "baseline", reading, "view", [], classifier, frequency=frequency)
+    return StackedClassifier(
+        "title", "baseline", reading, "view", [], classifier, frequency=frequency
+    )
 
 
 @pytest.mark.parametrize("baseline", [LinearBaseline("hinge", 1.0), ForestBaseline(5)], ids=repr)

@@ -24,7 +24,9 @@ def drawn():
 
 def test_finds_the_weights_that_made_the_labels(drawn):
     combination = LogitStacking().fit(*drawn)
-    np.testing.assert_allclose(combination.weight, np.broadcast_to([2.0, 0.5, 0.0], (4, 3)), atol=0.1)
+    np.testing.assert_allclose(
+        combination.weight, np.broadcast_to([2.0, 0.5, 0.0], (4, 3)), atol=0.1
+    )
     np.testing.assert_allclose(combination.bias, [-1.0, 0.0, 0.5, 1.0], atol=0.2)
 
 
@@ -38,7 +40,9 @@ def test_unknown_labels_have_no_say(drawn):
     logits, y = drawn
     unknown = np.random.default_rng(1).random(y.shape) < 0.3
     expected = LogitStacking().fit(logits, np.where(unknown, np.nan, y))
-    found = LogitStacking().fit(np.where(unknown[..., None], 100.0, logits), np.where(unknown, np.nan, y))
+    found = LogitStacking().fit(
+        np.where(unknown[..., None], 100.0, logits), np.where(unknown, np.nan, y)
+    )
     np.testing.assert_allclose(found.weight, expected.weight, atol=1e-3)
 
 
@@ -54,7 +58,11 @@ def test_a_label_with_one_value_gets_a_constant_on_its_side_of_the_others(drawn,
     logits, y = drawn
     logits[:, 0] += {0: -6, 1: 6}.get(value, 0)
     y[:, 0] = value
-    found = LogitStacking().fit(logits, y).decision_function(np.random.default_rng(1).normal(size=logits.shape))
+    found = (
+        LogitStacking()
+        .fit(logits, y)
+        .decision_function(np.random.default_rng(1).normal(size=logits.shape))
+    )
     assert np.ptp(found[:, 0]) == 0
     assert np.ptp(found[:, 1]) > 1
     expected = {0: -15, 1: 15}.get(value, 0)
@@ -62,16 +70,23 @@ def test_a_label_with_one_value_gets_a_constant_on_its_side_of_the_others(drawn,
 
 
 @pytest.mark.parametrize("reliable", [0, 1])
-def test_rare_labels_go_as_far_from_the_weights_of_frequent_ones_as_ranks_best(drawn, reliable, monkeypatch):
+def test_rare_labels_go_as_far_from_the_weights_of_frequent_ones_as_ranks_best(
+    drawn, reliable, monkeypatch
+):
     logits, y = drawn
     y[:, 2:] = 0
-    for label in (2, 3):  # which one classifier knows, of those that frequent labels rely on much or little
+    for label in (
+        2,
+        3,
+    ):  # which one classifier knows, of those that frequent labels rely on much or little
         y[np.argsort(logits[:, label, reliable])[-(8 * label) :], label] = 1
     found, tried = LogitStacking().fit(logits, y), {}
     for strength in STRENGTHS:
         monkeypatch.setattr(combination, "STRENGTHS", (strength,))
         tried[strength] = LogitStacking().fit(logits, y)
-    values = {at: macro_average_precision(y, each.decision_function(logits)) for at, each in tried.items()}
+    values = {
+        at: macro_average_precision(y, each.decision_function(logits)) for at, each in tried.items()
+    }
     best = max(values, key=values.get)
     assert len({*values.values()}) == len(STRENGTHS)
     np.testing.assert_array_equal(found.weight, tried[best].weight)
@@ -84,11 +99,16 @@ def test_labels_of_few_positives_are_not_learned_from():
     assert learnable_labels(y[:, :1]).tolist() == [True]
 
 
-def test_the_scale_of_the_logits_of_a_rare_label_does_not_matter_to_weights_for_rare_ones(drawn, monkeypatch):
+def test_the_scale_of_the_logits_of_a_rare_label_does_not_matter_to_weights_for_rare_ones(
+    drawn, monkeypatch
+):
     logits, y = drawn
     y[5:, 0] = 0
     monkeypatch.setattr(combination, "STRENGTHS", (1.0,))
-    scores = [LogitStacking().fit(each, y).decision_function(each)[:, 0] for each in (logits, logits * SCALED)]
+    scores = [
+        LogitStacking().fit(each, y).decision_function(each)[:, 0]
+        for each in (logits, logits * SCALED)
+    ]
     assert (np.argsort(scores[0]) == np.argsort(scores[1])).all()
 
 
@@ -107,7 +127,9 @@ def test_state_predicts_the_same_and_wrong_calls_are_refused(drawn):
     combination = LogitStacking().fit(logits, y)
     restored = LogitStacking().load_state_dict(combination.state_dict())
     assert (restored.predict_proba(logits) == combination.predict_proba(logits)).all()
-    with pytest.raises(ValueError, match=r"'logits' of shape \[4000, 4, 'C'\] \(got \[10, 4, 3\]\)"):
+    with pytest.raises(
+        ValueError, match=r"'logits' of shape \[4000, 4, 'C'\] \(got \[10, 4, 3\]\)"
+    ):
         LogitStacking().fit(logits[:10], y)
 
 

@@ -26,7 +26,9 @@ def result(epochs=8, **gains):
 )
 def test_conclusions(gain, outcome, words, tmp_path):
     comparison = result(complete=gain)
-    [test] = [test for test in comparison.tests if (test.graph, test.against) == ("complete", "edgeless")]
+    [test] = [
+        test for test in comparison.tests if (test.graph, test.against) == ("complete", "edgeless")
+    ]
     assert test.outcome == outcome
     assert test.difference.low < gain.mean() < test.difference.high
     assert all(word in str(comparison) for word in words)
@@ -41,7 +43,10 @@ def test_graphs_of_equal_edges_are_told(gain, are_same):
 
 
 def test_one_seed_has_no_spread():
-    values = {row: {metric: [0.5] for metric in METRICS} for row in (SINGLE, STACK, "edgeless", "complete")}
+    values = {
+        row: {metric: [0.5] for metric in METRICS}
+        for row in (SINGLE, STACK, "edgeless", "complete")
+    }
     printed = str(Comparison(values, METRICS[0], [0], 5, (70, 10, 20), [8]))
     assert not {"±", "nan", "p =", "inf"} & {*printed.replace("(", " ").split()}
     assert "No conclusion" in printed
@@ -55,7 +60,12 @@ def test_too_few_epochs_are_told(epochs):
 def test_a_picture_has_a_row_for_each(tmp_path):
     pytest.importorskip("matplotlib")
     figure = result(complete=OFFSETS).plot(tmp_path / "a.png")
-    assert [each.get_text() for each in figure.axes[0].get_yticklabels()] == [SINGLE, STACK, "edgeless", "complete"]
+    assert [each.get_text() for each in figure.axes[0].get_yticklabels()] == [
+        SINGLE,
+        STACK,
+        "edgeless",
+        "complete",
+    ]
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     result(complete=OFFSETS).plot(tmp_path / "a.svg")
     assert "<svg" in (tmp_path / "a.svg").read_text()
@@ -73,7 +83,9 @@ def dataset(capsys):
 def test_goes_on_where_it_was_interrupted(dataset, tmp_path, monkeypatch):
     trained = []
     train = room.train_model
-    monkeypatch.setattr(room, "train_model", lambda *args, **options: trained.append(1) or train(*args, **options))
+    monkeypatch.setattr(
+        room, "train_model", lambda *args, **options: trained.append(1) or train(*args, **options)
+    )
     first = compare(dataset, ["edgeless", "learned"], seeds=1, seconds=0, folder=tmp_path / "a")
     assert len(trained) == 3  # the complete graph, for what it learned
     again = compare(dataset, ["edgeless", "learned"], seeds=1, seconds=0, folder=tmp_path / "a")

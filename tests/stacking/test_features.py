@@ -52,20 +52,28 @@ def test_new_samples_are_scored_well(fitted):
 def test_missing_entries_count_as_the_mean(fitted):
     x, y = rows(seed=2)
     x[0] = np.nan
-    assert fitted[0].transform(from_arrays(x, y, kind="vector")).rows("base_scores").isfinite().all()
+    assert (
+        fitted[0].transform(from_arrays(x, y, kind="vector")).rows("base_scores").isfinite().all()
+    )
 
 
 @pytest.mark.parametrize("kind", AUTOMATIC)
 def test_training_samples_are_scored_by_fits_without_them(kind):
     y = np.random.default_rng(3).integers(0, 2, size=(80, 2)).astype(np.float32)
     dataset = from_arrays(rows(80)[0], y, kind="vector")
-    base_scores = StackingFeatures([kind], seconds=1).fit_transform(dataset, all_of(dataset)).rows("base_scores")
+    base_scores = (
+        StackingFeatures([kind], seconds=1)
+        .fit_transform(dataset, all_of(dataset))
+        .rows("base_scores")
+    )
     assert macro_roc_auc(y, base_scores[..., 0]) < 0.65
 
 
 def test_only_other_samples_are_scored_by_the_fits_to_all_training_samples(monkeypatch):
     scored, scores = [], StackedClassifier.scores
-    monkeypatch.setattr(StackedClassifier, "scores", lambda self, x: scored.append(len(x)) or scores(self, x))
+    monkeypatch.setattr(
+        StackedClassifier, "scores", lambda self, x: scored.append(len(x)) or scores(self, x)
+    )
     dataset, every = from_arrays(*rows(60), kind="vector"), torch.arange(60)
     StackingFeatures(["ridge"], seconds=1).fit_transform(dataset, all_of(dataset))
     assert not scored
@@ -85,7 +93,9 @@ def test_ranks_are_chosen_where_entries_have_outliers():
 def test_words_are_taken_as_they_are():
     texts = ["red apple", "green pear", "red cherry", "green lime"] * 10
     y = [[text.startswith("red"), "pear" in text] for text in texts]
-    dataset = from_arrays([tokenize(text) for text in texts], np.array(y, dtype=np.float32), kind="bag")
+    dataset = from_arrays(
+        [tokenize(text) for text in texts], np.array(y, dtype=np.float32), kind="bag"
+    )
     dataset = TfIdf().fit_transform(dataset, all_of(dataset))
     samples = StackingFeatures(["svm"], seconds=1).fit_transform(dataset, all_of(dataset))
     assert macro_roc_auc(dataset.y, samples.rows("base_scores")[..., 0]) == 1.0
@@ -141,7 +151,9 @@ def test_what_is_damaged_is_made_again(tmp_path, name, lost):
     if name == "model.json" and lost:  # as if the other file had only just been written
         assert ResumableParts(tmp_path).part("first", lambda: 7) == 7
     else:
-        with pytest.warns(UserWarning, match="'first' is made again, as what was kept of it is damaged"):
+        with pytest.warns(
+            UserWarning, match="'first' is made again, as what was kept of it is damaged"
+        ):
             assert ResumableParts(tmp_path).part("first", lambda: 7) == 7
     assert ResumableParts(tmp_path).part("first", lambda: 8) == 7
 
@@ -158,6 +170,13 @@ def test_keys_tell_options_shapes_and_entries_apart():
     x = sp.csr_array(np.eye(3))
     other = x.copy()
     other.data[0] = 2.0
-    different = [((), [x]), ((1,), [x]), ((), [other]), ((), [np.eye(3)]), ((), [np.ones(6)]), ((), [np.ones((2, 3))])]
+    different = [
+        ((), [x]),
+        ((1,), [x]),
+        ((), [other]),
+        ((), [np.eye(3)]),
+        ((), [np.ones(6)]),
+        ((), [np.ones((2, 3))]),
+    ]
     assert len({key_of(*each) for each in different}) == len(different)
     assert key_of((1.0, "svm"), [x]) == key_of((1.0, "svm"), [x.copy()])

@@ -11,7 +11,11 @@ def test_the_picture_is_up_to_date():
 
 
 def test_rooms_are_drawn_above_what_they_import(tmp_path, monkeypatch):
-    for room, source in {"low": "", "high": "def f():\n    from pkg.low import x", "side": "import pkg.low.y"}.items():
+    for room, source in {
+        "low": "",
+        "high": "def f():\n    from pkg.low import x",
+        "side": "import pkg.low.y",
+    }.items():
         (tmp_path / "pkg" / room).mkdir(parents=True)
         (tmp_path / "pkg" / room / "__init__.py").touch()
         (tmp_path / "pkg" / room / "m.py").write_text(source)

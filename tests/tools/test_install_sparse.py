@@ -44,7 +44,9 @@ def compiled(calls: list[tuple[str, ...]]) -> list[str]:
     return [command[-1] for command in calls if "wheel" in command]
 
 
-def test_compiles_once_and_installs_from_the_cache(tool: ModuleType, calls: list[tuple[str, ...]], tmp_path: Path):
+def test_compiles_once_and_installs_from_the_cache(
+    tool: ModuleType, calls: list[tuple[str, ...]], tmp_path: Path
+):
     tool.main()
     tool.main()
     assert compiled(calls) == ["torch-scatter", "torch-sparse"]
@@ -62,9 +64,13 @@ def test_compiles_again_for_another_torch(
     assert len(compiled(calls)) == 4
 
 
-def test_a_failed_compilation_leaves_no_wheel(tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_failed_compilation_leaves_no_wheel(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     def run(command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[bytes]:
-        Path(command[command.index("--wheel-dir") + 1], "torch_scatter-1.0-py3-none-any.whl").touch()
+        Path(
+            command[command.index("--wheel-dir") + 1], "torch_scatter-1.0-py3-none-any.whl"
+        ).touch()
         return subprocess.CompletedProcess(command, 1)
 
     monkeypatch.setattr(tool.subprocess, "run", run)
@@ -73,13 +79,17 @@ def test_a_failed_compilation_leaves_no_wheel(tool: ModuleType, tmp_path: Path, 
     assert not list(tmp_path.rglob("*.whl"))
 
 
-def test_falls_back_to_the_working_directory(tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_falls_back_to_the_working_directory(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert tool.cache_folder() == tmp_path / ".cache"
 
 
-def test_builds_on_all_cores_unless_told_otherwise(tool: ModuleType, monkeypatch: pytest.MonkeyPatch):
+def test_builds_on_all_cores_unless_told_otherwise(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.delenv("MAX_JOBS", raising=False)
     assert tool.build_environment()["MAX_JOBS"] == str(os.cpu_count())
     monkeypatch.setenv("MAX_JOBS", "1")

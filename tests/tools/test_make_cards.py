@@ -15,7 +15,9 @@ spec.loader.exec_module(make_cards)
 
 
 def test_the_catalogue_is_as_the_tool_writes_it(tmp_path):
-    make_cards.write(json.loads(registry.CATALOGUE.read_text(encoding="utf-8")), tmp_path / "catalogue.json")
+    make_cards.write(
+        json.loads(registry.CATALOGUE.read_text(encoding="utf-8")), tmp_path / "catalogue.json"
+    )
     assert (tmp_path / "catalogue.json").read_bytes() == registry.CATALOGUE.read_bytes()
 
 

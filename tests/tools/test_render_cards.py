@@ -40,4 +40,7 @@ def test_a_row():
         missing=0.25,
         licence="MIT",
     )
-    assert render_cards.row(card) == "| toy * | two samples | bag, 40 | 2,000 | 3 (1 never) | 25.0% | MIT |"
+    assert (
+        render_cards.row(card)
+        == "| toy * | two samples | bag, 40 | 2,000 | 3 (1 never) | 25.0% | MIT |"
+    )

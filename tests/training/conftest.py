@@ -76,7 +76,9 @@ class LabelModel(nn.Module):
         return Output(logits, [self.readout(u) for u in states.intermediate])
 
 
-def make_module(model: Callable[[], nn.Module] = GINE, seed: int = 0, **options) -> MultiLabelModule:
+def make_module(
+    model: Callable[[], nn.Module] = GINE, seed: int = 0, **options
+) -> MultiLabelModule:
     seed_everything(seed, verbose=False)
     return MultiLabelModule(model(), LABELS, **{"lr": 1e-2, **options})
 

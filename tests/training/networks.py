@@ -17,7 +17,9 @@ class Net(nn.Module):
     def __init__(self, num_labels: int, channels: int = 8) -> None:
         super().__init__()
         self.lin = Linear(-1, channels)
-        self.labels = tg_mlc.LabelMessagePassing(channels, fully_connected(num_labels), num_steps=1, heads=2)
+        self.labels = tg_mlc.LabelMessagePassing(
+            channels, fully_connected(num_labels), num_steps=1, heads=2
+        )
         self.head = tg_mlc.LabelHead(self.labels)
 
     def forward(self, batch: Data) -> torch.Tensor:

@@ -20,7 +20,11 @@ def main(folder: Path, batch_size: int, options: dict) -> None:
     options = {"accelerator": "cpu", "patience": None, "logger": False, **options}
     exact = {"precision": "64-true", "max_epochs": 4, "gradient_clip": 1.0}
     result = fit(
-        make_module(lambda: LabelModel(dropout=0.0), lr=0.03), data, folder / "net", **exact, **options
+        make_module(lambda: LabelModel(dropout=0.0), lr=0.03),
+        data,
+        folder / "net",
+        **exact,
+        **options,
     ).training
     logged = {name: float(value) for name, value in result.trainer.callback_metrics.items()}
     found = {
@@ -28,7 +32,9 @@ def main(folder: Path, batch_size: int, options: dict) -> None:
         "scores": result.scores(data.part(split.test)),
         "best": torch.tensor(result.best_value),
         "epoch": torch.load(result.checkpoint, weights_only=True)["epoch"],
-        "thresholds": {name: torch.as_tensor(tuner.thresholds) for name, tuner in result.module.tuners.items()},
+        "thresholds": {
+            name: torch.as_tensor(tuner.thresholds) for name, tuner in result.module.tuners.items()
+        },
         "test": dict(result.evaluate().values),
         "weights": dict(result.module.state_dict()),
     }

@@ -44,10 +44,14 @@ def test_workers_load_the_same(dataset, split, data):
 
 def test_split_must_fit(dataset, split):
     too_many = Split(split.train, split.val, torch.tensor([len(dataset)]), "wrong")
-    with pytest.raises(ValueError, match=r"'dataset' to hold all samples .* \(got 60 samples, and sample 60 in"):
+    with pytest.raises(
+        ValueError, match=r"'dataset' to hold all samples .* \(got 60 samples, and sample 60 in"
+    ):
         MultiLabelDataModule(dataset, too_many)
     with pytest.raises(ValueError, match="samples to train and to validate"):
-        MultiLabelDataModule(dataset, Split(split.train, torch.tensor([]), split.test, "no validation"))
+        MultiLabelDataModule(
+            dataset, Split(split.train, torch.tensor([]), split.test, "no validation")
+        )
     with pytest.raises(ValueError, match=r"'split' to be a Split \(got NoneType\)"):
         MultiLabelDataModule(dataset, None)
     with pytest.warns(UserWarning, match="leaves out 30 of 60 samples"):
@@ -74,8 +78,15 @@ def test_lists_of_samples_are_taken_and_stay_lists(wrap):
 
 @pytest.mark.parametrize(
     ("wrong", "got"),
-    [([1, 2], "list of int"), ([], "an empty list"), (torch.zeros(12, 2), "Tensor"), (None, "NoneType")],
+    [
+        ([1, 2], "list of int"),
+        ([], "an empty list"),
+        (torch.zeros(12, 2), "Tensor"),
+        (None, "NoneType"),
+    ],
 )
 def test_other_data_are_refused_when_the_module_is_made(wrong, got):
-    with pytest.raises(ValueError, match=rf"'dataset' to be a data set of PyG, or a list of Data \(got {got}\)"):
+    with pytest.raises(
+        ValueError, match=rf"'dataset' to be a data set of PyG, or a list of Data \(got {got}\)"
+    ):
         MultiLabelDataModule(wrong, random_split(12))

@@ -39,9 +39,13 @@ def test_it_learns(tmp_path, dataset, split, data, model):
 
 @pytest.mark.parametrize("ema_decay", [None, 0.9])
 @pytest.mark.parametrize("monitor", ["val/macro_roc_auc", "val/loss"])
-def test_the_result_holds_the_best_weights_and_their_thresholds(tmp_path, dataset, split, data, monitor, ema_decay):
+def test_the_result_holds_the_best_weights_and_their_thresholds(
+    tmp_path, dataset, split, data, monitor, ema_decay
+):
     module = make_module(lr=0.1)
-    result = fit(module, data, tmp_path, max_epochs=6, patience=None, monitor=monitor, ema_decay=ema_decay).training
+    result = fit(
+        module, data, tmp_path, max_epochs=6, patience=None, monitor=monitor, ema_decay=ema_decay
+    ).training
     table = pd.read_csv(tmp_path / "logs" / "version_0" / "metrics.csv")
     best = table[monitor].max() if monitor == "val/macro_roc_auc" else table[monitor].min()
     assert result.best_value == pytest.approx(best)
@@ -63,10 +67,21 @@ def test_the_result_holds_the_best_weights_and_their_thresholds(tmp_path, datase
 
 
 def test_logs_are_complete(tmp_path, data):
-    fit(make_module(lr_schedule="linear", warmup=0.1, config={"heads": 4}), data, tmp_path, max_epochs=3)
+    fit(
+        make_module(lr_schedule="linear", warmup=0.1, config={"heads": 4}),
+        data,
+        tmp_path,
+        max_epochs=3,
+    )
     folder = tmp_path / "logs" / "version_0"
     table = pd.read_csv(folder / "metrics.csv")
-    names = ["train/loss", "val/loss", "val/macro_roc_auc", "val/micro_roc_auc", "val/macro_average_precision"]
+    names = [
+        "train/loss",
+        "val/loss",
+        "val/macro_roc_auc",
+        "val/micro_roc_auc",
+        "val/macro_average_precision",
+    ]
     for name in names:
         assert table[name].notna().sum() == 3
     assert any(column.startswith("lr-") for column in table.columns)
@@ -75,7 +90,9 @@ def test_logs_are_complete(tmp_path, data):
 
 
 def test_early_stopping(tmp_path, data):
-    result = fit(make_module(LabelModel, lr=0.0), data, tmp_path, max_epochs=9, patience=2, logger=False).training
+    result = fit(
+        make_module(LabelModel, lr=0.0), data, tmp_path, max_epochs=9, patience=2, logger=False
+    ).training
     assert result.num_epochs == 3
 
 
@@ -86,7 +103,9 @@ def test_it_says_nothing(tmp_path, data, capfd):
         # PyG's own layers warn on Python 3.13 when they are made, here and where a saved model is checked.
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="torch_geometric")
         for module, resume in zip(modules, (False, True), strict=True):
-            result = fit(module, data, tmp_path, max_epochs=2, ema_decay=0.9, resume=resume).training
+            result = fit(
+                module, data, tmp_path, max_epochs=2, ema_decay=0.9, resume=resume
+            ).training
             result.scores(data.test_dataloader())
     out, err = capfd.readouterr()
     assert out == ""
@@ -103,7 +122,9 @@ def test_the_progress_bar_shows_the_time_left(tmp_path, data, capsys, monkeypatc
 
 
 def test_bf16(tmp_path, data):
-    result = fit(make_module(), data, tmp_path, max_epochs=1, precision="bf16-mixed", logger=False).training
+    result = fit(
+        make_module(), data, tmp_path, max_epochs=1, precision="bf16-mixed", logger=False
+    ).training
     scores = result.scores(data.test_dataloader())
     assert scores.dtype == torch.float32
     assert all(parameter.dtype == torch.float32 for parameter in result.module.parameters())
@@ -113,7 +134,12 @@ def test_bf16(tmp_path, data):
 def test_layers_that_learn_their_sizes(tmp_path, data):
     model = GINE()
     model.lin_in = Linear(-1, 8)
-    assert fit(make_module(lambda: model), data, tmp_path, max_epochs=1, logger=False).training.num_epochs == 1
+    assert (
+        fit(
+            make_module(lambda: model), data, tmp_path, max_epochs=1, logger=False
+        ).training.num_epochs
+        == 1
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*could not find the monitored key.*")
@@ -122,7 +148,15 @@ def test_training_does_not_change_with_validation(tmp_path, dataset, split):
     weights = []
     for interval in (1, 2):
         data = MultiLabelDataModule(dataset, split, batch_size=8)
-        fit(make_module(), data, tmp_path, max_epochs=2, patience=None, check_val_every_n_epoch=interval, logger=False)
+        fit(
+            make_module(),
+            data,
+            tmp_path,
+            max_epochs=2,
+            patience=None,
+            check_val_every_n_epoch=interval,
+            logger=False,
+        )
         state = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
         weights.append(torch.cat([value.flatten().double() for value in state.values()]))
     assert torch.equal(*weights)
@@ -131,9 +165,13 @@ def test_training_does_not_change_with_validation(tmp_path, dataset, split):
 def test_errors(tmp_path, dataset, split, data):
     with pytest.raises(ValueError, match="Expected 'monitor' to be one of"):
         fit(make_module(), data, tmp_path, monitor="val/f1")
-    with pytest.raises(ValueError, match=r"'dataset' to be a data set of PyG, or a list of Data \(got int\)"):
+    with pytest.raises(
+        ValueError, match=r"'dataset' to be a data set of PyG, or a list of Data \(got int\)"
+    ):
         fit(make_module(), 3, tmp_path)
-    with pytest.raises(ValueError, match=r"'module' to be a torch.nn.Module, or a MultiLabelModule \(got str\)"):
+    with pytest.raises(
+        ValueError, match=r"'module' to be a torch.nn.Module, or a MultiLabelModule \(got str\)"
+    ):
         fit("GINE", data, tmp_path)
     with pytest.raises(FloatingPointError, match="diverged"):
         fit(make_module(lr=1e30), data, tmp_path, logger=False)
@@ -142,7 +180,9 @@ def test_errors(tmp_path, dataset, split, data):
         fit(make_module(), MultiLabelDataModule(dataset, undefined), tmp_path, logger=False)
     renamed = make_module()
     renamed.label_names = ["sweet", "sour", "bitter"]
-    with pytest.raises(ValueError, match=r"the data set to have the 3 labels .* 'sour' there and 'sweet' here"):
+    with pytest.raises(
+        ValueError, match=r"the data set to have the 3 labels .* 'sour' there and 'sweet' here"
+    ):
         fit(renamed, data, tmp_path, logger=False)
     with pytest.raises(RuntimeError, match="at least one epoch with validation"):
         fit(make_module(), data, tmp_path, max_epochs=0, logger=False)
@@ -153,7 +193,10 @@ def test_errors(tmp_path, dataset, split, data):
     [
         ({"patience": 0}, r"'patience' to be a whole number of at least 1 \(got 0\)"),
         ({"patience": 2.5}, r"'patience' .* \(got 2\.5\)"),
-        ({"gradient_clip": -1.0}, r"'gradient_clip' to be positive, or None to clip nothing \(got -1\.0\)"),
+        (
+            {"gradient_clip": -1.0},
+            r"'gradient_clip' to be positive, or None to clip nothing \(got -1\.0\)",
+        ),
         ({"gradient_clip": 0}, r"'gradient_clip' .* \(got 0\)"),
         ({"ema_decay": 2.0}, r"'ema_decay' of fit\) between 0 and 1 \(got 2\.0\)"),
     ],
@@ -174,7 +217,14 @@ class TrainThereToo(Callback):
 
 def test_a_folder_takes_one_training_at_a_time(tmp_path, data):
     with pytest.raises(RuntimeError, match=r"no other training that writes to .*another folder"):
-        fit(make_module(), data, tmp_path, max_epochs=1, logger=False, callbacks=[TrainThereToo(tmp_path)])
+        fit(
+            make_module(),
+            data,
+            tmp_path,
+            max_epochs=1,
+            logger=False,
+            callbacks=[TrainThereToo(tmp_path)],
+        )
     # Nothing that a crash leaves behind is in the way.
     assert (tmp_path / ".lock").exists()
     assert fit(make_module(), data, tmp_path, max_epochs=1, logger=False).training.num_epochs == 1
@@ -195,7 +245,13 @@ class Categories(torch.nn.Module):
 
 def test_averaged_weights_leave_integer_buffers_alone(tmp_path, split, data):
     result = fit(
-        make_module(Categories), data, tmp_path, max_epochs=3, patience=None, ema_decay=0.9, logger=False
+        make_module(Categories),
+        data,
+        tmp_path,
+        max_epochs=3,
+        patience=None,
+        ema_decay=0.9,
+        logger=False,
     ).training
     assert result.module.model.inputs.offset.tolist() == [0, 50, 120]
     fresh = Categories()
@@ -210,7 +266,9 @@ def test_the_learning_rate_falls_where_validation_stalls(tmp_path, data, monkeyp
     monkeypatch.setattr("tg_mlc.training.module.PLATEAU_PATIENCE", 1)
     module = make_module(lr_schedule="plateau", lr=1e-12)  # no epoch is better than the first
     result = fit(module, data, tmp_path, max_epochs=5, patience=None, logger=False).training
-    assert result.trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(1e-12 * PLATEAU_FACTOR**2)
+    assert result.trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(
+        1e-12 * PLATEAU_FACTOR**2
+    )
 
 
 class Terminating(Callback):

@@ -16,8 +16,22 @@ from tg_mlc.losses import focal_loss, lamp_loss
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import VectorEncoder
-from tg_mlc.papers import LabelSequenceObjective, UnrolledObjective, energy_network, gaml, pooled_mlp, seq2seq
-from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, Objective, fit, seed_everything
+from tg_mlc.papers import (
+    LabelSequenceObjective,
+    UnrolledObjective,
+    energy_network,
+    gaml,
+    pooled_mlp,
+    seq2seq,
+)
+from tg_mlc.training import (
+    BinaryObjective,
+    MultiLabelDataModule,
+    MultiLabelModule,
+    Objective,
+    fit,
+    seed_everything,
+)
 from tg_mlc.training.module import without_given
 from tg_mlc.training.objectives import reveal
 
@@ -60,14 +74,21 @@ def test_models_of_another_family_train_are_stored_and_predict(tmp_path, data, b
     torch.testing.assert_close(scores.sum(dim=1), torch.ones(len(scores)))
     assert macro_roc_auc(torch.cat([part.y for part in loader]), scores) > 0.6
 
-    loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, model=Energies(), weights_only=True).eval()
+    loaded = MultiLabelModule.load_from_checkpoint(
+        result.checkpoint, model=Energies(), weights_only=True
+    ).eval()
     assert loaded.objective == Ranks(0.5)
     assert torch.equal(loaded.predict_step(batch), result.module.predict_step(batch))
 
 
 def test_the_loss_of_validation_is_that_of_the_objective(tmp_path, data):
     result = fit(
-        make_module(objective=LossOfHalf()), data, tmp_path, max_epochs=1, monitor="val/loss", logger=False
+        make_module(objective=LossOfHalf()),
+        data,
+        tmp_path,
+        max_epochs=1,
+        monitor="val/loss",
+        logger=False,
     ).training
     assert result.best_value == 0.5
 
@@ -104,16 +125,24 @@ def test_binary_loss_may_be_another_one(batch):
     model = LabelModel().eval()
     output = model(batch, return_intermediate=True)
     options = {"gamma": 1.0, "alpha": None}
-    expected = lamp_loss(output.logits, batch.y, output.intermediate, 0.3, loss=focal_loss, **options)
-    assert torch.equal(BinaryObjective(0.3, loss_name="focal", loss_options=options).loss(model, batch), expected)
+    expected = lamp_loss(
+        output.logits, batch.y, output.intermediate, 0.3, loss=focal_loss, **options
+    )
+    assert torch.equal(
+        BinaryObjective(0.3, loss_name="focal", loss_options=options).loss(model, batch), expected
+    )
 
 
 @pytest.mark.parametrize("name", ["bce", "focal", "asymmetric", "soft_f1", "listwise"])
 def test_losses_are_stored_and_made_again(name, tmp_path, data):
     options = {"pos_weight": [1.0, 2.0, *[1.0] * (len(LABELS) - 2)]} if name == "bce" else {}
     objective = BinaryObjective(loss_name=name, loss_options=options)
-    result = fit(make_module(objective=objective), data, tmp_path, max_epochs=1, logger=False).training
-    loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, model=GINE(), weights_only=True)
+    result = fit(
+        make_module(objective=objective), data, tmp_path, max_epochs=1, logger=False
+    ).training
+    loaded = MultiLabelModule.load_from_checkpoint(
+        result.checkpoint, model=GINE(), weights_only=True
+    )
     assert loaded.objective == objective
 
 
@@ -133,8 +162,14 @@ def test_binary_validation_has_neither(batch):
         ({"loss_name": "hinge"}, r"'loss_name' to be one of \['bce', .*\(got 'hinge'\)"),
         ({"loss_options": {"gamma": 2.0}}, r"of 'bce' among \['pos_weight'\] \(got \['gamma'\]\)"),
         ({"loss_options": {"pos_weight": -5.0}}, r"'pos_weight' .* at least 0 \(got -5\.0\)"),
-        ({"loss_options": {"pos_weight": [1.0, -5.0]}}, r"'pos_weight' .* at least 0 \(got -5\.0\)"),
-        ({"loss_name": "focal", "loss_options": {"gamma": -1}}, r"'gamma' .* at least 0 \(got -1\)"),
+        (
+            {"loss_options": {"pos_weight": [1.0, -5.0]}},
+            r"'pos_weight' .* at least 0 \(got -5\.0\)",
+        ),
+        (
+            {"loss_name": "focal", "loss_options": {"gamma": -1}},
+            r"'gamma' .* at least 0 \(got -1\)",
+        ),
         ({"loss_name": "soft_f1", "loss_options": {"average": "x"}}, r"'average' .*\(got 'x'\)"),
     ],
 )
@@ -201,11 +236,16 @@ def test_masks_follow_the_seed():
 
 
 def test_given_labels_are_no_targets_and_no_predictions():
-    model, batch = lamp(given_labels=True), batch_of(torch.tensor([[1.0, 0.0, NAN], [1.0, 1.0, 0.0]]))
+    model, batch = (
+        lamp(given_labels=True),
+        batch_of(torch.tensor([[1.0, 0.0, NAN], [1.0, 1.0, 0.0]])),
+    )
     assert without_given(model, batch) is batch
     batch.given = torch.tensor([[1.0, NAN, NAN], [NAN, 0.0, NAN]])
     open_ = without_given(model, batch).y
-    torch.testing.assert_close(open_, torch.tensor([[NAN, 0.0, NAN], [1.0, NAN, 0.0]]), equal_nan=True)
+    torch.testing.assert_close(
+        open_, torch.tensor([[NAN, 0.0, NAN], [1.0, NAN, 0.0]]), equal_nan=True
+    )
 
     class Half(BinaryObjective):
         def scores(self, model, batch):
@@ -215,7 +255,9 @@ def test_given_labels_are_no_targets_and_no_predictions():
 
 
 def test_a_model_without_known_labels_is_not_trained_with_them():
-    with pytest.raises(ValueError, match=r"takes known labels for max_given > 0.*got GINE\); set max_given=0\.0"):
+    with pytest.raises(
+        ValueError, match=r"takes known labels for max_given > 0.*got GINE\); set max_given=0\.0"
+    ):
         make_module(GINE, objective=BinaryObjective(max_given=0.5))
     with pytest.raises(ValueError, match=r"'max_given' to be a number in \[0, 1\)"):
         BinaryObjective(max_given=1.0)
@@ -225,7 +267,9 @@ def test_the_loss_is_that_of_labels_that_are_not_revealed():
     model = lamp(given_labels=True).eval()
     batch = batch_of(torch.randint(2, (16, 3)).float())
     torch.manual_seed(0)
-    loss = BinaryObjective(0.3).loss(model, BinaryObjective(0.3, max_given=0.7).training_batch(batch))
+    loss = BinaryObjective(0.3).loss(
+        model, BinaryObjective(0.3, max_given=0.7).training_batch(batch)
+    )
     torch.manual_seed(0)
     assert torch.equal(loss, BinaryObjective(0.3).loss(model, reveal(batch, 0.7)))
     assert not torch.equal(loss, BinaryObjective(0.3).loss(model, batch))
@@ -236,7 +280,9 @@ def test_validation_samples_are_given_labels_too_the_same_in_every_epoch():
     shown = objective.validation_batch(batch, 0)
     before = torch.random.get_rng_state()
     again = objective.validation_batch(batch, 0)
-    assert torch.equal(torch.random.get_rng_state(), before)  # training draws what it would draw without validation
+    assert torch.equal(
+        torch.random.get_rng_state(), before
+    )  # training draws what it would draw without validation
     torch.testing.assert_close(again.given, shown.given, equal_nan=True)
     assert not shown.given.isnan().all()
     assert not torch.equal(objective.validation_batch(batch, 1).given.isnan(), shown.given.isnan())
@@ -250,7 +296,9 @@ def test_validation_samples_that_say_what_is_known_are_given_nothing_else():
 
 
 def test_validation_scores_what_is_not_given():
-    module = MultiLabelModule(lamp(given_labels=True), LABELS, BinaryObjective(max_given=0.75)).eval()
+    module = MultiLabelModule(
+        lamp(given_labels=True), LABELS, BinaryObjective(max_given=0.75)
+    ).eval()
     batch = batch_of(torch.randint(2, (64, 3)).float())
     module.validation_step(batch, 0)
     y, scores, _, num_open = module._validated[0]
@@ -270,7 +318,13 @@ def twins(num_samples: int = 64) -> Batch:
 @pytest.mark.parametrize("graph", [fully_connected, edgeless])
 def test_messages_carry_what_is_known(graph):
     torch.manual_seed(0)
-    options = {"num_feature_layers": 0, "num_steps": 1, "heads": 1, "dropout": 0.0, "given_labels": True}
+    options = {
+        "num_feature_layers": 0,
+        "num_steps": 1,
+        "heads": 1,
+        "dropout": 0.0,
+        "given_labels": True,
+    }
     model, batch = LaMP(VectorEncoder(1, 8), graph(2), **options), twins()
     module = MultiLabelModule(model, ["a", "b"], BinaryObjective(max_given=0.75))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -302,7 +356,13 @@ def test_messages_carry_what_is_known(graph):
 def test_models_without_label_graphs_use_what_is_known(build, objective):
     torch.manual_seed(0)
     train = from_arrays(torch.ones(64, 2), twins().y, label_names=["a", "b"], kind="vector")
-    options = {"channels": 16, "dropout": 0.0, "given_labels": True, "input_dropout": 0.0, "num_components": 1}
+    options = {
+        "channels": 16,
+        "dropout": 0.0,
+        "given_labels": True,
+        "input_dropout": 0.0,
+        "num_components": 1,
+    }
     model = build(train, edgeless(2), False, **options)
     module = MultiLabelModule(model, ["a", "b"], objective(max_given=0.75))
     batch = Batch.from_data_list(list(train))
@@ -353,9 +413,14 @@ def test_masks_are_the_same_after_resuming(tmp_path, dataset, split):
     def train(folder, epochs, **options):
         seed_everything(0, verbose=False)
         # Without dropout, masks are all that is random.
-        module = MultiLabelModule(lamp(given_labels=True, dropout=0.0), LABELS, BinaryObjective(max_given=0.75))
+        module = MultiLabelModule(
+            lamp(given_labels=True, dropout=0.0), LABELS, BinaryObjective(max_given=0.75)
+        )
         options = {"max_epochs": epochs, "patience": None, "logger": False, **options}
-        return torch.load(fit(module, data, tmp_path / folder, **options).training.last_checkpoint, weights_only=True)
+        return torch.load(
+            fit(module, data, tmp_path / folder, **options).training.last_checkpoint,
+            weights_only=True,
+        )
 
     straight = train("straight", 3)["state_dict"]
     train("stopped", 2)

@@ -54,22 +54,36 @@ def assert_same(a, b, where="checkpoint"):
 
 
 def without_paths(checkpoint):
-    callbacks = {key: value for key, value in checkpoint["callbacks"].items() if "FileCheckpoint" not in key}
+    callbacks = {
+        key: value for key, value in checkpoint["callbacks"].items() if "FileCheckpoint" not in key
+    }
     return {**checkpoint, "callbacks": callbacks}
 
 
 @pytest.mark.parametrize("ema_decay", [None, 0.9])
 @pytest.mark.parametrize("model", [GINE, LabelModel])
-def test_resuming_gives_the_weights_of_an_uninterrupted_training(tmp_path, dataset, split, model, ema_decay):
-    options = {"max_epochs": 4, "ema_decay": ema_decay, "gradient_clip": 1.0, "logger": False, "patience": 3}
-    straight = fit(make_module(model, **SCHEDULE), make_data(dataset, split), tmp_path / "straight", **options).training
+def test_resuming_gives_the_weights_of_an_uninterrupted_training(
+    tmp_path, dataset, split, model, ema_decay
+):
+    options = {
+        "max_epochs": 4,
+        "ema_decay": ema_decay,
+        "gradient_clip": 1.0,
+        "logger": False,
+        "patience": 3,
+    }
+    straight = fit(
+        make_module(model, **SCHEDULE), make_data(dataset, split), tmp_path / "straight", **options
+    ).training
 
     module, interrupt = make_module(model, **SCHEDULE), InterruptAt(epoch=2)
     with pytest.raises(InterruptionError):
         fit(module, make_data(dataset, split), tmp_path / "b", callbacks=[interrupt], **options)
     assert load(tmp_path / "b" / "last.ckpt")["epoch"] == 1
     module = make_module(model, seed=99, **SCHEDULE)
-    resumed = fit(module, make_data(dataset, split), tmp_path / "b", resume=True, **options).training
+    resumed = fit(
+        module, make_data(dataset, split), tmp_path / "b", resume=True, **options
+    ).training
 
     assert resumed.num_epochs == straight.num_epochs == 4
     assert resumed.best_value == straight.best_value
@@ -96,7 +110,13 @@ def test_resuming_with_workers_does_too(num_workers, stop, schedule, tmp_path, s
 
     fit(make_module(**schedule), data(), tmp_path / "straight", **options)
     with pytest.raises(InterruptionError):
-        fit(make_module(**schedule), data(), tmp_path / "b", callbacks=[InterruptAt(stop)], **options)
+        fit(
+            make_module(**schedule),
+            data(),
+            tmp_path / "b",
+            callbacks=[InterruptAt(stop)],
+            **options,
+        )
     fit(make_module(seed=99, **schedule), data(), tmp_path / "b", resume=True, **options)
     for name in ("last.ckpt", "best.ckpt"):
         expected, got = (load(tmp_path / folder / name) for folder in ("straight", "b"))
@@ -108,12 +128,20 @@ def test_random_numbers_differ_without_their_saved_state(tmp_path, dataset, spli
     options = {"max_epochs": 2, "logger": False}
     fit(make_module(), make_data(dataset, split), tmp_path / "straight", **options)
     with pytest.raises(InterruptionError):
-        fit(make_module(), make_data(dataset, split), tmp_path / "b", callbacks=[InterruptAt(1)], **options)
+        fit(
+            make_module(),
+            make_data(dataset, split),
+            tmp_path / "b",
+            callbacks=[InterruptAt(1)],
+            **options,
+        )
     checkpoint = load(tmp_path / "b" / "last.ckpt")
     checkpoint["callbacks"].pop("RandomState")
     torch.save(checkpoint, tmp_path / "b" / "last.ckpt")
     fit(make_module(seed=99), make_data(dataset, split), tmp_path / "b", resume=True, **options)
-    got, straight = (load(tmp_path / folder / "last.ckpt")["state_dict"] for folder in ("b", "straight"))
+    got, straight = (
+        load(tmp_path / folder / "last.ckpt")["state_dict"] for folder in ("b", "straight")
+    )
     with pytest.raises(AssertionError, match="checkpoint"):
         assert_same(got, straight)
 
@@ -125,7 +153,9 @@ def test_resuming_in_a_moved_folder_keeps_the_best_epoch(tmp_path, dataset, spli
     with pytest.raises(InterruptionError):
         fit(make_module(LabelModel, lr=0.0), data, tmp_path / "a", callbacks=[interrupt], **options)
     shutil.move(tmp_path / "a", tmp_path / "b")
-    result = fit(make_module(LabelModel, lr=0.0), data, tmp_path / "b", resume=True, **options).training
+    result = fit(
+        make_module(LabelModel, lr=0.0), data, tmp_path / "b", resume=True, **options
+    ).training
     assert result.checkpoint == tmp_path / "b" / "best.ckpt"
     assert load(result.checkpoint)["epoch"] == 0
     assert load(result.last_checkpoint)["epoch"] == 2
@@ -134,20 +164,31 @@ def test_resuming_in_a_moved_folder_keeps_the_best_epoch(tmp_path, dataset, spli
 
 def test_resuming_a_stopped_training_trains_no_more(tmp_path, dataset, split):
     options = {"max_epochs": 9, "patience": 2, "logger": False}
-    first = fit(make_module(LabelModel, lr=0.0), make_data(dataset, split), tmp_path, **options).training
+    first = fit(
+        make_module(LabelModel, lr=0.0), make_data(dataset, split), tmp_path, **options
+    ).training
     assert first.num_epochs == 3
     before = (tmp_path / "last.ckpt").read_bytes()
-    again = fit(make_module(LabelModel, lr=0.0), make_data(dataset, split), tmp_path, resume=True, **options).training
+    again = fit(
+        make_module(LabelModel, lr=0.0), make_data(dataset, split), tmp_path, resume=True, **options
+    ).training
     assert again.num_epochs == 3
     assert again.best_value == first.best_value
     assert (tmp_path / "last.ckpt").read_bytes() == before
 
 
-def test_resuming_a_finished_training_trains_on_to_a_larger_number_of_epochs(tmp_path, dataset, split):
+def test_resuming_a_finished_training_trains_on_to_a_larger_number_of_epochs(
+    tmp_path, dataset, split
+):
     for max_epochs, resume in [(1, False), (1, True), (2, tmp_path / "last.ckpt")]:
         module = make_module()
         result = fit(
-            module, make_data(dataset, split), tmp_path, max_epochs=max_epochs, resume=resume, logger=False
+            module,
+            make_data(dataset, split),
+            tmp_path,
+            max_epochs=max_epochs,
+            resume=resume,
+            logger=False,
         ).training
         assert result.num_epochs == max_epochs
         assert len(result.module.tuners) == 5
@@ -174,13 +215,18 @@ def test_resuming_without_the_best_weights_is_refused_before_training(tmp_path, 
     with pytest.raises(ValueError, match=r"best\.ckpt' to be a whole checkpoint"):
         fit(make_module(), data, tmp_path, **options)
     best.unlink()
-    with pytest.raises(FileNotFoundError, match=r"best weights so far in '.*best\.ckpt' .*put it back"):
+    with pytest.raises(
+        FileNotFoundError, match=r"best weights so far in '.*best\.ckpt' .*put it back"
+    ):
         fit(make_module(), data, tmp_path, **options)
 
 
 def test_resume_refuses_other_data_and_other_labels(tmp_path, dataset, split, data, monkeypatch):
     fit(make_module(), data, tmp_path, max_epochs=1, logger=False)
-    for other in (make_data(dataset, random_split(len(dataset), seed=1)), make_data(dataset, split, seed=1)):
+    for other in (
+        make_data(dataset, random_split(len(dataset), seed=1)),
+        make_data(dataset, split, seed=1),
+    ):
         with pytest.raises(ValueError, match="Expected the data of the checkpoint"):
             fit(make_module(), other, tmp_path, max_epochs=2, resume=True, logger=False)
     module = make_module()

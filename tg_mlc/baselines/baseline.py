@@ -22,7 +22,9 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets, read_targets
 
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 Metric = Callable[[ArrayLike, ArrayLike], float]  #: of targets and scores
-Settings = Iterable[tuple[tuple[Any, ...], dict[str, Any]]]  #: as they are listed, and as arguments of the class
+Settings = Iterable[
+    tuple[tuple[Any, ...], dict[str, Any]]
+]  #: as they are listed, and as arguments of the class
 
 
 class Baseline(ABC):
@@ -89,11 +91,18 @@ class Baseline(ABC):
         """
         scores = self.decision_function(x)
         if coherent is not None:
-            scores = make_coherent(torch.from_numpy(scores), pairs_of(coherent, name="coherent")).numpy()
+            scores = make_coherent(
+                torch.from_numpy(scores), pairs_of(coherent, name="coherent")
+            ).numpy()
         return (scores >= 0).astype(np.int64)
 
     def held_out_scores(
-        self, x: Features, y: ArrayLike, *, cv: int | Iterable[tuple[Any, Any]] = 5, refit: bool = True
+        self,
+        x: Features,
+        y: ArrayLike,
+        *,
+        cv: int | Iterable[tuple[Any, Any]] = 5,
+        refit: bool = True,
     ) -> FloatArray:
         """Returns the :meth:`decision_function` :math:`(N, L)` of training samples by fits without them: for a model
         that takes these scores as inputs, or for a choice among settings.
@@ -116,7 +125,11 @@ class Baseline(ABC):
         targets = np.where(observed, positive, np.nan)
         scores = np.full(targets.shape, np.nan)
         for rest, rows in self._parts(len(targets), cv):
-            scores[rows] = type(self)(**self.get_params()).fit(x[rest], targets[rest]).decision_function(x[rows])
+            scores[rows] = (
+                type(self)(**self.get_params())
+                .fit(x[rest], targets[rest])
+                .decision_function(x[rows])
+            )
         if refit:
             self.fit(x, y)
         return scores
@@ -149,7 +162,9 @@ class Baseline(ABC):
         else:
             x = np.asarray(x)
         if x.shape[0] != len(targets.observed):
-            raise ValueError(f"Expected one row of 'y' per row of 'x', {x.shape[0]} (got {len(targets.observed)})")
+            raise ValueError(
+                f"Expected one row of 'y' per row of 'x', {x.shape[0]} (got {len(targets.observed)})"
+            )
         self.classes_, self.n_features_in_ = np.arange(targets.observed.shape[1]), x.shape[1]
         return x, targets
 
@@ -205,7 +220,9 @@ class TunableBaseline(Baseline):
             if value > highest:
                 best, highest = model, value
         if best is None:
-            raise ValueError(f"Expected 'metric' to be defined on the validation data (got NaN for all of {search})")
+            raise ValueError(
+                f"Expected 'metric' to be defined on the validation data (got NaN for all of {search})"
+            )
         best.search = search
         return best
 
@@ -249,7 +266,9 @@ class LabelFrequency(Baseline):
 def label_frequency(targets: Targets) -> FloatArray:
     """The share of positives of each label :math:`(L)`; of all labels together for one that is never observed."""
     counts, positives = targets.observed.sum(axis=0), targets.positive.sum(axis=0)
-    return np.asarray(np.where(counts > 0, positives / np.maximum(counts, 1), positives.sum() / counts.sum()))
+    return np.asarray(
+        np.where(counts > 0, positives / np.maximum(counts, 1), positives.sum() / counts.sum())
+    )
 
 
 def check_positive(name: str, value: float) -> None:
@@ -264,9 +283,13 @@ def read_array(state: Mapping[str, Any], name: str, *sizes: int | None) -> npt.N
     """
     array = np.asarray(state[name])
     wanted = ["*" if size is None else size for size in sizes]
-    fits = len(sizes) == array.ndim and all(size in (None, one) for size, one in zip(sizes, array.shape, strict=True))
+    fits = len(sizes) == array.ndim and all(
+        size in (None, one) for size, one in zip(sizes, array.shape, strict=True)
+    )
     if array.dtype.kind not in "biuf" or not fits:
-        raise ValueError(f"Expected '{name}' to hold numbers of shape {wanted} (got {array.dtype}, {[*array.shape]})")
+        raise ValueError(
+            f"Expected '{name}' to hold numbers of shape {wanted} (got {array.dtype}, {[*array.shape]})"
+        )
     return array
 
 

@@ -26,7 +26,10 @@ from tg_mlc.baselines.baseline import (
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets
 
 #: Values that :meth:`ForestBaseline.tuned` tries; larger shares of features are for labels with few telling parts.
-DEFAULT_GRID: Mapping[str, Sequence[Any]] = {"min_samples_leaf": (1, 2, 5), "max_features": ("sqrt", "log2", 0.1)}
+DEFAULT_GRID: Mapping[str, Sequence[Any]] = {
+    "min_samples_leaf": (1, 2, 5),
+    "max_features": ("sqrt", "log2", 0.1),
+}
 
 #: Trees of more outputs take gigabytes.
 MAX_OUTPUTS = 1000
@@ -83,7 +86,9 @@ class ForestBaseline(TunableBaseline):
     @classmethod
     def _settings(cls, grid: Any, **options: Any) -> Settings:
         parameters = require("sklearn.model_selection", extra="data").ParameterGrid
-        return [((setting,), setting) for setting in parameters(DEFAULT_GRID if grid is None else grid)]
+        return [
+            ((setting,), setting) for setting in parameters(DEFAULT_GRID if grid is None else grid)
+        ]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Fits the forest; for the arguments and errors see :meth:`LinearBaseline.fit`."""
@@ -91,7 +96,12 @@ class ForestBaseline(TunableBaseline):
         return self
 
     def held_out_scores(
-        self, x: Features, y: ArrayLike, *, cv: int | Iterable[tuple[Any, Any]] = 5, refit: bool = True
+        self,
+        x: Features,
+        y: ArrayLike,
+        *,
+        cv: int | Iterable[tuple[Any, Any]] = 5,
+        refit: bool = True,
     ) -> FloatArray:
         """Returns scores :math:`(N, L)` of training samples, each by the trees that were grown without it (Breiman
         2001, doi:10.1023/A:1010933404324), those of extra trees by folds; for the arguments see
@@ -119,7 +129,9 @@ class ForestBaseline(TunableBaseline):
         for trees in self._forests:
             step = max(1, _CHUNK // max(x.shape[1], len(trees.roots)))
             for start in range(0, x.shape[0], step):
-                scores[start : start + step, trees.labels] = trees.predict(_dense(x[start : start + step]))
+                scores[start : start + step, trees.labels] = trees.predict(
+                    _dense(x[start : start + step])
+                )
         return scores
 
     def module(self) -> nn.Module:
@@ -145,7 +157,8 @@ class ForestBaseline(TunableBaseline):
         self.n_features_in_ = state["num_features"]
         self._frequency = read_array(state, "frequency", None)
         self._forests = [
-            Trees.from_state(trees, self.n_features_in_, len(self._frequency)) for trees in state["forests"]
+            Trees.from_state(trees, self.n_features_in_, len(self._frequency))
+            for trees in state["forests"]
         ]
         self.classes_ = np.arange(len(self._frequency))
         return self
@@ -165,15 +178,22 @@ class ForestBaseline(TunableBaseline):
         if self.criterion == "squared_error":
             mean = positive.sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
             # A score in place of R^2, which warns of labels of one class.
-            make, options["oob_score"] = ensemble.RandomForestRegressor, oob_score and (lambda *_: 0.0)
+            make, options["oob_score"] = (
+                ensemble.RandomForestRegressor,
+                oob_score and (lambda *_: 0.0),
+            )
             if self.extra_trees:
                 make = ensemble.ExtraTreesRegressor
             values: npt.NDArray[Any] = np.where(observed, positive, mean)
             if len(labels) > self.max_outputs:
-                random = np.random.default_rng(self.random_state).normal(size=(len(labels), self.max_outputs))
+                random = np.random.default_rng(self.random_state).normal(
+                    size=(len(labels), self.max_outputs)
+                )
                 options["oob_score"] = False
                 forest = make(**options).fit(x, (values - mean) @ random)
-                bags = [np.bincount(rows, minlength=len(values)) for rows in forest.estimators_samples_]
+                bags = [
+                    np.bincount(rows, minlength=len(values)) for rows in forest.estimators_samples_
+                ]
                 trees = Trees.of(forest, labels, (x, sp.csr_array(values), bags))
                 self._forests, self._projected = [trees], (trees, bags)
                 return x, targets, []
@@ -189,18 +209,26 @@ class ForestBaseline(TunableBaseline):
                 rows = np.flatnonzero(used[:, group].all(axis=1))
                 target = values[np.ix_(rows, group)]
                 some = x if len(rows) == x.shape[0] else x[rows]
-                fitted.append((group, make(**options).fit(some, target[:, 0] if len(group) == 1 else target)))
+                fitted.append(
+                    (group, make(**options).fit(some, target[:, 0] if len(group) == 1 else target))
+                )
         self._forests = [Trees.of(forest, group) for group, forest in fitted]
         if self.extra_trees:  # of hundreds of labels, few in each leaf
-            self._forests = [each._replace(probability=sp.csr_array(each.probability)) for each in self._forests]
+            self._forests = [
+                each._replace(probability=sp.csr_array(each.probability)) for each in self._forests
+            ]
         return x, targets, fitted
 
-    def _out_of_bag(self, x: Features, trees: Trees, bags: list[npt.NDArray[np.intp]]) -> FloatArray:
+    def _out_of_bag(
+        self, x: Features, trees: Trees, bags: list[npt.NDArray[np.intp]]
+    ) -> FloatArray:
         leaves = trees.leaves(_dense(x))
         left_out = np.stack(bags, axis=1) == 0
         total = trees.sum_of(leaves, left_out)
         count = left_out.sum(axis=1)[:, None]
-        return np.asarray(2 * np.where(count > 0, total / np.maximum(count, 1), self._frequency) - 1)
+        return np.asarray(
+            2 * np.where(count > 0, total / np.maximum(count, 1), self._frequency) - 1
+        )
 
 
 def _dense(x: Features) -> npt.NDArray[np.float32]:
@@ -224,15 +252,25 @@ class Trees(NamedTuple):
     probability: Any  #: [rows, K], those of all leaves, each once; sparse if trees were grown for other outputs
 
     @classmethod
-    def of(cls, forest: Any, labels: npt.NDArray[np.intp], grown: tuple[Any, Any, Any] | None = None) -> Self:
+    def of(
+        cls, forest: Any, labels: npt.NDArray[np.intp], grown: tuple[Any, Any, Any] | None = None
+    ) -> Self:
         """The trees of scikit-learn's random forest that was fitted to some labels :math:`(K)`; or, grown for other
         outputs, with the features and labels of samples, and how often each tree took each of them.
         """
         trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
         left, right = (
-            np.concatenate([np.where(part >= 0, part + root, -1) for part, root in zip(parts, roots, strict=True)])
-            for parts in ([tree.children_left for tree in trees], [tree.children_right for tree in trees])
+            np.concatenate(
+                [
+                    np.where(part >= 0, part + root, -1)
+                    for part, root in zip(parts, roots, strict=True)
+                ]
+            )
+            for parts in (
+                [tree.children_left for tree in trees],
+                [tree.children_right for tree in trees],
+            )
         )
         arrays: dict[str, Any] = {
             "labels": labels.astype(np.int64),
@@ -248,11 +286,17 @@ class Trees(NamedTuple):
             leaves, counts = found.leaves(_dense(x)), np.stack(bags, axis=1)
             sample, tree = np.nonzero(counts)
             size = (int((left < 0).sum()), len(leaves))
-            weights = sp.csr_array((counts[sample, tree].astype(float), (leaves[sample, tree], sample)), shape=size)
+            weights = sp.csr_array(
+                (counts[sample, tree].astype(float), (leaves[sample, tree], sample)), shape=size
+            )
             weights = sp.diags_array(1 / weights.sum(axis=1)) @ weights
             return found._replace(probability=sp.csr_array(weights @ targets))
-        values = np.concatenate([tree.value[tree.children_left < 0] for tree in trees])  # [leaves, K, 2 or 1]
-        rows: dict[bytes, int] = {}  # leaves are many times as many as rows of labels, and 'numpy.unique' is slow
+        values = np.concatenate(
+            [tree.value[tree.children_left < 0] for tree in trees]
+        )  # [leaves, K, 2 or 1]
+        rows: dict[
+            bytes, int
+        ] = {}  # leaves are many times as many as rows of labels, and 'numpy.unique' is slow
         shares = values[..., 0] if values.shape[-1] == 1 else values[..., 1] / values.sum(axis=-1)
         leaves = np.ascontiguousarray(shares)
         right[left < 0] = [rows.setdefault(leaf.tobytes(), len(rows)) for leaf in leaves]
@@ -263,12 +307,20 @@ class Trees(NamedTuple):
         )
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], num_features: int | None, num_labels: int) -> Self:
+    def from_state(
+        cls, state: Mapping[str, Any], num_features: int | None, num_labels: int
+    ) -> Self:
         """The trees of arrays by name; a :class:`ValueError` if one points outside of another, or back in a tree."""
-        labels, roots, left = (read_array(state, name, None) for name in ("labels", "roots", "left"))
-        feature, threshold, right = (read_array(state, name, len(left)) for name in ("feature", "threshold", "right"))
+        labels, roots, left = (
+            read_array(state, name, None) for name in ("labels", "roots", "left")
+        )
+        feature, threshold, right = (
+            read_array(state, name, len(left)) for name in ("feature", "threshold", "right")
+        )
         if "columns" in state:
-            parts = tuple(read_array(state, name, None) for name in ("probability", "columns", "ptr"))
+            parts = tuple(
+                read_array(state, name, None) for name in ("probability", "columns", "ptr")
+            )
             probability: Any = sp.csr_array(parts, shape=(len(parts[2]) - 1, len(labels)))
             probability.check_format()  # products read memory wherever indices point to
         else:

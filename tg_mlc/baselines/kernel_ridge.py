@@ -24,7 +24,9 @@ from tg_mlc.baselines.baseline import (
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
 #: Pairs of ``gamma`` and ``alpha`` that :meth:`KernelRidgeBaseline.tuned` tries for inputs of unit length.
-DEFAULT_GRID: tuple[tuple[float, float], ...] = tuple(product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0)))
+DEFAULT_GRID: tuple[tuple[float, float], ...] = tuple(
+    product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0))
+)
 
 #: A matrix of this many rows and columns takes 7 GB; a fit needs two, or three with correlated labels.
 MAX_SAMPLES = 30_000
@@ -60,7 +62,9 @@ class KernelRidgeBaseline(TunableBaseline):
 
     .. code-block:: python
 
-        ridge = KernelRidgeBaseline.tuned(x[split.train], y[split.train], x[split.val], y[split.val])
+        ridge = KernelRidgeBaseline.tuned(
+            x[split.train], y[split.train], x[split.val], y[split.val]
+        )
         probabilities = ridge.predict_proba(x[split.test])
 
     Args:
@@ -86,7 +90,10 @@ class KernelRidgeBaseline(TunableBaseline):
 
     @classmethod
     def _settings(cls, grid: Any, **options: Any) -> Settings:
-        return [(pair, dict(zip(("gamma", "alpha"), pair, strict=True))) for pair in grid or DEFAULT_GRID]
+        return [
+            (pair, dict(zip(("gamma", "alpha"), pair, strict=True)))
+            for pair in grid or DEFAULT_GRID
+        ]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Fits all labels to :obj:`x` and :obj:`y` as in :meth:`Baseline.fit`.
@@ -103,7 +110,12 @@ class KernelRidgeBaseline(TunableBaseline):
         return self
 
     def held_out_scores(
-        self, x: Features, y: ArrayLike, *, cv: int | Iterable[tuple[Any, Any]] = 5, refit: bool = True
+        self,
+        x: Features,
+        y: ArrayLike,
+        *,
+        cv: int | Iterable[tuple[Any, Any]] = 5,
+        refit: bool = True,
     ) -> FloatArray:
         """Returns the :meth:`decision_function` :math:`(N, L)` of every training sample by a model fitted without it
         (but for the label's frequency, which counts it); for the arguments see :meth:`Baseline.held_out_scores`.
@@ -142,9 +154,13 @@ class KernelRidgeBaseline(TunableBaseline):
         kernel.flat[:: len(kernel) + 1] = 1.0 + self.alpha
         try:
             # The transpose of a symmetric matrix is itself, in the order of memory that LAPACK overwrites in place.
-            factor, _ = scipy.linalg.cho_factor(kernel.T, lower=True, overwrite_a=True, check_finite=False)
+            factor, _ = scipy.linalg.cho_factor(
+                kernel.T, lower=True, overwrite_a=True, check_finite=False
+            )
         except np.linalg.LinAlgError as error:
-            raise ValueError(f"Expected a larger 'alpha' for samples that are so alike (got {self.alpha})") from error
+            raise ValueError(
+                f"Expected a larger 'alpha' for samples that are so alike (got {self.alpha})"
+            ) from error
         self.dual = np.asarray(scipy.linalg.cho_solve((factor, True), centred, check_finite=False))
         return self.mean + centred, factor
 
@@ -209,13 +225,18 @@ class KernelRidgeBaseline(TunableBaseline):
     def _regress(self, x: Features) -> FloatArray:
         self._check_fitted("predict_proba")
         # Some rows at a time: the kernel of all would need memory for every pair.
-        parts = (self._kernel(x[start : start + _CHUNK]) @ self.dual for start in range(0, x.shape[0], _CHUNK))
+        parts = (
+            self._kernel(x[start : start + _CHUNK]) @ self.dual
+            for start in range(0, x.shape[0], _CHUNK)
+        )
         return np.asarray(self.mean + np.concatenate([*parts, np.empty((0, len(self.mean)))]))
 
     def _kernel(self, x: Features) -> FloatArray:
         """The kernel between samples and training samples, by squared distances in double precision."""
         # scikit-learn computes the same, but its import takes longer than a prediction.
-        kernel = np.empty((x.shape[0], self.x.shape[0]), np.result_type(x.dtype, self.x.dtype, np.float32))
+        kernel = np.empty(
+            (x.shape[0], self.x.shape[0]), np.result_type(x.dtype, self.x.dtype, np.float32)
+        )
         x = x.astype(np.float64)
         norms = _squared_norms(x)[:, None]
         for start in range(0, self.x.shape[0], _CHUNK):
@@ -259,7 +280,9 @@ class _KernelRidgeModule(nn.Module):
 
 
 def _squared_norms(x: Features) -> FloatArray:
-    return np.asarray(x.multiply(x).sum(axis=1) if sp.issparse(x) else np.einsum("ij,ij->i", x, x)).ravel()
+    return np.asarray(
+        x.multiply(x).sum(axis=1) if sp.issparse(x) else np.einsum("ij,ij->i", x, x)
+    ).ravel()
 
 
 def _eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -269,7 +292,12 @@ def _eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _regress_correlated(
-    eigen: tuple[FloatArray, FloatArray], y: FloatArray, alpha: float, some: FloatArray, *, left_out: bool = False
+    eigen: tuple[FloatArray, FloatArray],
+    y: FloatArray,
+    alpha: float,
+    some: FloatArray,
+    *,
+    left_out: bool = False,
 ) -> FloatArray:
     """Coefficients :math:`(N, L)` of targets with the label correlations of some samples, or instead the errors of the
     same regression without each target's sample.

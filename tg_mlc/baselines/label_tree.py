@@ -49,7 +49,10 @@ class LabelTrees(Baseline):
         plt = require("napkinxc.models", extra="extreme").PLT
         x, (positive, observed) = self._read(x, y)
         if not observed.all():
-            warnings.warn(f"Label trees count {(~observed).sum()} unknown labels (NaN) as absent", stacklevel=2)
+            warnings.warn(
+                f"Label trees count {(~observed).sum()} unknown labels (NaN) as absent",
+                stacklevel=2,
+            )
         # The package takes no whole numbers.
         labels, rows = (
             [np.flatnonzero(row).tolist() for row in positive],
@@ -57,8 +60,12 @@ class LabelTrees(Baseline):
         )
         self._trees = []
         for i in range(self.n_estimators):
-            with tempfile.TemporaryDirectory() as folder:  # where the package writes what it then reads into memory
-                tree = plt(folder, liblinear_c=self.C, seed=self.random_state + i, threads=self.n_jobs)
+            with (
+                tempfile.TemporaryDirectory() as folder
+            ):  # where the package writes what it then reads into memory
+                tree = plt(
+                    folder, liblinear_c=self.C, seed=self.random_state + i, threads=self.n_jobs
+                )
                 tree.fit(rows, labels)
                 tree.load()
             self._trees.append(tree)
@@ -67,9 +74,14 @@ class LabelTrees(Baseline):
     def predict_proba(self, x: Features) -> FloatArray:
         """Returns the probabilities :math:`(N, L)`."""
         self._check_fitted("predict_proba")
-        rows, scores = sp.csr_matrix(x, dtype=np.float32), np.zeros((x.shape[0], len(self.classes_)))
+        rows, scores = (
+            sp.csr_matrix(x, dtype=np.float32),
+            np.zeros((x.shape[0], len(self.classes_))),
+        )
         for tree in self._trees:
-            for row, found in zip(scores, tree.predict_proba(rows, top_k=len(self.classes_)), strict=True):
+            for row, found in zip(
+                scores, tree.predict_proba(rows, top_k=len(self.classes_)), strict=True
+            ):
                 for label, score in found:
                     row[label] += score / len(self._trees)
         return scores

@@ -69,7 +69,10 @@ class LinearBaseline(TunableBaseline):
 
     @classmethod
     def _settings(cls, grid: Any, **options: Any) -> Settings:
-        return [((C,), {"C": C}) for C in (DEFAULT_GRID[options.get("loss", "hinge")] if grid is None else grid)]
+        return [
+            ((C,), {"C": C})
+            for C in (DEFAULT_GRID[options.get("loss", "hinge")] if grid is None else grid)
+        ]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Fits the classifiers; for the arguments and errors see :meth:`Baseline.fit`."""
@@ -135,7 +138,9 @@ class _LinearModule(nn.Module):
         return x @ self.weight + self.bias
 
 
-def _fit_one(loss: Loss, C: float, x: Features, positive: BoolArray, observed: BoolArray) -> tuple[FloatArray, float]:
+def _fit_one(
+    loss: Loss, C: float, x: Features, positive: BoolArray, observed: BoolArray
+) -> tuple[FloatArray, float]:
     rows = np.flatnonzero(observed)
     target = positive[rows]
     if not target.any() or target.all():
@@ -192,7 +197,9 @@ class ClassifierChain(Baseline):
         else:
             self.order_ = columns if self.order is None else np.asarray(self.order)
             if not np.array_equal(np.sort(self.order_), columns):
-                raise ValueError(f"Expected 'order' to hold each of {len(columns)} labels once (got {self.order})")
+                raise ValueError(
+                    f"Expected 'order' to hold each of {len(columns)} labels once (got {self.order})"
+                )
         self._links = []
         for label in self.order_:
             target = np.where(observed[:, label], positive[:, label], np.nan)
@@ -255,7 +262,9 @@ class ChainEnsemble(Baseline):
         rng = np.random.default_rng(self.random_state)
         self.estimators_: list[ClassifierChain] = []
         for seed in rng.integers(2**31, size=self.n_estimators).tolist():
-            rows = np.sort(rng.permutation(len(targets))[: max(1, round(self.max_samples * len(targets)))])
+            rows = np.sort(
+                rng.permutation(len(targets))[: max(1, round(self.max_samples * len(targets)))]
+            )
             chain = ClassifierChain(self.loss, self.C, random_state=seed)
             self.estimators_.append(chain.fit(x[rows], targets[rows]))
         return self

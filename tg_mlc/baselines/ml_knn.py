@@ -52,13 +52,17 @@ class MLkNN(Baseline):
         check_positive("smoothing", self.smoothing)
         x, targets = self._read(x, y)
         if len(targets.observed) <= self.n_neighbors:
-            raise ValueError(f"Expected more than n_neighbors={self.n_neighbors} samples (got {len(targets.observed)})")
+            raise ValueError(
+                f"Expected more than n_neighbors={self.n_neighbors} samples (got {len(targets.observed)})"
+            )
         neighbours = require("sklearn.neighbors", extra="data").NearestNeighbors
         self._index = neighbours(n_neighbors=self.n_neighbors, metric=self.metric).fit(x)
         self._y = sp.csr_array(targets.positive.astype(np.float64))  # few labels apply
         among, (positive, observed) = self._neighbours_with(None), targets
         yes, no = (self._joint(among, observed & side) for side in (positive, ~positive))
-        self._log_odds = np.asarray(np.log(yes) - np.log(no))  # [n_neighbors + 1, L], by how many have the label
+        self._log_odds = np.asarray(
+            np.log(yes) - np.log(no)
+        )  # [n_neighbors + 1, L], by how many have the label
         return self
 
     def predict_proba(self, x: Features) -> FloatArray:
@@ -69,7 +73,9 @@ class MLkNN(Baseline):
 
     def _neighbours_with(self, x: Features) -> IntArray:
         """The number of neighbours with each label; without :obj:`x`, those of each training sample beside itself."""
-        return np.asarray((self._index.kneighbors_graph(x) @ self._y).toarray().round(), dtype=np.int64)
+        return np.asarray(
+            (self._index.kneighbors_graph(x) @ self._y).toarray().round(), dtype=np.int64
+        )
 
     def _joint(self, among: IntArray, rows: BoolArray) -> FloatArray:
         """The probability of one side of a label times that of numbers of neighbours with it, but for a factor."""

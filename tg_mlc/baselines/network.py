@@ -24,7 +24,15 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
 #: Sizes of hidden layers and rates of dropout that :meth:`NetworkBaseline.tuned` tries.
 DEFAULT_GRID: tuple[tuple[int, float], ...] = ((500, 0.7), (1000, 0.7), (500, 0.5))
-_SETTINGS = ("hidden", "dropout", "epochs", "learning_rate", "batch_size", "num_networks", "random_state")
+_SETTINGS = (
+    "hidden",
+    "dropout",
+    "epochs",
+    "learning_rate",
+    "batch_size",
+    "num_networks",
+    "random_state",
+)
 _ROWS = 4096
 
 
@@ -68,7 +76,10 @@ class NetworkBaseline(TunableBaseline):
 
     @classmethod
     def _settings(cls, grid: Any, **options: Any) -> Settings:
-        return [(row, {"hidden": row[0], "dropout": row[1]}) for row in (DEFAULT_GRID if grid is None else grid)]
+        return [
+            (row, {"hidden": row[0], "dropout": row[1]})
+            for row in (DEFAULT_GRID if grid is None else grid)
+        ]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Trains the networks; for the arguments and errors see :meth:`Baseline.fit`."""
@@ -77,7 +88,12 @@ class NetworkBaseline(TunableBaseline):
         return self
 
     def held_out_scores(
-        self, x: Features, y: ArrayLike, *, cv: int | Iterable[tuple[Any, Any]] = 5, refit: bool = True
+        self,
+        x: Features,
+        y: ArrayLike,
+        *,
+        cv: int | Iterable[tuple[Any, Any]] = 5,
+        refit: bool = True,
     ) -> FloatArray:
         """Returns scores :math:`(N, L)` of training samples by networks that were trained without them, which together
         are the fitted baseline; for the arguments see :meth:`Baseline.held_out_scores`.
@@ -118,7 +134,9 @@ class NetworkBaseline(TunableBaseline):
             "search": [list(row) for row in self.search],
             "scale": [self.mean_, self.spread_],
             "pairs": None if self.pairs_ is None else self.pairs_.numpy(),
-            "networks": [[weight.detach().numpy() for weight in each.parameters()] for each in self.networks_],
+            "networks": [
+                [weight.detach().numpy() for weight in each.parameters()] for each in self.networks_
+            ],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
@@ -129,7 +147,9 @@ class NetworkBaseline(TunableBaseline):
         num_inputs, networks = len(self.mean_), state["networks"]
         num_labels = len(np.asarray(networks[0][-1]))
         pairs = state["pairs"]
-        self.pairs_ = None if pairs is None else torch.from_numpy(read_array(state, "pairs", 2, None).copy())
+        self.pairs_ = (
+            None if pairs is None else torch.from_numpy(read_array(state, "pairs", 2, None).copy())
+        )
         if self.pairs_ is not None and not ((self.pairs_ >= 0) & (self.pairs_ < num_labels)).all():
             raise ValueError(f"Expected 'pairs' of labels below {num_labels} (got others)")
         self.networks_ = []
@@ -152,7 +172,9 @@ class NetworkBaseline(TunableBaseline):
         dense = torch.from_numpy(np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float32))
         spread, self.mean_ = torch.std_mean(dense, dim=0, correction=0)
         self.spread_ = torch.where(spread > 0, spread, 1.0)
-        return (dense - self.mean_) / self.spread_, torch.from_numpy(np.where(observed, positive, np.nan)).float()
+        return (dense - self.mean_) / self.spread_, torch.from_numpy(
+            np.where(observed, positive, np.nan)
+        ).float()
 
     def _inputs(self, x: Features) -> Tensor:
         dense = torch.from_numpy(np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float32))
@@ -165,11 +187,15 @@ class NetworkBaseline(TunableBaseline):
             layers += [nn.Linear(size, following), nn.ReLU(), nn.Dropout(self.dropout)]
         return nn.Sequential(*layers, nn.Linear(self.hidden, num_labels))
 
-    def _train(self, inputs: Tensor, target: Tensor, number: int, epochs: int | None = None) -> nn.Sequential:
+    def _train(
+        self, inputs: Tensor, target: Tensor, number: int, epochs: int | None = None
+    ) -> nn.Sequential:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed((self.random_state or 0) + 1000 * number)
             network = self._make(inputs.size(1), target.size(1))
-            optimizer = torch.optim.Adam(network.parameters(), self.learning_rate, weight_decay=1e-5)
+            optimizer = torch.optim.Adam(
+                network.parameters(), self.learning_rate, weight_decay=1e-5
+            )
             for _ in range(epochs or self.epochs):
                 for rows in torch.split(torch.randperm(len(inputs)), self.batch_size):
                     optimizer.zero_grad()
@@ -189,7 +215,11 @@ class NetworkBaseline(TunableBaseline):
         parts = []
         for some in torch.split(inputs, _ROWS):
             parts.append(_mean_logits(networks, some, self.pairs_))
-        return np.asarray(torch.cat(parts).double().numpy()) if parts else np.empty((0, len(self.classes_)))
+        return (
+            np.asarray(torch.cat(parts).double().numpy())
+            if parts
+            else np.empty((0, len(self.classes_)))
+        )
 
 
 class _NetworkModule(nn.Module):

@@ -50,14 +50,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _terminable():
             words = sys.argv[1:] if argv is None else argv
             try:
-                return parse(words, _COMMANDS, "tg-mlc", tg_mlc.__doc__.splitlines()[0], tg_mlc.__version__)()
+                return parse(
+                    words, _COMMANDS, "tg-mlc", tg_mlc.__doc__.splitlines()[0], tg_mlc.__version__
+                )()
             finally:
                 sys.stdout.flush()  # else Python notices only at its exit that the output is no longer read
     except BrokenPipeError:
         # Python flushes once more when it exits, see the note on SIGPIPE in the documentation of its module signal.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except KeyboardInterrupt:  # before others, whose names need PyTorch, which may be imported by half
+    except (
+        KeyboardInterrupt
+    ):  # before others, whose names need PyTorch, which may be imported by half
         return _ended("interrupted", 130)
     except _Terminated:
         return _ended("terminated", 143)
@@ -70,7 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _show_warning(message: Warning | str, category: type[Warning], filename: str, *rest: Any, **others: Any) -> None:
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, *rest: Any, **others: Any
+) -> None:
     """Prints a warning of ours as a line for people, once; those of others stay as they are."""
     if category is UserWarning and f"{os.sep}tg_mlc{os.sep}" in filename:
         if str(message) not in _SHOWN:  # as where a part of a file is read twice

@@ -58,7 +58,9 @@ class Inputs(NamedTuple):
         sets = table.label_sets(self.labels[0], self.separator)
         unknown = [(names or set()).difference(label_names, ROOTS) for names in sets]
         others.update((table.where(row), names) for row, names in enumerate(unknown) if names)
-        y = read_labels([names and names.intersection(label_names) for names in sets], label_names)[0]
+        y = read_labels([names and names.intersection(label_names) for names in sets], label_names)[
+            0
+        ]
         coherence = model.stage(Coherence)
         return y if self.separator is None or coherence is None else coherence.with_ancestors(y)
 
@@ -67,11 +69,17 @@ class Inputs(NamedTuple):
         a column that lists names, these alone.
         """
         wanted = label_names if self.separator is None else self.labels
-        chosen = [name for name in wanted if name in table.header] if names == "all" else split_names(names)
+        chosen = (
+            [name for name in wanted if name in table.header]
+            if names == "all"
+            else split_names(names)
+        )
         if not chosen or not {*chosen} <= {*wanted}:
             got = f"{chosen or 'none'} among the columns of '{table.path}'"
             hint = "; write the values into such columns of the file" if "=" in names else ""
-            raise ValueError(f"Expected --given to name columns of labels, such as {wanted[:5]} (got {got}){hint}")
+            raise ValueError(
+                f"Expected --given to name columns of labels, such as {wanted[:5]} (got {got}){hint}"
+            )
         values = np.full((len(table), len(label_names)), np.nan)
         if self.separator is None:
             found = table.labels(match_names(chosen, table.header, f"'{table.path}'"))
@@ -79,14 +87,18 @@ class Inputs(NamedTuple):
             return values
         for row, listed in enumerate(table.label_sets(chosen[0], self.separator)):
             if unknown := sorted((listed or set()).difference(label_names)):
-                raise ValueError(f"Expected labels that the model knows in {table.where(row)} (got {unknown[:5]})")
+                raise ValueError(
+                    f"Expected labels that the model knows in {table.where(row)} (got {unknown[:5]})"
+                )
             values[row, [label_names.index(name) for name in listed or ()]] = 1.0
         return values
 
     def raw(self, table: Table) -> Any:
         """The raw inputs of some rows."""
         if not self.input_kind.reads_columns:
-            return table.documents(match_names(self.columns[:1], table.header, f"'{table.path}'")[0])
+            return table.documents(
+                match_names(self.columns[:1], table.header, f"'{table.path}'")[0]
+            )
         columns = [column.name for column in Schema.of_names(self.columns, table.header).inputs]
         found = match_names(columns, table.header, f"'{table.path}'")
         return require("pandas", extra="data").DataFrame(table.cells(found))
@@ -119,11 +131,18 @@ class Predictions:
     ) -> None:
         self.model, self.inputs, self.path, self.query = model, inputs, Path(path), query
         self.given, self.stops = given, stops
-        self.num_done, self.num_refused = 0, 0  #: blocks of the file to skip, and rows that could not be read
-        model.answer([], query)  # A metric or coverage that the model lacks is refused before the file is read.
+        self.num_done, self.num_refused = (
+            0,
+            0,
+        )  #: blocks of the file to skip, and rows that could not be read
+        model.answer(
+            [], query
+        )  # A metric or coverage that the model lacks is refused before the file is read.
 
     def __iter__(self) -> Iterator[tuple[Table, Prediction]]:
-        with tqdm(total=self._num_lines(), desc="Predicting", unit="row", disable=None, leave=False) as bar:
+        with tqdm(
+            total=self._num_lines(), desc="Predicting", unit="row", disable=None, leave=False
+        ) as bar:
             tables = read_blocks(self.path, self.inputs.delimiter, self.inputs.encoding)
             for table in islice(tables, self.num_done):
                 bar.update(len(table))
@@ -141,7 +160,11 @@ class Predictions:
         given = self.inputs.given(table, self.model.label_names, self.given)
         query, reading = replace(self.query, given=given), self.model.read(raw)
         is_open = np.isnan(given if reading.rows is None else given[reading.rows]).any()
-        return self.model.answer(reading, query) if is_open else self.model.answer_given(reading, query)
+        return (
+            self.model.answer(reading, query)
+            if is_open
+            else self.model.answer_given(reading, query)
+        )
 
     def _num_lines(self) -> int | None:
         """The number of lines of the file, if it can be counted."""
@@ -155,7 +178,9 @@ class Predictions:
         show_warnings(prediction)
         for row, reason in prediction.reasons.items():
             if self.stops:
-                raise ValueError(f"Expected rows that can be read (got {table.where(row)}: {reason})")
+                raise ValueError(
+                    f"Expected rows that can be read (got {table.where(row)}: {reason})"
+                )
             if self.num_refused < MOST_SHOWN:
                 tqdm.write(f"tg-mlc: cannot read {table.where(row)}: {reason}", file=sys.stderr)
             self.num_refused += 1
@@ -164,7 +189,9 @@ class Predictions:
         """Says how many rows were refused and what became of them, and returns the exit status: 1 if there are any."""
         if self.num_refused:
             rows, are = ("row", "is") if self.num_refused == 1 else ("rows", "are")
-            message = f"{self.num_refused} {rows} could not be read as {self.inputs.input_kind.noun}"
+            message = (
+                f"{self.num_refused} {rows} could not be read as {self.inputs.input_kind.noun}"
+            )
             print(f"tg-mlc: {message} and {are} {what_became}", file=sys.stderr)  # noqa: T201
         return int(self.num_refused > 0)
 
@@ -172,8 +199,14 @@ class Predictions:
 def given_values(given: str) -> dict[str, str]:
     """The labels of ``nausea=1,rash=0``."""
     pairs = [pair.rpartition("=") for pair in given.split(",")]
-    if wrong := [name + mark + value for name, mark, value in pairs if not name or value.strip() not in ("0", "1")]:
-        raise ValueError(f"Expected --given as in nausea=1,rash=0, with 1 or 0 for each label (got '{wrong[0]:.60}')")
+    if wrong := [
+        name + mark + value
+        for name, mark, value in pairs
+        if not name or value.strip() not in ("0", "1")
+    ]:
+        raise ValueError(
+            f"Expected --given as in nausea=1,rash=0, with 1 or 0 for each label (got '{wrong[0]:.60}')"
+        )
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
@@ -189,7 +222,10 @@ def calibration_of(model: Model) -> str:
     if calibration is None:
         return "not calibrated for each label"
     numbers = calibration.methods.items()
-    methods = [f"{number} as it was" if name == "identity" else f"{number} by {name}" for name, number in numbers]
+    methods = [
+        f"{number} as it was" if name == "identity" else f"{number} by {name}"
+        for name, number in numbers
+    ]
     return f"calibrated for each label ({', '.join(methods)})"
 
 
@@ -203,7 +239,9 @@ def one_file(csv: str | None, arff: str | None) -> str:
     if csv is not None and arff is not None:
         raise ValueError(f"Expected one of --csv and --arff (got --csv {csv}, --arff {arff})")
     if arff is not None and ".arff" not in map(str.lower, Path(arff).suffixes):
-        raise ValueError(f"Expected a name that ends in .arff, perhaps compressed, for --arff (got '{arff}')")
+        raise ValueError(
+            f"Expected a name that ends in .arff, perhaps compressed, for --arff (got '{arff}')"
+        )
     return str(csv or arff)
 
 
@@ -216,7 +254,9 @@ def resolve(options: TrainOptions, file: FileFlags) -> tuple[TrainOptions, FileF
         labels, are_paths = labels_of_arff(options.arff)
         if not labels:
             hint = "write '-C' and their number into the relation, as MEKA does, or name them: --labels"
-            raise ValueError(f"Expected '{options.arff}' to say which attributes are labels (got none); {hint}")
+            raise ValueError(
+                f"Expected '{options.arff}' to say which attributes are labels (got none); {hint}"
+            )
         options = replace(options, labels=labels)
         file = replace(file, label_separator="@") if are_paths else file
     return options, file
@@ -242,7 +282,9 @@ def make_inputs(options: TrainOptions, columns: InputColumns, file: FileFlags) -
 
 def file_options(file: FileFlags) -> FileOptions:
     """How a file is to be read."""
-    left, ids, names = (split_names(value or []) for value in (file.ignore, file.id, file.categorical))
+    left, ids, names = (
+        split_names(value or []) for value in (file.ignore, file.id, file.categorical)
+    )
     schema = None
     if file.schema is not None:
         yaml = require("yaml", extra="data")
@@ -254,7 +296,13 @@ def file_options(file: FileFlags) -> FileOptions:
     hints = Hints(left, names, ids, file.decimal, schema=schema)
     delimiter = None if file.delimiter is None else file.delimiter.replace(*_TAB)
     return FileOptions(
-        file.label_separator, file.label_paths, delimiter, file.encoding, file.max_lost, hints, file.hierarchy
+        file.label_separator,
+        file.label_paths,
+        delimiter,
+        file.encoding,
+        file.max_lost,
+        hints,
+        file.hierarchy,
     )
 
 
@@ -264,16 +312,24 @@ def check_label_names(names: list[str], separator: str | None) -> None:
     for name in names:
         if name in ("predicted", "reason") or mark in name:
             why = f"'predict --csv' writes the columns 'predicted', with '{mark}' between names, and 'reason'"
-            raise ValueError(f"Expected another name for the label '{name}', because {why}; rename it in the file")
+            raise ValueError(
+                f"Expected another name for the label '{name}', because {why}; rename it in the file"
+            )
 
 
 def inputs_of(model: Model, folder: str, delimiter: str | None, encoding: str | None) -> Inputs:
     """Where a model that the command line trained found its inputs; other files may have another delimiter."""
     if "inputs" not in model.facts:
-        expected = f"'{folder}' to be trained by 'tg-mlc train', which writes down what its inputs are"
-        raise ValueError(f"Expected {expected} (got a model that does not say so); use it with tg_mlc.load")
+        expected = (
+            f"'{folder}' to be trained by 'tg-mlc train', which writes down what its inputs are"
+        )
+        raise ValueError(
+            f"Expected {expected} (got a model that does not say so); use it with tg_mlc.load"
+        )
     inputs = Inputs(**model.facts["inputs"])
-    return inputs._replace(delimiter=None if delimiter is None else delimiter.replace(*_TAB), encoding=encoding)
+    return inputs._replace(
+        delimiter=None if delimiter is None else delimiter.replace(*_TAB), encoding=encoding
+    )
 
 
 def one_input(inputs: Inputs, csv: str | None, single: SingleInput) -> str | None:

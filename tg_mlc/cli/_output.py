@@ -26,8 +26,12 @@ def with_options(message: str) -> str:
 
     def option(found: re.Match[str]) -> str:
         name, is_list, *texts = found.groups(default="")
-        text = re.sub(r"\\(['\"\\])", r"\1", "".join(texts))  # as Python writes quotes within quotes
-        if is_list and "," in text:  # which stands between several columns, if they are no list of JSON
+        text = re.sub(
+            r"\\(['\"\\])", r"\1", "".join(texts)
+        )  # as Python writes quotes within quotes
+        if (
+            is_list and "," in text
+        ):  # which stands between several columns, if they are no list of JSON
             text = json.dumps([text], ensure_ascii=False)
         return f"--{name or 'max_lost'} " + "'{}'".format(text.replace("'", "'\"'\"'"))
 
@@ -38,7 +42,9 @@ def with_options(message: str) -> str:
 
 def show(result: Any, text: str, as_json: bool) -> None:
     """Prints a result for programs or for people."""
-    finite = json.loads(json.dumps(result), parse_constant=lambda _: None)  # NaN and infinity, which JSON has not
+    finite = json.loads(
+        json.dumps(result), parse_constant=lambda _: None
+    )  # NaN and infinity, which JSON has not
     print(json.dumps(finite, ensure_ascii=False, allow_nan=False) if as_json else text)  # noqa: T201
 
 
@@ -47,7 +53,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [header, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     return "\n".join(
-        "  ".join([first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))])
+        "  ".join(
+            [
+                first.ljust(widths[0]),
+                *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)),
+            ]
+        )
         for first, *rest in lines
     )
 
@@ -59,12 +70,16 @@ def check_output(out: str, csv: str, model: str) -> None:
     path, folder = Path(out), Path(model)
     if path.is_dir() or not path.absolute().parent.is_dir():
         wanted = "the name of a file in a folder that there is"
-        raise ValueError(f"Expected --out to be {wanted} (got '{out}', {'a folder' if path.is_dir() else 'in none'})")
+        raise ValueError(
+            f"Expected --out to be {wanted} (got '{out}', {'a folder' if path.is_dir() else 'in none'})"
+        )
     is_csv = path.exists() and Path(csv).exists() and path.samefile(csv)
     in_model = folder.is_dir() and path.absolute().parent.samefile(folder)
     if is_csv or (in_model and any(fnmatch(path.name, name) for name in (CONTENT, WEIGHTS))):
         other = "--csv" if is_csv else "a file of the model"
-        raise ValueError(f"Expected another --out than {other} (got '{out}', which the command reads)")
+        raise ValueError(
+            f"Expected another --out than {other} (got '{out}', which the command reads)"
+        )
 
 
 @dataclass
@@ -87,7 +102,9 @@ class RowWriter:
             os.fsync(self.file.fileno())
             done = [os.fstat(self.file.fileno()).st_size, self.num_blocks, self.num_refused]
             with replace_when_done(self.notes) as unfinished:
-                unfinished.write_text(json.dumps({"command": self.command, "done": done}), encoding="utf-8")
+                unfinished.write_text(
+                    json.dumps({"command": self.command, "done": done}), encoding="utf-8"
+                )
 
 
 @contextmanager
@@ -99,16 +116,22 @@ def resumable(out: str, command: Mapping[str, Any]) -> Iterator[RowWriter]:
 
     locks = require("filelock", extra="train")
     path = Path(out)
-    partial, notes, lock = (path.with_name(f".{path.name}.{end}") for end in ("partial", "notes", "lock"))
+    partial, notes, lock = (
+        path.with_name(f".{path.name}.{end}") for end in ("partial", "notes", "lock")
+    )
     try:
         held = locks.FileLock(lock, blocking=False).acquire()
     except locks.Timeout:
-        raise ValueError(f"Expected no other command that writes to --out (got '{out}', which one does)") from None
+        raise ValueError(
+            f"Expected no other command that writes to --out (got '{out}', which one does)"
+        ) from None
     with held:
         size, num_blocks, num_refused = 0, 0, 0
         if notes.exists() and partial.exists():
             before = json.loads(notes.read_text(encoding="utf-8"))
-            if changed := [name for name, value in command.items() if before["command"].get(name) != value]:
+            if changed := [
+                name for name, value in command.items() if before["command"].get(name) != value
+            ]:
                 hint = f"run that command again, or delete '{notes}' to start anew"
                 raise ValueError(
                     f"Expected the command that '{partial}' was begun with (got another {', '.join(changed)}); {hint}"

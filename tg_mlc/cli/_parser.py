@@ -25,9 +25,13 @@ def parse(
     parser = _parser_class()(prog=prog, description=description, version=version)
     _add_commands(parser, commands)
     found = parser.parse_args(list(words))
-    options = [word.partition("=")[0] for word in words if word.startswith("--") and word != "--config"]
+    options = [
+        word.partition("=")[0] for word in words if word.startswith("--") and word != "--config"
+    ]
     if several := [option for option in options if options.count(option) > 1]:
-        parser.error(f"argument {several[0]}: expected once, as only the last of several would count")
+        parser.error(
+            f"argument {several[0]}: expected once, as only the last of several would count"
+        )
     command: Any = commands
     while not callable(command):
         name = found.subcommand
@@ -43,7 +47,11 @@ def parse(
 def _add_commands(parser: Any, commands: Mapping[str, Any]) -> None:
     subcommands = parser.add_subcommands(required=True)
     for name, command in commands.items():
-        what = f"{', '.join(command)}." if isinstance(command, dict) else inspect.cleandoc(command.__doc__)
+        what = (
+            f"{', '.join(command)}."
+            if isinstance(command, dict)
+            else inspect.cleandoc(command.__doc__)
+        )
         child = type(parser)(description=what.splitlines()[0])
         subcommands.add_subcommand(name, child, help=what.splitlines()[0])
         parser.children[name] = child
@@ -52,7 +60,11 @@ def _add_commands(parser: Any, commands: Mapping[str, Any]) -> None:
             continue
         sources = [*_shared(command).values(), command]  # what has its options as parameters
         if any(map(_parameters, sources)):
-            child.add_argument("--config", action="config", help="A YAML file of options, as --print_config prints it.")
+            child.add_argument(
+                "--config",
+                action="config",
+                help="A YAML file of options, as --print_config prints it.",
+            )
         for source in sources:
             _add_parameters(child, source)
 
@@ -60,10 +72,16 @@ def _add_commands(parser: Any, commands: Mapping[str, Any]) -> None:
 def _add_parameters(parser: Any, source: Callable[..., Any]) -> None:
     documented = require("docstring_parser", extra="data").parse(source.__doc__).params
     told = {entry.arg_name: entry.description for entry in documented}
-    by_place = [name for name, each in _parameters(source).items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    by_place = [
+        name
+        for name, each in _parameters(source).items()
+        if each.kind is each.POSITIONAL_OR_KEYWORD
+    ]
     for name in by_place:
         parser.add_argument(name, type=str, help=told[name])
-    flags = [name for name, each in _parameters(source).items() if each.annotation in (bool, "bool")]
+    flags = [
+        name for name, each in _parameters(source).items() if each.annotation in (bool, "bool")
+    ]
     for name in flags:
         parser.add_argument(f"--{name}", action="store_true", help=told[name])
     add = parser.add_class_arguments if inspect.isclass(source) else parser.add_function_arguments
@@ -73,13 +91,19 @@ def _add_parameters(parser: Any, source: Callable[..., Any]) -> None:
 def _shared(command: Callable[..., Any]) -> dict[str, Any]:
     """The data classes of options that a command takes; those of kinds of input are made of what kinds declare."""
     hints = {} if inspect.isclass(command) else get_type_hints(command)
-    sources = {name: hint.declared() if hasattr(hint, "declared") else hint for name, hint in hints.items()}
+    sources = {
+        name: hint.declared() if hasattr(hint, "declared") else hint for name, hint in hints.items()
+    }
     return {name: source for name, source in sources.items() if is_dataclass(source)}
 
 
 def _parameters(source: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     shared = _shared(source)
-    return {name: each for name, each in inspect.signature(source).parameters.items() if name not in shared}
+    return {
+        name: each
+        for name, each in inspect.signature(source).parameters.items()
+        if name not in shared
+    }
 
 
 def _parser_class() -> Any:
@@ -110,5 +134,11 @@ def _similar(message: str, names: Sequence[str]) -> str:
     unknown = re.findall(r"invalid choice: '([^']*)'|(?<!\S)(--[^\s=]+)", message)
     if not message.startswith(("unrecognized arguments", "argument subcommand")):
         return ""
-    close = [match for pair in unknown for word in pair if word for match in get_close_matches(word, names, 1)]
+    close = [
+        match
+        for pair in unknown
+        for word in pair
+        if word
+        for match in get_close_matches(word, names, 1)
+    ]
     return " or ".join(f"'{match}'" for match in close)

@@ -72,10 +72,15 @@ class Run:
         try:
             self.lock.acquire(blocking=False)
         except Timeout:
-            expected, hint = f"no other training that writes to '{self.out}'", "wait for it, or choose another --out"
+            expected, hint = (
+                f"no other training that writes to '{self.out}'",
+                "wait for it, or choose another --out",
+            )
             raise ValueError(f"Expected {expected} (got one that is under way); {hint}") from None
         try:
-            self._refuse_model("choose another --out, or replace it: --force")  # which the other one may have left
+            self._refuse_model(
+                "choose another --out, or replace it: --force"
+            )  # which the other one may have left
         except ValueError:
             self._clear(everything=True)
             raise
@@ -95,13 +100,17 @@ class Run:
 
     def _clear(self, *, everything: bool) -> None:
         """Deletes what trainings left in the folder, and on request the folder, and that of a model if it is empty."""
-        for path in sorted(self.folder.iterdir(), key=lambda path: path.name == _MARK):  # last, if a kill stops this
+        for path in sorted(
+            self.folder.iterdir(), key=lambda path: path.name == _MARK
+        ):  # last, if a kill stops this
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             elif everything or path.name not in (_MARK, _LOCK):
                 path.unlink(missing_ok=True)
         if everything:
-            with suppress(OSError):  # another training has begun in it, or the folder of the model has other files
+            with suppress(
+                OSError
+            ):  # another training has begun in it, or the folder of the model has other files
                 self.folder.rmdir()
                 self.out.rmdir()
 
@@ -116,16 +125,24 @@ class Run:
     def dataset(self) -> MultiLabelDataset:
         """All samples of the file."""
         how, path = file_options(self.file), Path(self.path)
-        dataset = self.inputs.input_kind.from_csv(path, self.inputs.columns, self.inputs.labels, how, self.folder)
+        dataset = self.inputs.input_kind.from_csv(
+            path, self.inputs.columns, self.inputs.labels, how, self.folder
+        )
         for line in [] if dataset.schema is None else dataset.schema.summary():
             print(line, file=sys.stderr)  # noqa: T201
-        if dataset.schema is not None and self.inputs.input_kind.reads_columns and not self.inputs.columns:
+        if (
+            dataset.schema is not None
+            and self.inputs.input_kind.reads_columns
+            and not self.inputs.columns
+        ):
             cells = read_table(path, how.delimiter, how.encoding).cells()
             warn_of_claimed(dataset.schema, cells, {*how.hints.ignore, *how.hints.ids})
         check_label_names(dataset.label_names, self.inputs.separator)
         if len(dataset) < MIN_ROWS:
             expected = f"at least {MIN_ROWS} rows to train and to test with"
-            raise ValueError(f"Expected {expected} in '{self.path}' (got {len(dataset)} that can be read)")
+            raise ValueError(
+                f"Expected {expected} in '{self.path}' (got {len(dataset)} that can be read)"
+            )
         if dataset.y.isnan().all():
             raise ValueError(f"Expected a label that is known in '{self.path}' (got none)")
         return dataset
@@ -135,7 +152,9 @@ class Run:
         """Nine tenths for training, one for testing."""
         y, names, seed = self.dataset.y, self.dataset.label_names, self.options.seed
         if self.options.split == "scaffold":
-            return scaffold_split([sample.smiles for sample in self.dataset], y, SHARES, seed=seed, label_names=names)
+            return scaffold_split(
+                [sample.smiles for sample in self.dataset], y, SHARES, seed=seed, label_names=names
+            )
         if self.options.split == "stratified":
             return stratified_split(y, SHARES, seed, label_names=names)
         return random_split(len(y), SHARES, seed)
@@ -150,10 +169,14 @@ class Run:
         """Evaluates a model on the test samples, saves it with all that is known of it, and prints the results."""
         evaluation = model.evaluate(self.dataset[self.split.test])
         several = self.inputs.input_kind.reads_columns
-        columns = [each.name for each in self.dataset.schema.inputs] if several else self.inputs.columns
+        columns = (
+            [each.name for each in self.dataset.schema.inputs] if several else self.inputs.columns
+        )
         combination, reason = model.stage(Combination), model.report["without_lamp"]
         assert combination is not None
-        weights = dict(zip(combination.names, combination.weight.mean(axis=0).tolist(), strict=True))
+        weights = dict(
+            zip(combination.names, combination.weight.mean(axis=0).tolist(), strict=True)
+        )
         results = {
             "test": evaluation.to_dict()["values"],
             "validation": model.report["validation"],
@@ -162,14 +185,23 @@ class Run:
             **facts,
         }
         inputs = self.inputs._replace(columns=columns)._asdict()
-        known = {"inputs": inputs, "split": self.split.hash, "split_name": self.split.name, **results}
-        self._refuse_model("another program saved it meanwhile: move it away, and run this command again to go on")
+        known = {
+            "inputs": inputs,
+            "split": self.split.hash,
+            "split_name": self.split.name,
+            **results,
+        }
+        self._refuse_model(
+            "another program saved it meanwhile: move it away, and run this command again to go on"
+        )
         model.facts |= known
         model.save(self.out)
         lines = [str(evaluation)]
         for name, fact in facts.items():
             several_facts = fact.items() if isinstance(fact, dict) else ()
-            lines.append(f"{name}: {', '.join(f'{key} {value}' for key, value in several_facts) or fact}")
+            lines.append(
+                f"{name}: {', '.join(f'{key} {value}' for key, value in several_facts) or fact}"
+            )
         parts = ", ".join(f"{title} {weight:.2f}" for title, weight in weights.items())
         left_out = f"; LaMP is left out, because {reason}" if reason else ""
         lines += [f"Weights of its parts: {parts}{left_out}.", f"The model is in '{self.out}'."]

@@ -40,7 +40,9 @@ def compare_(
         raise ValueError(f"Expected '--split' to be random or stratified (got {got})")
     out, named = Path(options.out), split_names(graphs)
     if missing := [name for name in named if Path(name).suffix and not Path(name).is_file()]:
-        raise ValueError(f"Expected '--graphs' to name files that there are (got {missing}, which there are not)")
+        raise ValueError(
+            f"Expected '--graphs' to name files that there are (got {missing}, which there are not)"
+        )
     comparison = compare(
         Run(options, columns, file).dataset,
         named,

@@ -42,11 +42,15 @@ def info(name: str, *, root: str | None = None) -> int:
         print(registry.card(name))  # noqa: T201
         return 0
     if not Path(root).is_dir():
-        raise ValueError(f"Expected '--root' to be the folder of all data sets (got '{root}', which is none)")
+        raise ValueError(
+            f"Expected '--root' to be the folder of all data sets (got '{root}', which is none)"
+        )
     return int(bool(_count(name, root, download=False)))
 
 
-def check(csv: str, file: FileFlags, column: InputColumn, *, labels: str = "", write: str | None = None) -> int:
+def check(
+    csv: str, file: FileFlags, column: InputColumn, *, labels: str = "", write: str | None = None
+) -> int:
     """Prints the inferred role of each column of a file; the exit status is 1 if one is refused.
 
     Args:
@@ -67,12 +71,20 @@ def check(csv: str, file: FileFlags, column: InputColumn, *, labels: str = "", w
     options = file_options(file)
     if ".arff" in Path(csv).suffixes:
         usual = FileFlags(encoding=file.encoding, ignore=file.ignore)
-        others = [f"--{name}" for name, value in vars(file).items() if value != getattr(usual, name)]
+        others = [
+            f"--{name}" for name, value in vars(file).items() if value != getattr(usual, name)
+        ]
         others += [f"--{option} {name}" for option, name in column.given.items()]
         if others:
-            raise ValueError(f"Expected --labels, --ignore, --encoding and --write alone for ARFF (got {others})")
+            raise ValueError(
+                f"Expected --labels, --ignore, --encoding and --write alone for ARFF (got {others})"
+            )
         named: Any = (
-            read_label_xml(labels).names if labels.endswith(".xml") else split_names(labels) if labels else None
+            read_label_xml(labels).names
+            if labels.endswith(".xml")
+            else split_names(labels)
+            if labels
+            else None
         )
         attributes = read_arff(csv, "text", labels=named, encoding=file.encoding or "utf-8")
         schema = arff_schema(attributes, options.hints)
@@ -94,7 +106,9 @@ def check(csv: str, file: FileFlags, column: InputColumn, *, labels: str = "", w
     if write is not None:
         with replace_when_done(write) as unfinished:
             yaml = require("yaml", extra="data")
-            unfinished.write_text(yaml.safe_dump(schema.to_dict(), sort_keys=False, allow_unicode=True))
+            unfinished.write_text(
+                yaml.safe_dump(schema.to_dict(), sort_keys=False, allow_unicode=True)
+            )
     return int(any(column.role == "refused" for column in schema.columns))
 
 
@@ -125,7 +139,9 @@ def _count(name: str, root: str, *, force: bool = False, download: bool = True) 
     card = DatasetCard.of(dataset, registry.published(name))
     print(card)  # noqa: T201
     if not dataset.has_process:
-        print("These samples are made anew whenever they are loaded: no file is downloaded or written.")  # noqa: T201
+        print(
+            "These samples are made anew whenever they are loaded: no file is downloaded or written."
+        )  # noqa: T201
     if recorded.origin != "computed":
         print("Recorded is only what papers report, so that there is nothing to compare with.")  # noqa: T201
         return []

@@ -71,7 +71,9 @@ def explain_(
     explanation = loaded.explain(raw, wanted, method, metric=metric, **options)
     if per_label := facts.pop("per_label", None):
         columns = [loaded.label_names.index(name) for name in explanation.labels]
-        explanation.facts["per_label"] = {name: values[columns].tolist() for name, values in per_label.items()}
+        explanation.facts["per_label"] = {
+            name: values[columns].tolist() for name, values in per_label.items()
+        }
     explanation.facts.update(facts)
     explanation.to_html(out, title)
     areas = explanation.faithfulness.get(explanation.method)
@@ -81,7 +83,13 @@ def explain_(
 
 
 def _first_rows(
-    model: Any, inputs: Any, csv: str, rows: int, names: str | None, columns: str | None, metric: str
+    model: Any,
+    inputs: Any,
+    csv: str,
+    rows: int,
+    names: str | None,
+    columns: str | None,
+    metric: str,
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Returns the inputs of the first rows of which something is left to predict, options of their explanation, and
     facts about all rows of the first block: metrics per label, if the file has labels.
@@ -130,7 +138,9 @@ def _metrics(y: np.ndarray, prediction: Any, rows: list[int]) -> dict[str, Any]:
         y = np.where(np.isnan(prediction.given), y, np.nan)
     if np.isnan(y[rows]).all():
         return {}
-    metrics, reliability = metrics_per_label(y[rows], prediction.probabilities[rows], prediction.decisions[rows])
+    metrics, reliability = metrics_per_label(
+        y[rows], prediction.probabilities[rows], prediction.decisions[rows]
+    )
     return {
         "per_label": metrics,
         "per_label_of": f"{len(rows)} rows of the file; calibrated if shares and means agree.",

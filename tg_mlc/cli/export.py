@@ -41,7 +41,9 @@ def export_(
     loaded = load(model)
     rows = None
     if csv is not None:
-        rows = inputs_of(loaded, model, None, None).raw(next(iter(read_blocks(Path(csv)))))[:NUM_GOLDEN]
+        rows = inputs_of(loaded, model, None, None).raw(next(iter(read_blocks(Path(csv)))))[
+            :NUM_GOLDEN
+        ]
     folder = loaded.export(
         out,
         format,

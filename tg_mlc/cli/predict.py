@@ -62,7 +62,14 @@ def predict(
         json: Prints JSON, a line for each row of a file.
     """
     from tg_mlc._files import file_sha256
-    from tg_mlc.cli._inputs import Predictions, calibration_of, given_values, inputs_of, one_file, one_input
+    from tg_mlc.cli._inputs import (
+        Predictions,
+        calibration_of,
+        given_values,
+        inputs_of,
+        one_file,
+        one_input,
+    )
     from tg_mlc.inference import Query, load
     from tg_mlc.inference.folder import CONTENT
     from tg_mlc.metrics.coverage import Per
@@ -82,9 +89,24 @@ def predict(
         return 0
     check_choice("--on_error", on_error, ("blank", "raise"))
     blocks = Predictions(loaded, inputs, csv, query, given=given, stops=on_error == "raise")
-    command: dict[str, Any] = {"keep": keep, "given": given, "metric": str(query.decides), "on_error": on_error}
-    command |= {"json": json, "delimiter": delimiter, "encoding": encoding, "coherent": coherent, "device": device}
-    command |= {"batch_size": batch_size, "version": __version__, "model": file_sha256(Path(model) / CONTENT)}
+    command: dict[str, Any] = {
+        "keep": keep,
+        "given": given,
+        "metric": str(query.decides),
+        "on_error": on_error,
+    }
+    command |= {
+        "json": json,
+        "delimiter": delimiter,
+        "encoding": encoding,
+        "coherent": coherent,
+        "device": device,
+    }
+    command |= {
+        "batch_size": batch_size,
+        "version": __version__,
+        "model": file_sha256(Path(model) / CONTENT),
+    }
     command["csv"] = file_sha256(Path(csv)) if out is not None and Path(csv).is_file() else csv
     with nullcontext(RowWriter(sys.stdout)) if out is None else resumable(out, command) as writer:
         blocks.num_done, blocks.num_refused = writer.num_blocks, writer.num_refused
@@ -118,7 +140,11 @@ def _kept(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
 
     if keep == "none":
         return {"line": table.lines or [table.first + row for row in range(len(table))]}
-    names = list(dict.fromkeys(table.header)) if keep == "all" else [name.strip() for name in keep.split(",")]
+    names = (
+        list(dict.fromkeys(table.header))
+        if keep == "all"
+        else [name.strip() for name in keep.split(",")]
+    )
     check_columns(names if keep != "all" else [], table.header, f"'{table.path}'")
     return {f"{name} (in the file)" if name in taken else name: table.texts(name) for name in names}
 
@@ -137,7 +163,9 @@ def _show_one(model: Any, value: Any, query: Any, as_json: bool) -> None:
         by_sets = isnan(threshold)
         number = None if by_sets else threshold
         limit = "given" if name in given else "label sets" if by_sets else f"{threshold:.3f}"
-        result.append({"label": name, "probability": probability, "decision": applies, "threshold": number})
+        result.append(
+            {"label": name, "probability": probability, "decision": applies, "threshold": number}
+        )
         if name in given:
             result[-1]["given"] = True
         rows.append((name, f"{probability:.3f}", limit, "yes" if applies else "no"))

@@ -35,5 +35,12 @@ def serve(
     from tg_mlc.serving.app import run
 
     limits = Limits(max_bytes, max_items, max_seconds=max_seconds, max_batch=max_batch)
-    run([model, *split_names(also or [])], host=host, port=port, token_file=token_file, limits=limits, drain=drain)
+    run(
+        [model, *split_names(also or [])],
+        host=host,
+        port=port,
+        token_file=token_file,
+        limits=limits,
+        drain=drain,
+    )
     return 0

@@ -59,9 +59,13 @@ def _study(optuna: Any, folder: Path, key: str, seed: int) -> Any:
     path = folder / f"trials-{key}.log"
     return optuna.create_study(
         study_name="tune",
-        storage=optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(path))),
+        storage=optuna.storages.JournalStorage(
+            optuna.storages.journal.JournalFileBackend(str(path))
+        ),
         # Seeded by what was tried before, too: a study that goes on would else try the same again.
-        sampler=optuna.samplers.TPESampler(seed=seed + (path.stat().st_size if path.exists() else 0)),
+        sampler=optuna.samplers.TPESampler(
+            seed=seed + (path.stat().st_size if path.exists() else 0)
+        ),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2),
         load_if_exists=True,
     )
@@ -103,6 +107,14 @@ def _search(
     if not ended and not study.get_trials(states=(states.WAITING,)):
         names = ("channels", "num_steps", "dropout", "lr", "weight_decay")
         study.enqueue_trial({name: usual[name] for name in names})
-    for _ in trange(len(ended), trials, desc="Trials", initial=len(ended), total=trials, disable=None, leave=False):
+    for _ in trange(
+        len(ended),
+        trials,
+        desc="Trials",
+        initial=len(ended),
+        total=trials,
+        disable=None,
+        leave=False,
+    ):
         study.optimize(objective, n_trials=1)
     return dict(study.best_params)

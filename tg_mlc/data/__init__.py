@@ -23,7 +23,12 @@ _READERS = {
     "hierarchies": ("with_hierarchy",),
     "events": ("EventSequences", "from_events"),
     "libsvm": ("from_libsvm",),
-    "molecule_dataset": ("DuplicateMolecule", "InvalidMolecule", "MoleculeDataset", "MoleculeReport"),
+    "molecule_dataset": (
+        "DuplicateMolecule",
+        "InvalidMolecule",
+        "MoleculeDataset",
+        "MoleculeReport",
+    ),
     "smiles": ("MoleculeError", "molecule_from_smiles"),
     "vocabulary": ("build_vocabulary", "tokenize"),
 }

@@ -29,23 +29,34 @@ def read_labels(
     With :obj:`num_labels`, labels and their names are those of an old data set.
     """
     if isinstance(label_names, str):
-        raise ValueError(f"Expected 'label_names' to be a list of names (got the string '{label_names}')")
+        raise ValueError(
+            f"Expected 'label_names' to be a list of names (got the string '{label_names}')"
+        )
     Y, numbers = numbers_as_names(Y)
     label_names = numbers if label_names is None else label_names
     read = _from_names if are_names(Y) else _from_matrix
     values, names = read(Y, label_names, num_labels)
     if 0 in values.shape:
-        raise ValueError(f"Expected at least one sample and one label (got labels of shape {list(values.shape)})")
+        raise ValueError(
+            f"Expected at least one sample and one label (got labels of shape {list(values.shape)})"
+        )
     return values, names
 
 
-def _from_matrix(Y: Any, label_names: Sequence[str] | None, num_labels: int | None) -> tuple[np.ndarray, list[str]]:
+def _from_matrix(
+    Y: Any, label_names: Sequence[str] | None, num_labels: int | None
+) -> tuple[np.ndarray, list[str]]:
     Y = take_by_name(Y, label_names, "label_names")
     values = _matrix(Y)
     if num_labels not in (None, values.shape[1]):
-        raise ValueError(f"Expected 'Y' of {num_labels} columns, one for each label of 'like' (got {values.shape[1]})")
+        raise ValueError(
+            f"Expected 'Y' of {num_labels} columns, one for each label of 'like' (got {values.shape[1]})"
+        )
     names = label_names if label_names is not None else getattr(Y, "columns", None)
-    names = [str(name) for name in (names if names is not None else [f"label_{i}" for i in range(values.shape[1])])]
+    names = [
+        str(name)
+        for name in (names if names is not None else [f"label_{i}" for i in range(values.shape[1])])
+    ]
     check_names(names, values.shape[1], "label_names")
     wrong = ~((values == 0) | (values == 1) | np.isnan(values))
     if wrong.any():
@@ -64,7 +75,9 @@ def _check_size(num_samples: int, num_labels: int) -> None:
     if size > MAX_BYTES:
         got = f"{num_labels:,} labels of {num_samples:,} samples, which take {size / 2**30:.1f} GiB"
         hint = "choose another column if this one names the samples, or leave out rare labels"
-        raise ValueError(f"Expected labels whose matrix takes at most {MAX_BYTES >> 30} GiB (got {got}); {hint}")
+        raise ValueError(
+            f"Expected labels whose matrix takes at most {MAX_BYTES >> 30} GiB (got {got}); {hint}"
+        )
 
 
 def numbers_as_names(Y: Any) -> tuple[Any, list[str] | None]:
@@ -76,7 +89,10 @@ def numbers_as_names(Y: Any) -> tuple[Any, list[str] | None]:
         return Y, None
     numbers = [number for row in rows for number in row]
     whole = (int, np.integer, float, np.floating)  # load_svmlight_file gives floats
-    if not all(isinstance(n, whole) and not isinstance(n, bool) and float(n).is_integer() and n >= 0 for n in numbers):
+    if not all(
+        isinstance(n, whole) and not isinstance(n, bool) and float(n).is_integer() and n >= 0
+        for n in numbers
+    ):
         return Y, None
     sets = [None if is_missing(row) else set(map(int, row)) for row in Y]
     for place, (row, entry) in enumerate(zip(Y, sets, strict=True)):
@@ -102,9 +118,20 @@ def _from_names(
     Y: Sequence[Any], label_names: Sequence[str] | None, num_labels: int | None
 ) -> tuple[np.ndarray, list[str]]:
     sets = [_set_of_names(entry, row) for row, entry in enumerate(Y)]
-    names = sorted(set().union(*filter(None, sets))) if label_names is None else [str(name) for name in label_names]
-    if label_names is None and len(names) == 2 and _DIGITS.issuperset(names) and all(each == {*names} for each in sets):
-        raise ValueError(f"Expected names of labels (got {names} in all rows, as of vectors); {_VECTOR}")
+    names = (
+        sorted(set().union(*filter(None, sets)))
+        if label_names is None
+        else [str(name) for name in label_names]
+    )
+    if (
+        label_names is None
+        and len(names) == 2
+        and _DIGITS.issuperset(names)
+        and all(each == {*names} for each in sets)
+    ):
+        raise ValueError(
+            f"Expected names of labels (got {names} in all rows, as of vectors); {_VECTOR}"
+        )
     check_names(names, len(names), "label_names")
     _check_size(len(sets), len(names))
     column = {name: i for i, name in enumerate(names)}
@@ -122,10 +149,14 @@ def _from_names(
 
 def _set_of_names(entry: Any, row: int) -> set[str] | None:
     """The names of a sample's labels, or nothing if its labels are unknown."""
-    is_list = isinstance(entry, (list, tuple)) and all(isinstance(name, str) or is_missing(name) for name in entry)
+    is_list = isinstance(entry, (list, tuple)) and all(
+        isinstance(name, str) or is_missing(name) for name in entry
+    )
     if not (is_missing(entry) or is_list or isinstance(entry, (set, frozenset))):
         expected = "a set or a list of strings, or None if unknown"
-        raise ValueError(f"Expected the label names of a sample as {expected} (got {entry!r} in row {row})")
+        raise ValueError(
+            f"Expected the label names of a sample as {expected} (got {entry!r} in row {row})"
+        )
     return None if is_missing(entry) else names_in(entry, partial("row {}".format, row))
 
 
@@ -133,12 +164,20 @@ def names_in(entries: Iterable[Any], where: Callable[[], str]) -> set[str] | Non
     """The names of labels in a list or a set, without what stands for a missing one; nothing if no other is there."""
     entries = list(entries)
     names = [str(name) for name in entries if not (is_missing(name) or is_unknown(str(name)))]
-    wrong = next((name for name in entries if isinstance(name, (list, tuple, set, dict, np.ndarray))), None)
+    wrong = next(
+        (name for name in entries if isinstance(name, (list, tuple, set, dict, np.ndarray))), None
+    )
     if wrong is not None:
         raise ValueError(f"Expected a list of names of labels in {where()} (got {wrong!r} in it)")
     if len({*names}) < len(names) and _DIGITS.issuperset(names):
-        raise ValueError(f"Expected names of labels in {where()} (got {names[:8]}, as of a vector); {_VECTOR}")
-    return {*names} if names or all(isinstance(each, str) and not each.strip() for each in entries) else None
+        raise ValueError(
+            f"Expected names of labels in {where()} (got {names[:8]}, as of a vector); {_VECTOR}"
+        )
+    return (
+        {*names}
+        if names or all(isinstance(each, str) and not each.strip() for each in entries)
+        else None
+    )
 
 
 def is_unknown(name: str) -> bool:
@@ -151,7 +190,9 @@ def label_of(text: str) -> float | None:
     if is_unknown(text):
         return np.nan
     number = parse_number(text.strip())
-    return _WORDS.get(text.strip().lower()) if number is None else number if number in (0, 1) else None
+    return (
+        _WORDS.get(text.strip().lower()) if number is None else number if number in (0, 1) else None
+    )
 
 
 def _matrix(Y: Any) -> np.ndarray:
@@ -161,11 +202,15 @@ def _matrix(Y: Any) -> np.ndarray:
         values = as_array(Y)
     except ValueError as error:
         expected = "labels as a matrix of 0, 1 and NaN, or as a list of sets of label names"
-        raise ValueError(f"Expected {expected} (got rows of differing lengths or types); {_HINT}") from error
+        raise ValueError(
+            f"Expected {expected} (got rows of differing lengths or types); {_HINT}"
+        ) from error
     if values.ndim == 1 and any(isinstance(name, str) for name in values.tolist()):
         expected = "a set or a list of label names for each sample"
         got = f"one name per sample, such as {str(values[0])!r}"
-        raise ValueError(f"Expected {expected} (got {got}); pass [[name], ...], as in [[name] for name in Y]")
+        raise ValueError(
+            f"Expected {expected} (got {got}); pass [[name], ...], as in [[name] for name in Y]"
+        )
     if values.ndim != 2:
         expected = "labels of shape [num_samples, num_labels], one column per label"
         raise ValueError(f"Expected {expected} (got {list(values.shape)})")

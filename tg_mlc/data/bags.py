@@ -23,7 +23,9 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
     """
     data = dataset._data
     if data.x.dim() != 1 or data.x.is_floating_point() or dataset.num_inputs is None:
-        raise ValueError(f"Expected samples of the numbers of words (got {dataset} of kind {dataset.kind!r})")
+        raise ValueError(
+            f"Expected samples of the numbers of words (got {dataset} of kind {dataset.kind!r})"
+        )
     # PyG keeps no slices of a single sample.
     ptr = np.array([0, data.x.numel()]) if dataset.slices is None else dataset.slices["x"].numpy()
     weight: Tensor | None = data.get("weight")
@@ -45,13 +47,19 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
     published data set knows of its labels stays.
     """
     # The rows of an official split are those of the whole data set.
-    official = [rows.numpy() for rows in dataset._official or ()] if dataset._indices is None else []
+    official = (
+        [rows.numpy() for rows in dataset._official or ()] if dataset._indices is None else []
+    )
     words = words.sorted_indices()
-    samples = Records(words, dataset.y.numpy(), dataset.label_names, dataset.feature_names, *official).to_samples()
+    samples = Records(
+        words, dataset.y.numpy(), dataset.label_names, dataset.feature_names, *official
+    ).to_samples()
     # Also where all weights are 1, as the next samples may have others.
     samples.data.weight = torch.from_numpy(words.data.astype(np.float32))
     ptr = torch.from_numpy(words.indptr.astype(np.int64))
-    bags = ArrayDataset(samples._replace(slices={**(samples.slices or {}), "weight": ptr}), dataset.transform)
+    bags = ArrayDataset(
+        samples._replace(slices={**(samples.slices or {}), "weight": ptr}), dataset.transform
+    )
     for name in ("label_descriptions", "label_parents"):
         if hasattr(dataset, name):
             setattr(bags, name, getattr(dataset, name))
@@ -61,7 +69,9 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
 def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
     """The same samples with one more attribute of values :math:`(N, *)`, of which each has its row."""
     if values.size(0) != len(dataset):
-        raise ValueError(f"Expected '{key}' to have a row for each of {len(dataset)} samples (got {values.size(0)})")
+        raise ValueError(
+            f"Expected '{key}' to have a row for each of {len(dataset)} samples (got {values.size(0)})"
+        )
     changed = copy(dataset) if dataset._indices is None else dataset.copy()
     changed._data, changed._data_list = copy(changed._data), None
     changed._data[key] = values

@@ -25,7 +25,9 @@ class MultiLabelDataset(InMemoryDataset):
     #: :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``) or :obj:`"embeddings"` (several
     #: vectors, ``x`` of shape ``[n, num_inputs]``).
     kind: str | None = None
-    feature_names: list[str] | None = None  #: the words of the vocabulary, or the names of a vector's entries
+    feature_names: list[str] | None = (
+        None  #: the words of the vocabulary, or the names of a vector's entries
+    )
     num_inputs: int | None = None  #: the size of the vocabulary, or of a vector
     label_graph: Any = None  #: the hierarchy of the labels, if the data came with one
     schema: Any = None  #: what the columns of the table are that the samples were made of
@@ -33,7 +35,9 @@ class MultiLabelDataset(InMemoryDataset):
     tokenizer: str = "words"
     preprocessor: Any = None  #: what made the samples of others, for models to be saved with
     _official: tuple[Tensor, Tensor] | None = None
-    _copied: Sequence[int] | None = None  # the places of a copy's samples in the whole data set, if it is of a part
+    _copied: Sequence[int] | None = (
+        None  # the places of a copy's samples in the whole data set, if it is of a part
+    )
 
     @property
     def num_labels(self) -> int:
@@ -56,9 +60,13 @@ class MultiLabelDataset(InMemoryDataset):
             ValueError: If a sample has several rows of it, or none.
         """
         values: Tensor = self._data[key]
-        bounds: Tensor = (self.slices or {}).get(key, torch.tensor([0, values.size(0)]))  # none of a single sample
+        bounds: Tensor = (self.slices or {}).get(
+            key, torch.tensor([0, values.size(0)])
+        )  # none of a single sample
         if not torch.equal(bounds, torch.arange(bounds.numel())):
-            raise ValueError(f"Expected 'key' to name an attribute of one row for every sample (got {key!r})")
+            raise ValueError(
+                f"Expected 'key' to name an attribute of one row for every sample (got {key!r})"
+            )
         return values if self._indices is None else values[list(self._indices)]
 
     def copy(self, idx: IndexType | None = None) -> Self:
@@ -84,11 +92,17 @@ class MultiLabelDataset(InMemoryDataset):
             ValueError: If the data set was published without a split, or this is a part of it.
         """
         if self._official is None or self._is_part():
-            what = "a part of a data set" if self._is_part() else f"{type(self).__name__} without one"
+            what = (
+                "a part of a data set" if self._is_part() else f"{type(self).__name__} without one"
+            )
             hint = "take 'random_split' or 'stratified_split' of tg_mlc.data"
-            raise ValueError(f"Expected a whole data set that was published with a split (got {what}); {hint}")
+            raise ValueError(
+                f"Expected a whole data set that was published with a split (got {what}); {hint}"
+            )
         train, test = self._official
-        within = stratified_split(self._labels_of(train), (1 - val_fraction, val_fraction, 0.0), seed, self.label_names)
+        within = stratified_split(
+            self._labels_of(train), (1 - val_fraction, val_fraction, 0.0), seed, self.label_names
+        )
         name = f"official, validation stratified(seed={seed})"
         return Split(train[within.train], train[within.val], test, name, within.report)
 
@@ -156,7 +170,9 @@ def _side_by_side(parts: Sequence[MultiLabelDataset]) -> Samples | None:
     if any(part._indices is not None or part.transform for part in parts):
         return None
     bounds = [part.slices or {} for part in parts]  # PyG keeps none of a single sample
-    if any(part._data.keys() != keys for part in parts) or any(each.keys() != {*keys} for each in bounds):
+    if any(part._data.keys() != keys for part in parts) or any(
+        each.keys() != {*keys} for each in bounds
+    ):
         return None
     for key in keys:
         values = [part._data[key] for part in parts]
@@ -174,7 +190,9 @@ def _collated(parts: Sequence[MultiLabelDataset]) -> Samples:
         # Words of weight 1 are saved without it.
         samples = [with_weight(sample) for sample in samples]
     if len({frozenset(sample.keys()) for sample in samples}) > 1:
-        raise ValueError(f"Expected samples with the same attributes (got {[part[0] for part in parts][:3]})")
+        raise ValueError(
+            f"Expected samples with the same attributes (got {[part[0] for part in parts][:3]})"
+        )
     return Samples.collate(samples, parts[0].label_names, None)
 
 

@@ -49,7 +49,9 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
         given = [dict(zip(columns, row, strict=True)) for row in as_array(given)]
     rows = [given] if isinstance(given, Mapping) else given
     if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
-        others = list(dict.fromkeys(name for row in rows for name in row if name not in label_names))
+        others = list(
+            dict.fromkeys(name for row in rows for name in row if name not in label_names)
+        )
         if others:
             expected = f"'given' to name labels of the model, such as {list(label_names[:5])}"
             raise ValueError(f"Expected {expected} (got {others[:5]})")
@@ -60,7 +62,11 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
         rows = [[row.get(name) for name in label_names] for row in rows]
     values = as_array(rows)
     if values.ndim != 2 or values.shape[1] != len(label_names):
-        got = f"shape {list(values.shape)}" if values.ndim and values.dtype != object else reprlib.repr(given)
+        got = (
+            f"shape {list(values.shape)}"
+            if values.ndim and values.dtype != object
+            else reprlib.repr(given)
+        )
         of_all = f"a matrix with a column for each of {len(label_names)} labels"
         expected = f"a mapping from names, a list of one for each sample, a data frame, or {of_all}"
         raise ValueError(f"Expected 'given' to be {expected} (got {got})")
@@ -103,7 +109,9 @@ def draw_given(
 
 def has_given(samples: Any) -> bool:
     """Tells whether samples carry known labels as their attribute :obj:`given`: a data set, or a list of samples."""
-    is_list = isinstance(samples, (list, tuple)) and all(isinstance(each, BaseData) for each in samples)
+    is_list = isinstance(samples, (list, tuple)) and all(
+        isinstance(each, BaseData) for each in samples
+    )
     if not (is_list or isinstance(samples, MultiLabelDataset)) or len(samples) == 0:
         return False
     return any("given" in each for each in samples) if is_list else "given" in samples[0]
@@ -118,7 +126,9 @@ def split_given(samples: Any) -> tuple[Any, Tensor]:
     if isinstance(samples, MultiLabelDataset):
         return without_attribute(samples, "given"), samples.rows("given")
     if others := [row for row, each in enumerate(samples) if "given" not in each]:
-        raise ValueError(f"Expected 'given' of every sample, or of none (got none in row {others[0]})")
+        raise ValueError(
+            f"Expected 'given' of every sample, or of none (got none in row {others[0]})"
+        )
     plain = [copy(each) for each in samples]
     for each in plain:
         del each.given

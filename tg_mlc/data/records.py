@@ -23,7 +23,9 @@ class Tokens(NamedTuple):
     @classmethod
     def of(cls, sequences: Sequence[Sequence[int]]) -> Tokens:
         """Puts sequences one after another."""
-        ptr = np.concatenate([[0], np.cumsum([len(sequence) for sequence in sequences])]).astype(np.int64)
+        ptr = np.concatenate([[0], np.cumsum([len(sequence) for sequence in sequences])]).astype(
+            np.int64
+        )
         parts = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
         return cls(np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64), ptr)
 
@@ -31,10 +33,14 @@ class Tokens(NamedTuple):
 class Records(NamedTuple):
     """The samples of a table of features: what every reader of such tables returns."""
 
-    x: sp.csr_array | np.ndarray | Tokens  #: bags ``[N, num_words]``, vectors ``[N, F]``, sequences or matrices
+    x: (
+        sp.csr_array | np.ndarray | Tokens
+    )  #: bags ``[N, num_words]``, vectors ``[N, F]``, sequences or matrices
     y: sp.csr_array | np.ndarray  #: labels ``[N, L]``: 0, 1 or NaN
     label_names: list[str]
-    feature_names: list[str] | None = None  #: the words of the vocabulary, or the names of a vector's entries
+    feature_names: list[str] | None = (
+        None  #: the words of the vocabulary, or the names of a vector's entries
+    )
     train: np.ndarray | None = None  #: rows of the official training part
     test: np.ndarray | None = None  #: rows of the official test part
 
@@ -62,7 +68,9 @@ class Records(NamedTuple):
                 x, size = np.asarray(self.x.ids, dtype=np.float32), self.x.ids.shape[1]
             else:
                 x = np.asarray(self.x.ids, dtype=np.int64)
-                size = x.max(initial=-1) + 1 if self.feature_names is None else len(self.feature_names)
+                size = (
+                    x.max(initial=-1) + 1 if self.feature_names is None else len(self.feature_names)
+                )
         elif sp.issparse(self.x):
             bags = sp.csr_array(self.x)
             bags.sort_indices()

@@ -35,10 +35,14 @@ class Samples(NamedTuple):
     test: Tensor | None = None  #: rows of the official test part
 
     @classmethod
-    def collate(cls, samples: Sequence[Data], label_names: Sequence[str], report: dict[str, Any] | None) -> Samples:
+    def collate(
+        cls, samples: Sequence[Data], label_names: Sequence[str], report: dict[str, Any] | None
+    ) -> Samples:
         """Collates a list of samples."""
         if not samples:
-            raise ValueError("Expected at least one sample in the data set (got none); see its report for the reasons")
+            raise ValueError(
+                "Expected at least one sample in the data set (got none); see its report for the reasons"
+            )
         data, slices = InMemoryDataset.collate(list(samples))
         return cls(data, slices, list(label_names), report)
 
@@ -46,14 +50,21 @@ class Samples(NamedTuple):
         """Writes a file that :meth:`load` can read."""
         # One string is read a hundred times as fast as a list of them.
         names = None if self.feature_names is None else "\n".join(self.feature_names)
-        content = {**self._asdict(), "data": self.data.to_dict(), "feature_names": names, "format": FORMAT}
+        content = {
+            **self._asdict(),
+            "data": self.data.to_dict(),
+            "feature_names": names,
+            "format": FORMAT,
+        }
         with replace_when_done(path) as unfinished:
             torch.save(content, unfinished)
             try:
                 torch.load(unfinished, weights_only=True)
             except pickle.UnpicklingError as error:
                 expected = "samples of tensors, numbers and strings, which can be stored without pickled code"
-                raise TypeError(f"Expected {expected} (got others, perhaps of 'pre_transform'): {error}") from error
+                raise TypeError(
+                    f"Expected {expected} (got others, perhaps of 'pre_transform'): {error}"
+                ) from error
 
     @classmethod
     def load(cls, path: str | Path) -> Samples:
@@ -66,9 +77,20 @@ class Samples(NamedTuple):
             content["feature_names"] = None if names is None else names.split("\n")
             content["data"] = Data.from_dict(content["data"])
             return cls(**{field: content[field] for field in cls._fields})
-        except (OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError, pickle.UnpicklingError) as error:
+        except (
+            OSError,
+            EOFError,
+            RuntimeError,
+            ValueError,
+            KeyError,
+            TypeError,
+            pickle.UnpicklingError,
+        ) as error:
             expected = f"'{path}' to be a processed data set of this version"
-            got, hint = f"a file that cannot be used: {error!r}", "pass 'force_reload=True' to build it again"
+            got, hint = (
+                f"a file that cannot be used: {error!r}",
+                "pass 'force_reload=True' to build it again",
+            )
             raise RuntimeError(f"Expected {expected} (got {got}); {hint}") from error
 
 

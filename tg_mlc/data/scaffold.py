@@ -127,10 +127,18 @@ def scaffold_split(
     """
     labels = None if y is None else sparse_labels(y, label_names)
     if labels is not None and (rows := labels.positive.shape[0]) != len(smiles):
-        raise ValueError(f"Expected one row of 'y' for each of {len(smiles)} molecules (got {rows})")
+        raise ValueError(
+            f"Expected one row of 'y' for each of {len(smiles)} molecules (got {rows})"
+        )
     sizes = part_sizes(len(smiles), fractions)
-    scaffolds, group_of = np.unique(np.asarray(murcko_scaffolds(smiles), dtype=str), return_inverse=True)
-    counts = np.empty((len(scaffolds), 0)) if labels is None else labels.class_counts(group_of, len(scaffolds))
+    scaffolds, group_of = np.unique(
+        np.asarray(murcko_scaffolds(smiles), dtype=str), return_inverse=True
+    )
+    counts = (
+        np.empty((len(scaffolds), 0))
+        if labels is None
+        else labels.class_counts(group_of, len(scaffolds))
+    )
     groups = Groups(np.bincount(group_of), counts)
     part_of = _best(groups, sizes, seed)[group_of]
     filled = np.bincount(part_of, minlength=NUM_PARTS)
@@ -153,9 +161,13 @@ def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
         for row, text in enumerate(smiles):
             if not isinstance(text, str):
                 got = f"{type(text).__name__} for sample {row}"
-                raise ValueError(f"Expected 'smiles' to hold strings (got {got}); of a data set take 'dataset.smiles'")
+                raise ValueError(
+                    f"Expected 'smiles' to hold strings (got {got}); of a data set take 'dataset.smiles'"
+                )
             if (mol := chem.MolFromSmiles(text)) is None:
-                raise ValueError(f"Expected a valid SMILES for every sample (got '{shorten(text)}' for sample {row})")
+                raise ValueError(
+                    f"Expected a valid SMILES for every sample (got '{shorten(text)}' for sample {row})"
+                )
             scaffolds.append(murcko.MurckoScaffoldSmiles(mol=mol, includeChirality=False))
     return scaffolds
 

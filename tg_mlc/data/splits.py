@@ -31,20 +31,28 @@ def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
         got = f"{type(num_samples).__name__}); of a data set take 'len(dataset)'"
         raise ValueError(f"Expected 'num_samples' to be a whole number (got {got}") from None
     try:
-        fit = len(fractions) == NUM_PARTS and all(math.isfinite(share) and share >= 0 for share in fractions)
+        fit = len(fractions) == NUM_PARTS and all(
+            math.isfinite(share) and share >= 0 for share in fractions
+        )
     except TypeError:
         fit = False
     if not fit:
-        raise ValueError(f"Expected 'fractions' to be three numbers of at least 0: train, val, test (got {fractions})")
+        raise ValueError(
+            f"Expected 'fractions' to be three numbers of at least 0: train, val, test (got {fractions})"
+        )
     if abs(sum(fractions) - 1) > 1e-6:
-        raise ValueError(f"Expected 'fractions' to sum to 1 (got {fractions}, sum {sum(fractions):g})")
+        raise ValueError(
+            f"Expected 'fractions' to sum to 1 (got {fractions}, sum {sum(fractions):g})"
+        )
     exact = np.asarray(fractions, dtype=float) * num_samples
     sizes = np.floor(exact + 1e-9).astype(np.int64)
     by_remainder = np.argsort(-(exact - sizes).round(9), kind="stable")
     sizes[by_remainder[: num_samples - sizes.sum()]] += 1
     if any(size == 0 and fraction > 0 for size, fraction in zip(sizes, fractions, strict=True)):
         got = f"{num_samples} samples for {fractions}, so parts of {sizes.tolist()}"
-        raise ValueError(f"Expected enough samples for each part with a fraction above 0 (got {got})")
+        raise ValueError(
+            f"Expected enough samples for each part with a fraction above 0 (got {got})"
+        )
     return sizes
 
 
@@ -64,7 +72,9 @@ class SparseLabels(NamedTuple):
         """
         num_samples = self.positive.shape[0]
         ones = np.ones(num_samples, dtype=np.int64)
-        members = sp.csr_array((ones, (group_of, np.arange(num_samples))), shape=(num_groups, num_samples))
+        members = sp.csr_array(
+            (ones, (group_of, np.arange(num_samples))), shape=(num_groups, num_samples)
+        )
         positive = (members @ self.positive).toarray()
         unknown = (members @ self.unknown).toarray()
         sizes = np.bincount(group_of, minlength=num_groups)[:, None]
@@ -74,34 +84,48 @@ class SparseLabels(NamedTuple):
 def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> SparseLabels:
     """Reads labels of any kind: dense or sparse, of torch, numpy or scipy; what a sparse matrix does not store is 0."""
     if not hasattr(y, "ndim"):
-        raise ValueError(f"Expected 'y' to be a matrix (got {type(y).__name__}); of a data set take 'dataset.y'")
+        raise ValueError(
+            f"Expected 'y' to be a matrix (got {type(y).__name__}); of a data set take 'dataset.y'"
+        )
     labels = to_label_csr(y)
     if label_names is not None:
         check_names(label_names, labels.shape[1], "label_names")
     parts = []
     for chosen in (labels.data == 1, np.isnan(labels.data)):
-        part = sp.csr_array((chosen.astype(np.int64), labels.indices, labels.indptr), shape=labels.shape, copy=True)
+        part = sp.csr_array(
+            (chosen.astype(np.int64), labels.indices, labels.indptr), shape=labels.shape, copy=True
+        )
         part.eliminate_zeros()
         parts.append(part)
     return SparseLabels(*parts)
 
 
-def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list[str] | None) -> str:
+def coverage_report(
+    labels: SparseLabels, part_of: np.ndarray, label_names: list[str] | None
+) -> str:
     """A list of the labels that lack a class in a part, by their names, or their numbers if there are none."""
     num_labels = labels.positive.shape[1]
     names = label_names if label_names is not None else [str(i) for i in range(num_labels)]
     counts = labels.class_counts(part_of, len(PARTS))
     parts = [(i, part) for i, part in enumerate(PARTS) if (part_of == i).any()]
     lines = []
-    for value, of_value in (("negative", counts[:, :num_labels]), ("positive", counts[:, num_labels:])):
+    for value, of_value in (
+        ("negative", counts[:, :num_labels]),
+        ("positive", counts[:, num_labels:]),
+    ):
         nowhere = (of_value == 0).all(axis=0)
-        lacking = [("anywhere", nowhere), *((f"in {part}", (of_value[i] == 0) & ~nowhere) for i, part in parts)]
+        lacking = [
+            ("anywhere", nowhere),
+            *((f"in {part}", (of_value[i] == 0) & ~nowhere) for i, part in parts),
+        ]
         for where, absent in lacking:
             if absent.any():
                 listed = [names[i] for i in np.flatnonzero(absent)]
                 if len(listed) > MISSING_NAMES_SHOWN:
                     listed[MISSING_NAMES_SHOWN:] = [f"and {len(listed) - MISSING_NAMES_SHOWN} more"]
-                lines.append(f"no known {value} {where} for {absent.sum()} of {num_labels} labels: {'; '.join(listed)}")
+                lines.append(
+                    f"no known {value} {where} for {absent.sum()} of {num_labels} labels: {'; '.join(listed)}"
+                )
     return "\n".join(lines) or f"both classes of all {num_labels} labels in every part"
 
 
@@ -134,9 +158,13 @@ class Split:
         repeated = indices[1:][indices[1:] == indices[:-1]]
         if repeated.numel() > 0:
             index = int(repeated[0])
-            owners = [part for part, members in zip(PARTS, self.parts, strict=True) if index in members]
+            owners = [
+                part for part, members in zip(PARTS, self.parts, strict=True) if index in members
+            ]
             expected = "every sample once, in one part"
-            raise ValueError(f"Expected {expected} (got sample {index} more than once, in {owners})")
+            raise ValueError(
+                f"Expected {expected} (got sample {index} more than once, in {owners})"
+            )
 
     @classmethod
     def from_assignment(cls, part_of: np.ndarray, name: str, report: str | None = None) -> Split:
@@ -147,7 +175,9 @@ class Split:
             name (str): How the split was made.
             report (str, optional): As above. (default: :obj:`None`)
         """
-        train, val, test = (torch.from_numpy(np.flatnonzero(part_of == part)) for part in range(len(PARTS)))
+        train, val, test = (
+            torch.from_numpy(np.flatnonzero(part_of == part)) for part in range(len(PARTS))
+        )
         return cls(train, val, test, name, report)
 
     @property
@@ -179,7 +209,9 @@ class Split:
         highest = max((int(part[-1]) for part in self.parts if part.numel() > 0), default=-1)
         if highest >= num_samples:
             got = f"{num_samples} samples, and sample {highest} in the split"
-            raise ValueError(f"Expected {of} to hold all samples that 'split' divides (got {got}); give all of them")
+            raise ValueError(
+                f"Expected {of} to hold all samples that 'split' divides (got {got}); give all of them"
+            )
         if self.num_samples < num_samples:
             left_out = num_samples - self.num_samples
             warnings.warn(
@@ -211,15 +243,24 @@ def _as_indices(indices: Tensor | Sequence[int], part: str) -> Tensor:
     indices = torch.as_tensor(indices).cpu()
     if indices.numel() == 0:
         return torch.empty(0, dtype=torch.long)
-    if indices.dtype not in {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8} or indices.dim() != 1:
+    if (
+        indices.dtype not in {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8}
+        or indices.dim() != 1
+    ):
         got = f"shape {list(indices.shape)}, {indices.dtype}"
-        raise ValueError(f"Expected '{part}' to be a one-dimensional tensor of integers (got {got})")
+        raise ValueError(
+            f"Expected '{part}' to be a one-dimensional tensor of integers (got {got})"
+        )
     if indices.min() < 0:
-        raise ValueError(f"Expected '{part}' to hold indices of at least 0 (got {int(indices.min())})")
+        raise ValueError(
+            f"Expected '{part}' to hold indices of at least 0 (got {int(indices.min())})"
+        )
     return indices.long().sort().values
 
 
-def random_split(num_samples: int, fractions: Fractions = DEFAULT_FRACTIONS, seed: int = 0) -> Split:
+def random_split(
+    num_samples: int, fractions: Fractions = DEFAULT_FRACTIONS, seed: int = 0
+) -> Split:
     """Splits samples at random.
 
     Args:
@@ -251,7 +292,9 @@ def predefined_split(
     Raises:
         ValueError: If an index is out of range or occurs twice.
     """
-    split = Split(torch.as_tensor(train), torch.as_tensor(val), torch.as_tensor(test), name="predefined")
+    split = Split(
+        torch.as_tensor(train), torch.as_tensor(val), torch.as_tensor(test), name="predefined"
+    )
     for part, indices in zip(PARTS, split.parts, strict=True):
         if indices.numel() > 0 and indices[-1] >= num_samples:
             expected = f"the indices of '{part}' to be below num_samples={num_samples}"
@@ -261,7 +304,10 @@ def predefined_split(
 
 
 def stratified_split(
-    y: LabelMatrix, fractions: Fractions = DEFAULT_FRACTIONS, seed: int = 0, label_names: list[str] | None = None
+    y: LabelMatrix,
+    fractions: Fractions = DEFAULT_FRACTIONS,
+    seed: int = 0,
+    label_names: list[str] | None = None,
 ) -> Split:
     """Splits samples by iterative stratification from the `"On the Stratification of Multi-Label Data"
     <https://doi.org/10.1007/978-3-642-23808-6_10>`_ paper: the rarest label that has samples left is shared out first,
@@ -295,7 +341,9 @@ def stratified_folds(y: LabelMatrix, num_folds: int = 5, seed: int = 0) -> np.nd
     labels = sparse_labels(y)
     num_samples = labels.positive.shape[0]
     if not 2 <= num_folds <= num_samples:
-        raise ValueError(f"Expected 'num_folds' between 2 and the {num_samples} samples (got {num_folds})")
+        raise ValueError(
+            f"Expected 'num_folds' between 2 and the {num_samples} samples (got {num_folds})"
+        )
     sizes = np.bincount(np.arange(num_samples) % num_folds)
     return _stratify(labels.positive, sizes, np.random.default_rng(seed))
 

@@ -115,8 +115,12 @@ class PublishedTable(PublishedDataset):
         whole = self.read().to_samples()
         if self.pre_transform is None and self.pre_filter is None:
             return whole
-        kept = [data for data in ArrayDataset(whole) if self.pre_filter is None or self.pre_filter(data)]
-        changed = kept if self.pre_transform is None else [self.pre_transform(data) for data in kept]
+        kept = [
+            data for data in ArrayDataset(whole) if self.pre_filter is None or self.pre_filter(data)
+        ]
+        changed = (
+            kept if self.pre_transform is None else [self.pre_transform(data) for data in kept]
+        )
         made = Samples.collate(changed, whole.label_names, whole.report)
         whole = whole._replace(data=made.data, slices=made.slices)
         return whole if self.pre_filter is None else whole._replace(train=None, test=None)
@@ -148,10 +152,14 @@ class TextOptions(NamedTuple):
         check_count("max_tokens", self.max_tokens, or_none=True)
         return self
 
-    def encode(self, train: Iterable[Sequence[str]], documents: Iterable[Sequence[str]]) -> tuple[Tokens, list[str]]:
+    def encode(
+        self, train: Iterable[Sequence[str]], documents: Iterable[Sequence[str]]
+    ) -> tuple[Tokens, list[str]]:
         """The numbers of all documents by the vocabulary of the training documents, and its words."""
         words = build_vocabulary(self._cut(train), self.min_count, self.max_size)
-        return encode(self._cut(documents), {word: number for number, word in enumerate(words)}, 0), words
+        return encode(
+            self._cut(documents), {word: number for number, word in enumerate(words)}, 0
+        ), words
 
     def _cut(self, documents: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         return (list(islice(document, self.max_tokens)) for document in documents)

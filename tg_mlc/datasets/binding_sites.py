@@ -29,7 +29,9 @@ class BindingSites(PublishedTable):
     def read(self) -> Records:
         self.read_raw()  # checks them
         raw = Path(self.raw_dir)
-        files = FastaFiles(*([raw / f"{factor}.{part}.fasta" for factor in FACTORS] for part in ("train", "test")))
+        files = FastaFiles(
+            *([raw / f"{factor}.{part}.fasta" for factor in FACTORS] for part in ("train", "test"))
+        )
         labels = np.concatenate(list(one_known(files, len(FACTORS))))
         return Records(
             Tokens(files.letters, files.ptr),

@@ -33,12 +33,18 @@ class BlogCatalog(PublishedDataset):
         return y
 
     def make(self) -> Samples:
-        with warnings.catch_warnings():  # SciPy tells that its matrices will become arrays, which are both taken here
+        with (
+            warnings.catch_warnings()
+        ):  # SciPy tells that its matrices will become arrays, which are both taken here
             warnings.simplefilter("ignore", DeprecationWarning)
             arrays = scipy.io.loadmat(io.BytesIO(*self.read_raw().values()))
         network, group = sp.coo_array(arrays["network"]), arrays["group"].toarray()
-        edge_index = torch.stack([torch.from_numpy(place).long() for place in (network.row, network.col)])
-        data = Data(edge_index=edge_index, y=torch.from_numpy(group).float(), num_nodes=group.shape[0]).coalesce()
+        edge_index = torch.stack(
+            [torch.from_numpy(place).long() for place in (network.row, network.col)]
+        )
+        data = Data(
+            edge_index=edge_index, y=torch.from_numpy(group).float(), num_nodes=group.shape[0]
+        ).coalesce()
         data = data if self.pre_transform is None else self.pre_transform(data)
         names = [f"group {number}" for number in range(1, group.shape[1] + 1)]
         return Samples(data, None, names, None, kind="node", num_features=data.num_node_features)

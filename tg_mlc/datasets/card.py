@@ -19,7 +19,15 @@ from tg_mlc._files import file_sha256, sha256
 from tg_mlc.inputs.fasta import LETTERS
 
 _BLOCK = 1 << 24
-FACTS = ("name", "title", "paper", "urls", "licence", "licence_note", "notes")  #: what cannot be counted
+FACTS = (
+    "name",
+    "title",
+    "paper",
+    "urls",
+    "licence",
+    "licence_note",
+    "notes",
+)  #: what cannot be counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +51,21 @@ class DatasetCard:
     kind: str  #: what an input is
     samples: int
     labels: int
-    num_inputs: int | None = None  #: words of the vocabulary, entries of a vector, or features of a node
-    official: tuple[int, ...] | None = None  #: sizes of the published training and test (or train, val, test) parts
+    num_inputs: int | None = (
+        None  #: words of the vocabulary, entries of a vector, or features of a node
+    )
+    official: tuple[int, ...] | None = (
+        None  #: sizes of the published training and test (or train, val, test) parts
+    )
     cardinality: float | None = None  #: positive labels per sample
     density: float | None = None  #: share of positives among the known entries
     mean_ir: float | None = None  #: mean imbalance of a label
     max_ir: float | None = None  #: imbalance of the rarest label
     never_positive: int | None = None  #: labels without a positive
     missing: float | None = None  #: share of unknown entries
-    raw_sha256: Mapping[str, str] = field(default_factory=dict)  #: of the raw files, without compression
+    raw_sha256: Mapping[str, str] = field(
+        default_factory=dict
+    )  #: of the raw files, without compression
     content_sha256: str | None = None  #: of the samples as this package makes them
     origin: str = "reported"  #: "computed" from the files, or "reported" by the papers
 
@@ -66,7 +80,11 @@ class DatasetCard:
         if dataset._indices is not None:
             raise ValueError(f"Expected a whole data set (got {len(dataset)} samples of one)")
         name = type(dataset).__name__
-        known: dict[str, Any] = {"name": name, "title": name, "licence": getattr(dataset, "license", "not stated")}
+        known: dict[str, Any] = {
+            "name": name,
+            "title": name,
+            "licence": getattr(dataset, "license", "not stated"),
+        }
         inputs, sparse = getattr(dataset, "num_inputs", None), getattr(dataset, "sparse_y", None)
         labels = dataset.y if sparse is None else sparse()
         in_memory = isinstance(dataset, InMemoryDataset)
@@ -86,23 +104,38 @@ class DatasetCard:
     @property
     def statistics(self) -> dict[str, Any]:
         """The fields that can be counted."""
-        return {each.name: getattr(self, each.name) for each in fields(DatasetCard) if each.name not in FACTS}
+        return {
+            each.name: getattr(self, each.name)
+            for each in fields(DatasetCard)
+            if each.name not in FACTS
+        }
 
     def differences(self, recorded: DatasetCard) -> list[str]:
         """One line for each statistic that is not as recorded; raw files without a record do not count."""
         mine, theirs = self.statistics, recorded.statistics
         mine["raw_sha256"] = {name: mine["raw_sha256"].get(name) for name in theirs["raw_sha256"]}
-        floats = {name for name, value in mine.items() if isinstance(value, float) and isinstance(theirs[name], float)}
+        floats = {
+            name
+            for name, value in mine.items()
+            if isinstance(value, float) and isinstance(theirs[name], float)
+        }
         alike = {name for name in mine if mine[name] == theirs[name]}
         alike |= {name for name in floats if math.isclose(mine[name], theirs[name], rel_tol=1e-9)}
-        return [f"{name}: {mine[name]} (recorded: {theirs[name]})" for name in mine if name not in alike]
+        return [
+            f"{name}: {mine[name]} (recorded: {theirs[name]})" for name in mine if name not in alike
+        ]
 
     def __str__(self) -> str:
         parts = " + ".join(f"{size:,}" for size in self.official or ())
         never = f" ({self.never_positive} without a positive sample)" if self.never_positive else ""
         # So few different entries of sequences are those of DNA: no vocabulary of words is as small.
         words = "letters" if (self.num_inputs or math.inf) <= len(LETTERS) else "words"
-        entries = {"bag": "words", "sequence": words, "vector": "entries", "graph": "features of a node"}
+        entries = {
+            "bag": "words",
+            "sequence": words,
+            "vector": "entries",
+            "graph": "features of a node",
+        }
         rows = [
             ("Kind", self.kind),
             ("Samples", _number(self.samples) + (f" ({parts} as published)" if parts else "")),
@@ -110,14 +143,25 @@ class DatasetCard:
             ("Labels", _number(self.labels) + never),
             ("Cardinality", _number(self.cardinality)),
             ("Density", _number(self.density)),
-            ("Imbalance", f"mean {_number(self.mean_ir)}, largest {_number(self.max_ir)} (Charte et al. 2015)"),
+            (
+                "Imbalance",
+                f"mean {_number(self.mean_ir)}, largest {_number(self.max_ir)} (Charte et al. 2015)",
+            ),
             ("Missing labels", "unknown" if self.missing is None else f"{self.missing:.2%}"),
-            ("Statistics", "computed from the files" if self.origin == "computed" else "as the papers report them"),
+            (
+                "Statistics",
+                "computed from the files"
+                if self.origin == "computed"
+                else "as the papers report them",
+            ),
             ("Paper", self.paper),
             ("Source", "\n".join(self.urls)),
             ("Licence", self.licence + (f": {self.licence_note}" if self.licence_note else "")),
             ("Notes", "\n".join(self.notes)),
-            ("Raw SHA-256", "\n".join(f"{digest}  {name}" for name, digest in self.raw_sha256.items())),
+            (
+                "Raw SHA-256",
+                "\n".join(f"{digest}  {name}" for name, digest in self.raw_sha256.items()),
+            ),
             ("SHA-256", self.content_sha256 or ""),
         ]
         texts = [f"  {head:<16}" + text.replace("\n", f"\n{'':<18}") for head, text in rows if text]
@@ -165,14 +209,20 @@ def content_sha256(dataset: Dataset) -> str:
         for start in range(0, flat.size, _BLOCK):
             array = flat[start : start + _BLOCK]
             if array.dtype.kind == "f":
-                array = np.where(np.isnan(array), np.array(np.nan, dtype=array.dtype), array)  # of many bit patterns
+                array = np.where(
+                    np.isnan(array), np.array(np.nan, dtype=array.dtype), array
+                )  # of many bit patterns
             digest.update(array.tobytes())
 
     data, slices = dataset._data, dataset.slices or {}
     for key in sorted(data.keys()):
         update(f"{key} {slices.get(key) is not None}", data[key])
         update("slices", slices.get(key))
-    names = {"label_names": dataset.label_names, "feature_names": dataset.feature_names, "kind": dataset.kind}
+    names = {
+        "label_names": dataset.label_names,
+        "feature_names": dataset.feature_names,
+        "kind": dataset.kind,
+    }
     digest.update(repr(names).encode())
     for part in getattr(dataset, "_official", None) or ():
         update("part", part)
@@ -186,5 +236,9 @@ def _raw_hashes(dataset: Dataset) -> dict[str, str]:
     if dataset.root == MISSING:  # made in memory, of no file
         return {}
     raw = Path(dataset.raw_dir)
-    paths = [path for path in sorted(raw.rglob("*")) if path.is_file() and path.suffix not in {".part", ".bad"}]
+    paths = [
+        path
+        for path in sorted(raw.rglob("*"))
+        if path.is_file() and path.suffix not in {".part", ".bad"}
+    ]
     return {path.relative_to(raw).as_posix(): file_sha256(path) for path in paths}

@@ -101,7 +101,9 @@ class DeepSEA(Dataset):
             self._bits = MappedRows(folder / LABEL_FILE, (ends[-1], -(-len(outputs) // 8)))
         except (OSError, ValueError, EOFError) as error:
             expected = f"letters and labels of the same samples in '{folder}'"
-            raise RuntimeError(f"Expected {expected} (got {error}); pass force_reload=True to convert again") from error
+            raise RuntimeError(
+                f"Expected {expected} (got {error}); pass force_reload=True to convert again"
+            ) from error
         self._rows = np.flatnonzero(self._selection.any(self._bits.rows)) if labelled_only else None
         self._ends = np.asarray(ends) if self._rows is None else np.searchsorted(self._rows, ends)
 
@@ -118,7 +120,9 @@ class DeepSEA(Dataset):
                 tried = " or ".join(f"'{folder}'" for folder in folders)
                 expected = f"Expected DeepSEA's file '{part}.mat' (got none in {tried})"
                 how = "Place train.mat, valid.mat and test.mat there by hand, from the authors' training bundle"
-                raise DatasetUnavailableError(f"{expected}\n{how} (unpack it):\n{published('deepsea').urls[0]}")
+                raise DatasetUnavailableError(
+                    f"{expected}\n{how} (unpack it):\n{published('deepsea').urls[0]}"
+                )
             sources[part] = path
         fetch_all([NAMES], Path(self.raw_dir))
         raw_names, folder = Path(self.raw_dir) / NAMES.name, Path(self.processed_dir)
@@ -129,7 +133,10 @@ class DeepSEA(Dataset):
             letters.open("wb") as letter_file,
             labels.open("wb") as label_file,
         ):
-            shapes = [convert(path, part, num_labels, letter_file, label_file) for part, path in sources.items()]
+            shapes = [
+                convert(path, part, num_labels, letter_file, label_file)
+                for part, path in sources.items()
+            ]
         lengths, sizes = zip(*shapes, strict=True)
         np.save(folder / SHAPE, [max(lengths), *np.cumsum(sizes)])
         with replace_when_done(folder / NAMES.name) as unfinished:
@@ -141,7 +148,9 @@ class DeepSEA(Dataset):
     def get(self, idx: int) -> Data:
         row = idx if self._rows is None else int(self._rows[idx])
         y = self._selection.take(self._bits.rows[[row]])
-        return Data(x=torch.from_numpy(np.array(self._letters.rows[row])), y=torch.from_numpy(y).float())
+        return Data(
+            x=torch.from_numpy(np.array(self._letters.rows[row])), y=torch.from_numpy(y).float()
+        )
 
     @property
     def num_labels(self) -> int:
@@ -177,7 +186,9 @@ class DeepSEA(Dataset):
             ValueError: If this is a part of the data set.
         """
         if self._indices is not None:
-            raise ValueError("Expected a whole data set that was published with a split (got a part of a data set)")
+            raise ValueError(
+                "Expected a whole data set that was published with a split (got a part of a data set)"
+            )
         train, val, test = torch.arange(len(self)).tensor_split(self._ends[:-1].tolist())
         return Split(train, val, test, "official")
 
@@ -201,7 +212,9 @@ class Selection(NamedTuple):
         """The labels ``[N, L]`` in uint8, from the bits ``[N, B]`` of all outputs."""
         outputs = np.unpackbits(bits, axis=1)[:, self.columns]
         one_each = len(self.starts) == len(self.columns)
-        return outputs if one_each else np.asarray(np.maximum.reduceat(outputs, self.starts, axis=1))
+        return (
+            outputs if one_each else np.asarray(np.maximum.reduceat(outputs, self.starts, axis=1))
+        )
 
     def any(self, bits: np.ndarray) -> np.ndarray:
         """Tells whether any label ``[N]`` is 1."""
@@ -216,13 +229,18 @@ def read_outputs(path: FilePath) -> list[DeepSEAOutput]:
     for number, name in enumerate(read_names(path), start=1):
         fields = [field.strip() for field in name.split("|")]
         if len(fields) != 3 or not all(fields):
-            raise ValueError(f"Expected 'cell|target|treatment' in line {number} of '{path!s}' (got '{name[:80]}')")
+            raise ValueError(
+                f"Expected 'cell|target|treatment' in line {number} of '{path!s}' (got '{name[:80]}')"
+            )
         outputs.append(DeepSEAOutput(*fields))
     return outputs
 
 
 def select_outputs(
-    outputs: Sequence[DeepSEAOutput], cells: Sequence[str] | None, factors_only: bool, per_target: bool
+    outputs: Sequence[DeepSEAOutput],
+    cells: Sequence[str] | None,
+    factors_only: bool,
+    per_target: bool,
 ) -> Selection:
     """Chooses outputs and what they are labels of."""
     known = list(dict.fromkeys(output.cell for output in outputs))
@@ -230,10 +248,14 @@ def select_outputs(
         raise ValueError(f"Expected 'cells' to be a list of some of {known} (got {cells!r})")
     members: dict[str, list[int]] = {}
     for column, (name, output) in enumerate(zip(unique_names(outputs), outputs, strict=True)):
-        if (cells is None or output.cell in cells) and (not factors_only or not _NOT_FACTOR.match(output.target)):
+        if (cells is None or output.cell in cells) and (
+            not factors_only or not _NOT_FACTOR.match(output.target)
+        ):
             members.setdefault(output.target if per_target else name, []).append(column)
     if not members:
-        raise ValueError(f"Expected at least one label (got none for cells={cells}, factors_only={factors_only})")
+        raise ValueError(
+            f"Expected at least one label (got none for cells={cells}, factors_only={factors_only})"
+        )
     starts = np.cumsum([0, *map(len, members.values())])[:-1]
     return Selection(list(members), np.concatenate([*members.values()]), starts)
 
@@ -259,7 +281,9 @@ class MappedRows:
         return MappedRows, self._made_of
 
 
-def convert(path: Path, part: str, num_labels: int, letters: IO[bytes], labels: IO[bytes]) -> tuple[int, int]:
+def convert(
+    path: Path, part: str, num_labels: int, letters: IO[bytes], labels: IO[bytes]
+) -> tuple[int, int]:
     """Appends the letters ``[N, n]`` and the bits of the labels ``[N, ceil(L / 8)]`` of a file to two others, and
     returns :obj:`n` and :obj:`N`.
 
@@ -270,12 +294,19 @@ def convert(path: Path, part: str, num_labels: int, letters: IO[bytes], labels: 
     with path.open("rb") as file:
         is_hdf5 = file.read(len(_HDF5)) == _HDF5
     with (_open_hdf5 if is_hdf5 else _open_mat5)(path, *names) as (x, y):
-        if len(x.shape) != 3 or x.shape[1] != len(ROWS) or 0 in x.shape or y.shape != (num_labels, x.shape[2]):
+        if (
+            len(x.shape) != 3
+            or x.shape[1] != len(ROWS)
+            or 0 in x.shape
+            or y.shape != (num_labels, x.shape[2])
+        ):
             expected = f"{' and '.join(names)} of shapes [n, 4, N] and [{num_labels}, N] (HDF5), or their transposes"
             got = f"{list(x.shape)} and {list(y.shape)}; are these the labels of 'predictor.names'?"
             raise _wrong(path, expected, got)
         for block in _blocks(x, path, f"{part} sequences"):
-            codes = _LETTER_OF_ROWS[block[:, 0] | block[:, 1] << 1 | block[:, 2] << 2 | block[:, 3] << 3]
+            codes = _LETTER_OF_ROWS[
+                block[:, 0] | block[:, 1] << 1 | block[:, 2] << 2 | block[:, 3] << 3
+            ]
             if (codes == _STRANGE).any():
                 raise _wrong(path, "at most one of the four letters at a place", "several")
             letters.write(np.ascontiguousarray(codes.T).data)
@@ -292,7 +323,12 @@ def _open_hdf5(path: Path, *names: str) -> Iterator[tuple[Any, ...]]:
             if not all(isinstance(file.get(name), h5py.Dataset) for name in names):
                 raise _wrong(path, f"the arrays {' and '.join(names)}", f"{list(file)}")
             yield tuple(file[name] for name in names)
-    except (OSError, RuntimeError, KeyError, TypeError) as error:  # TypeError: of a type that numpy does not have
+    except (
+        OSError,
+        RuntimeError,
+        KeyError,
+        TypeError,
+    ) as error:  # TypeError: of a type that numpy does not have
         raise _wrong(path, "a whole HDF5 file", f"one that cannot be read: {error}") from error
 
 
@@ -312,8 +348,12 @@ def _blocks(array: Any, path: Path, what: str) -> Iterator[np.ndarray]:
     num_samples = array.shape[-1]
     step = max(1, BLOCK_BYTES * num_samples // array.size)
     chunk = (getattr(array, "chunks", None) or (1,))[-1]
-    step = max(1, round(step / chunk)) * chunk if chunk <= 8 * step else step  # else chunks are unpacked repeatedly
-    for start in tqdm(range(0, num_samples, step), desc=what, leave=False, disable=None):  # None: not without terminal
+    step = (
+        max(1, round(step / chunk)) * chunk if chunk <= 8 * step else step
+    )  # else chunks are unpacked repeatedly
+    for start in tqdm(
+        range(0, num_samples, step), desc=what, leave=False, disable=None
+    ):  # None: not without terminal
         values = array[..., start : start + step]
         bits = values.astype(bool)
         if not np.array_equal(bits, values):

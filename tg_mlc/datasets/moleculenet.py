@@ -38,8 +38,14 @@ class MoleculeNetTable(PublishedMolecules):
     def make(self) -> Samples:
         (content,) = self.read_raw().values()
         names = published(self.name).label_names
-        is_numbered = b"SIDER1," in content[: content.find(b"\n")]  # as in the wheel, with the same columns in order
-        columns = [f"SIDER{number}" for number in range(1, len(names) + 1)] if is_numbered else list(names)
+        is_numbered = (
+            b"SIDER1," in content[: content.find(b"\n")]
+        )  # as in the wheel, with the same columns in order
+        columns = (
+            [f"SIDER{number}" for number in range(1, len(names) + 1)]
+            if is_numbered
+            else list(names)
+        )
         smiles, y, found = read_molecules(self.raw_paths[0], "smiles", columns or None)
         options = {"pre_transform": self.pre_transform, "pre_filter": self.pre_filter}
         return molecule_samples(smiles, y, names or found, **options)

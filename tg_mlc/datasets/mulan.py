@@ -47,7 +47,11 @@ class MulanDataset(PublishedTable):
         entry = find_published(name)
         self.name, self._kind = entry.spelling, cast("TableKind", entry.kind)
         folder = Path(root) / self.name
-        there = (form for form in entry.files if all((folder / "raw" / file.name).exists() for file in form))
+        there = (
+            form
+            for form in entry.files
+            if all((folder / "raw" / file.name).exists() for file in form)
+        )
         self.files = next(there, entry.files[0])
         super().__init__(folder, **options)
 
@@ -57,12 +61,22 @@ class MulanDataset(PublishedTable):
             case ".arff":
                 *tables, (label_file, label_content) = content.items()
                 labels = parse_label_xml(label_content, label_file).names
-                train, *test = [read_arff(table, drop="text", name=name, labels=labels) for name, table in tables]
+                train, *test = [
+                    read_arff(table, drop="text", name=name, labels=labels)
+                    for name, table in tables
+                ]
             case ".dump":
-                parts = [_Arrays(io.BytesIO(pickled), encoding="latin1").load() for pickled in content.values()]
-                train, *test = [_numbered(part["X"], part["y"], "Att{}", "Class{}") for part in parts]
+                parts = [
+                    _Arrays(io.BytesIO(pickled), encoding="latin1").load()
+                    for pickled in content.values()
+                ]
+                train, *test = [
+                    _numbered(part["X"], part["y"], "Att{}", "Class{}") for part in parts
+                ]
             case _:
-                arrays = scipy.io.loadmat(io.BytesIO(*content.values()), variable_names=["data", "target"])
+                arrays = scipy.io.loadmat(
+                    io.BytesIO(*content.values()), variable_names=["data", "target"]
+                )
                 train, test = _numbered(arrays["data"], arrays["target"].T, "word{}", "label{}"), []
         return make_records(train, test[0] if test else None, self._kind)
 
@@ -72,8 +86,13 @@ def find_published(name: str) -> RegistryEntry:
     tables = {entry.name: entry for entry in catalogue().values() if entry.spelling}
     key = re.sub(r"[^a-z0-9]", "", name.lower()) if isinstance(name, str) else None
     if key not in tables:
-        known, hint = ", ".join(entry.spelling for entry in tables.values()), "see 'tg_mlc.data.from_arff'"
-        raise ValueError(f"Expected 'name' to be one of {known} (got {name!r}); for other files {hint}")
+        known, hint = (
+            ", ".join(entry.spelling for entry in tables.values()),
+            "see 'tg_mlc.data.from_arff'",
+        )
+        raise ValueError(
+            f"Expected 'name' to be one of {known} (got {name!r}); for other files {hint}"
+        )
     return tables[key]
 
 
@@ -87,7 +106,9 @@ class _Arrays(pickle.Unpickler):
             "numpy.dtype": np.dtype,
         }
         if f"{module}.{name}" not in allowed:
-            raise pickle.UnpicklingError(f"Expected a pickle of NumPy's arrays alone (got '{module}.{name}')")
+            raise pickle.UnpicklingError(
+                f"Expected a pickle of NumPy's arrays alone (got '{module}.{name}')"
+            )
         return allowed[f"{module}.{name}"]
 
 

@@ -53,10 +53,14 @@ class NCIFunctionalGroups(PublishedMolecules):
         """Nothing: RDKit brings the files."""
 
     def make(self) -> Samples:
-        smiles = [line.split()[0] for line in _read_rdkit_file(MOLECULES).splitlines() if line.strip()]
+        smiles = [
+            line.split()[0] for line in _read_rdkit_file(MOLECULES).splitlines() if line.strip()
+        ]
         _read_rdkit_file(HIERARCHY)
         y, label_names = functional_groups(smiles)
-        return molecule_samples(smiles, y, label_names, pre_transform=self.pre_transform, pre_filter=self.pre_filter)
+        return molecule_samples(
+            smiles, y, label_names, pre_transform=self.pre_transform, pre_filter=self.pre_filter
+        )
 
 
 def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
@@ -87,7 +91,12 @@ def _read_rdkit_file(name: str) -> str:
         content = path.read_bytes()
     except FileNotFoundError as error:
         hint = "install the 'rdkit' wheel of PyPI, which has it"
-        raise FileNotFoundError(f"Expected RDKit's data file '{path}' (got no such file); {hint}") from error
+        raise FileNotFoundError(
+            f"Expected RDKit's data file '{path}' (got no such file); {hint}"
+        ) from error
     if sha256(content) != SHA256[name]:
-        logger.warning("RDKit's %s differs from the one this data set was described with; counts may differ", name)
+        logger.warning(
+            "RDKit's %s differs from the one this data set was described with; counts may differ",
+            name,
+        )
     return content.decode()

@@ -67,12 +67,16 @@ class Planted(MultiLabelDataset):
         check_share("share", share)
         check_count("num_channels", num_channels)
         if not 0 < frequency < 1:
-            raise ValueError(f"Expected 'frequency' to be between 0 and 1, both excluded (got {frequency})")
+            raise ValueError(
+                f"Expected 'frequency' to be between 0 and 1, both excluded (got {frequency})"
+            )
         if num_samples < 5:
             raise ValueError(f"Expected 'num_samples' of at least 5 (got {num_samples})")
         if not 1 <= degree < num_labels or degree * num_labels % 2:
             expected = "at least 1, below 'num_labels', and their product to be even, or no regular graph exists"
-            raise ValueError(f"Expected 'degree' to be {expected} (got degree={degree}, num_labels={num_labels})")
+            raise ValueError(
+                f"Expected 'degree' to be {expected} (got degree={degree}, num_labels={num_labels})"
+            )
         super().__init__(None, transform)
         self.share = share
         rng = np.random.default_rng(seed)
@@ -91,10 +95,14 @@ class Planted(MultiLabelDataset):
         self.threshold = float(norm.isf(frequency))
         y = (self._scores(messages=True) > self.threshold).astype(np.float32)
         each, to_label = torch.arange(num_samples + 1), torch.arange(num_labels).repeat(num_samples)
-        data = Data(x=torch.from_numpy(x).view(-1, num_channels), to_label=to_label, y=torch.from_numpy(y))
+        data = Data(
+            x=torch.from_numpy(x).view(-1, num_channels), to_label=to_label, y=torch.from_numpy(y)
+        )
         slices = {"x": each * num_labels, "to_label": each * num_labels, "y": each}
         train, test = each[:-1].tensor_split([num_samples - num_samples // 5])
-        self._adopt(Samples(data, slices, names, None, num_features=num_channels, train=train, test=test))
+        self._adopt(
+            Samples(data, slices, names, None, num_features=num_channels, train=train, test=test)
+        )
 
     def scores(self, messages: bool = True) -> np.ndarray:
         r"""The best possible scores of the samples, :math:`(N, L)`.

@@ -22,7 +22,13 @@ from tg_mlc._options import check_choice
 from tg_mlc.data.records import Records
 from tg_mlc.data.samples import settings_key
 from tg_mlc.datasets.base import DatasetOptions, PublishedTable, TextOptions, label_matrix
-from tg_mlc.datasets.downloads import DatasetUnavailableError, fetch_all, find, placed_in, read_checked
+from tg_mlc.datasets.downloads import (
+    DatasetUnavailableError,
+    fetch_all,
+    find,
+    placed_in,
+    read_checked,
+)
 from tg_mlc.datasets.registry import published
 from tg_mlc.graphs import read_parents
 
@@ -102,15 +108,24 @@ class RCV1(PublishedTable):
         data_home: str | Path | None = None,
         **options: Unpack[DatasetOptions],
     ) -> None:
-        self.form, self.reverse_split, self.binary, self.data_home = form, reverse_split, binary, data_home
+        self.form, self.reverse_split, self.binary, self.data_home = (
+            form,
+            reverse_split,
+            binary,
+            data_home,
+        )
         self.options = TextOptions(min_count, max_size, max_tokens).check()
         check_choice("form", form, get_args(RCV1Form))
         if form == "json" and reverse_split:
-            raise ValueError("Expected 'reverse_split' for the LYRL2004 split only (got form='json')")
+            raise ValueError(
+                "Expected 'reverse_split' for the LYRL2004 split only (got form='json')"
+            )
         if form != "vectors" and binary:
             raise ValueError(f"Expected 'binary' for form='vectors' only (got form={form!r})")
         if form == "vectors" and self.options != TextOptions():
-            raise ValueError("Expected options of words for texts only (got form='vectors', which has its own words)")
+            raise ValueError(
+                "Expected options of words for texts only (got form='vectors', which has its own words)"
+            )
         super().__init__(root, **options)
 
     @property
@@ -124,7 +139,11 @@ class RCV1(PublishedTable):
     @cached_property
     def _digests(self) -> dict[str, str]:
         """The SHA-256 of the parts that the user has placed, of which others may take their place some day."""
-        return {part: file_sha256(path) for part, path in self._json_parts().items()} if self.form == "json" else {}
+        return (
+            {part: file_sha256(path) for part, path in self._json_parts().items()}
+            if self.form == "json"
+            else {}
+        )
 
     @property
     def label_parents(self) -> list[tuple[str, str]]:
@@ -148,7 +167,11 @@ class RCV1(PublishedTable):
             records = read_tokens(Path(self.raw_dir), self.options, self.reverse_split)
         else:
             records = self._read_json() if self.form == "json" else self._read_vectors()
-        return records._replace(train=records.test, test=records.train) if self.reverse_split else records
+        return (
+            records._replace(train=records.test, test=records.train)
+            if self.reverse_split
+            else records
+        )
 
     def _read_vectors(self) -> Records:
         home = None if self.data_home is None else str(self.data_home)
@@ -157,17 +180,23 @@ class RCV1(PublishedTable):
         except OSError as error:
             got = f"{type(error).__name__}: {error}"
             hint = "run 'sklearn.datasets.fetch_rcv1(data_home=...)' on a machine with network and copy that folder"
-            raise DatasetUnavailableError(f"Expected scikit-learn to reach RCV1 (got {got}); {hint}") from error
+            raise DatasetUnavailableError(
+                f"Expected scikit-learn to reach RCV1 (got {got}); {hint}"
+            ) from error
         x = sp.csr_array(bunch.data)
         if self.binary:
             x = sp.csr_array((np.ones(x.nnz, dtype=np.float32), x.indices, x.indptr), shape=x.shape)
         parts = np.arange(NUM_TRAIN), np.arange(NUM_TRAIN, x.shape[0])
-        return Records(x, sp.csr_array(bunch.target), [str(name) for name in bunch.target_names], None, *parts)
+        return Records(
+            x, sp.csr_array(bunch.target), [str(name) for name in bunch.target_names], None, *parts
+        )
 
     def _read_json(self) -> Records:
         raw = Path(self.raw_dir)
         fetch_all([TAXONOMY], raw)
-        topics = sorted(child for child, _ in read_parents(read_checked(TAXONOMY, raw).decode(), "taxonomy"))
+        topics = sorted(
+            child for child, _ in read_parents(read_checked(TAXONOMY, raw).decode(), "taxonomy")
+        )
         paths = self._json_parts()
         if not paths:
             # In a folder of its own, because it may share documents with parts that are placed later.
@@ -177,7 +206,9 @@ class RCV1(PublishedTable):
 
     def _json_parts(self) -> dict[str, Path]:
         """The parts that the user has placed."""
-        return {part: path for part in PARTS if (path := find(f"rcv1_{part}.json", Path(self.raw_dir)))}
+        return {
+            part: path for part in PARTS if (path := find(f"rcv1_{part}.json", Path(self.raw_dir)))
+        }
 
 
 def topic_parent(code: str, codes: list[str]) -> str:
@@ -202,13 +233,19 @@ def read_tokens(raw: Path, options: TextOptions, reverse_split: bool) -> Records
     found = {name: find(name, *folders) for name in TOKEN_FILES}
     missing = [name for name, path in found.items() if path is None]
     if missing:
-        places = " or ".join(f"'{folder}'" for folder in folders) + f", also with {', '.join(SUFFIXES)}"
+        places = (
+            " or ".join(f"'{folder}'" for folder in folders) + f", also with {', '.join(SUFFIXES)}"
+        )
         hint = f"place the LYRL2004 distribution of {published('rcv1').urls[0]} there, or take form='vectors'"
-        raise DatasetUnavailableError(f"Expected {', '.join(missing)} in {places} (got no such file); {hint}")
+        raise DatasetUnavailableError(
+            f"Expected {', '.join(missing)} in {places} (got no such file); {hint}"
+        )
     train, *test, judged = [path for path in found.values() if path is not None]
     topics = read_topics(judged)
     names = sorted(set(chain.from_iterable(topics.values())))
-    records, numbers = _read_parts(read_token_documents, [train], test, test if reverse_split else [train], options)
+    records, numbers = _read_parts(
+        read_token_documents, [train], test, test if reverse_split else [train], options
+    )
     repeated = [number for number, count in Counter(numbers).items() if count > 1]
     others = sorted(topics.keys() ^ set(numbers))
     if repeated or others:
@@ -227,7 +264,9 @@ def read_json(paths: Mapping[str, Path], topics: Sequence[str], options: TextOpt
     test = [path for part, path in paths.items() if part == "test"]
     is_split = {"train", "test"} <= paths.keys()
     read = partial(read_json_documents, topics=set(topics))
-    records, labels = _read_parts(read, train, test, train if is_split else [*train, *test], options)
+    records, labels = _read_parts(
+        read, train, test, train if is_split else [*train, *test], options
+    )
     if not labels:
         raise ValueError(f"Expected documents in {', '.join(map(str, paths.values()))} (got none)")
     records = records._replace(y=label_matrix(labels, topics), label_names=list(topics))
@@ -252,7 +291,9 @@ def read_token_documents(path: Path) -> Iterator[Document]:
             expected = f"line {at} of '{path}' to be '.I' with a number, '.W' below it, or words"
             raise ValueError(f"Expected {expected} (got {line[:40]!r})")
     if not has_words:
-        raise ValueError(f"Expected '.W' after the last '.I' of '{path}' (got its end); is the file truncated?")
+        raise ValueError(
+            f"Expected '.W' after the last '.I' of '{path}' (got its end); is the file truncated?"
+        )
     if document is not None:
         yield document
 
@@ -263,7 +304,9 @@ def read_topics(path: Path) -> dict[int, list[str]]:
     for at, line in read_lines(path):
         judged = JUDGED.fullmatch(line)
         if judged is None:
-            raise ValueError(f"Expected line {at} of '{path}' to be a topic, a number and 1 (got {line[:40]!r})")
+            raise ValueError(
+                f"Expected line {at} of '{path}' to be a topic, a number and 1 (got {line[:40]!r})"
+            )
         topics.setdefault(int(judged[2]), []).append(intern(judged[1]))
     return topics
 
@@ -277,9 +320,13 @@ def read_json_documents(path: Path, topics: Collection[str]) -> Iterator[Documen
             labels, tokens = record["doc_label"], record["doc_token"]
         except (ValueError, RecursionError, KeyError, TypeError) as error:
             expected = f"{where} to be a JSON object with 'doc_label' and 'doc_token'"
-            raise ValueError(f"Expected {expected} (got {line[:40]!r}: {error!r}); is the file truncated?") from error
+            raise ValueError(
+                f"Expected {expected} (got {line[:40]!r}: {error!r}); is the file truncated?"
+            ) from error
         for words in (labels, tokens):
-            if not isinstance(words, list) or not all(isinstance(word, str) and "\n" not in word for word in words):
+            if not isinstance(words, list) or not all(
+                isinstance(word, str) and "\n" not in word for word in words
+            ):
                 raise ValueError(f"Expected lists of words in {where} (got {str(words)[:40]})")
         unknown = [label for label in labels if label not in topics]
         if unknown:

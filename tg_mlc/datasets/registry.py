@@ -25,8 +25,12 @@ class RegistryEntry(DatasetCard):
 
     maker: str = ""  #: ``module:class`` that loads it, or empty if there is no file to load
     options: Mapping[str, Any] = field(default_factory=dict)  #: further arguments of the class
-    spelling: str = ""  #: the folder that the class makes for it, if it has data sets of several names
-    files: tuple[tuple[RawFile, ...], ...] = ((),)  #: the raw files, a tuple for each published form
+    spelling: str = (
+        ""  #: the folder that the class makes for it, if it has data sets of several names
+    )
+    files: tuple[tuple[RawFile, ...], ...] = (
+        (),
+    )  #: the raw files, a tuple for each published form
     optional_files: tuple[RawFile, ...] = ()  #: files that are fetched when they are asked for
     label_names: tuple[str, ...] = ()
     in_memory: bool = False  #: whether the class keeps no files
@@ -35,7 +39,11 @@ class RegistryEntry(DatasetCard):
         """The arguments of its class, so that its files lie in a folder of its own in :obj:`root`."""
         if self.spelling:
             return {"root": str(root), "name": self.name, **self.options}
-        return {**self.options} if self.in_memory else {"root": str(Path(root) / self.name), **self.options}
+        return (
+            {**self.options}
+            if self.in_memory
+            else {"root": str(Path(root) / self.name), **self.options}
+        )
 
 
 def names() -> list[str]:
@@ -47,11 +55,15 @@ def published(name: str) -> RegistryEntry:
     """Returns the catalogue's entry of a data set; a :class:`ValueError` if there is none of this name."""
     entries = catalogue()
     if name not in entries:
-        raise ValueError(f"Expected the name of a data set, one of {', '.join(entries)} (got '{name}')")
+        raise ValueError(
+            f"Expected the name of a data set, one of {', '.join(entries)} (got '{name}')"
+        )
     return entries[name]
 
 
-def load(name: str, root: str | Path, *, force_reload: bool = False, download: bool = True) -> Dataset:
+def load(
+    name: str, root: str | Path, *, force_reload: bool = False, download: bool = True
+) -> Dataset:
     """Downloads a data set where needed, and loads it.
 
     Args:
@@ -68,18 +80,29 @@ def load(name: str, root: str | Path, *, force_reload: bool = False, download: b
     """
     entry = published(name)
     if not entry.maker:
-        raise ValueError(f"Expected a data set that can be had as files (got '{name}'). {' '.join(entry.notes)}")
+        raise ValueError(
+            f"Expected a data set that can be had as files (got '{name}'). {' '.join(entry.notes)}"
+        )
     module, _, attribute = entry.maker.partition(":")
     make = getattr(import_module(module), attribute)
 
     def check_stored(dataset: Dataset) -> None:
         if missing := [path for path in dataset.processed_paths if not Path(path).exists()]:
             hint = f"get it with: {get_command(name, root)}"
-            raise FileNotFoundError(f"Expected '{name}' to be in '{root}' (got no '{missing[0]}'); {hint}")
+            raise FileNotFoundError(
+                f"Expected '{name}' to be in '{root}' (got no '{missing[0]}'); {hint}"
+            )
 
-    if not download:  # the same class, which takes samples from where they are stored, and from nowhere else
-        make = type(make.__name__, (make,), {"_download": lambda dataset: None, "_process": check_stored})
-    return make(**entry.arguments(root), **{"force_reload": True} if force_reload and not entry.in_memory else {})
+    if (
+        not download
+    ):  # the same class, which takes samples from where they are stored, and from nowhere else
+        make = type(
+            make.__name__, (make,), {"_download": lambda dataset: None, "_process": check_stored}
+        )
+    return make(
+        **entry.arguments(root),
+        **{"force_reload": True} if force_reload and not entry.in_memory else {},
+    )
 
 
 def get_command(name: str, root: str | Path, *options: str) -> str:
@@ -101,7 +124,9 @@ def catalogue() -> dict[str, RegistryEntry]:
         values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
         values["files"] = tuple(_files(**form) for form in plain.get("files", ({},)))
         values["optional_files"] = _files(**plain.get("optional_files", {}))
-        values["raw_sha256"] = {file.name: file.sha256[0] for file in values["files"][0] if file.sha256}
+        values["raw_sha256"] = {
+            file.name: file.sha256[0] for file in values["files"][0] if file.sha256
+        }
         if "maker" in plain:
             values["maker"] = f"tg_mlc.datasets.{plain['maker']}"
         entries[name] = RegistryEntry(name=name, **values)

@@ -89,7 +89,9 @@ class Reuters21578(PublishedTable):
 
     @property
     def processed_file_names(self) -> str:
-        return "data.pt" if self.options == TextOptions() else f"data_{settings_key(*self.options)}.pt"
+        return (
+            "data.pt" if self.options == TextOptions() else f"data_{settings_key(*self.options)}.pt"
+        )
 
     @property
     def label_descriptions(self) -> dict[str, str]:
@@ -112,7 +114,9 @@ class Reuters21578(PublishedTable):
             ValueError: If the data set has a :obj:`pre_filter`.
         """
         if self.pre_filter is not None:
-            raise ValueError("Expected a data set of all stories (got one with 'pre_filter'); load it without")
+            raise ValueError(
+                "Expected a data set of all stories (got one with 'pre_filter'); load it without"
+            )
         stories, _ = select_modapte(self._read_stories())
         return [stories[place] for place in self._places()]
 
@@ -136,7 +140,9 @@ def select_modapte(stories: Iterable[Story]) -> tuple[list[Story], list[str]]:
     occur in both, in order of their numbers, and these topics in the order of the alphabet.
     """
     chosen = [story for story in stories if story.has_topics and story.split in ("TRAIN", "TEST")]
-    train, test = ([story.topics for story in chosen if story.split == part] for part in ("TRAIN", "TEST"))
+    train, test = (
+        [story.topics for story in chosen if story.split == part] for part in ("TRAIN", "TEST")
+    )
     topics = set().union(*train) & set().union(*test)
     kept = [story for story in chosen if not topics.isdisjoint(story.topics)]
     return sorted(kept, key=lambda story: story.number), sorted(topics)

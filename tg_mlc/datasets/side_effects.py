@@ -70,7 +70,10 @@ class SideEffectFrequencies(PublishedMolecules):
     def classes(self) -> Tensor:
         """The term classes of each label, 0 or 1, ``[num_labels, num_classes]``."""
         place = {name: number for number, name in enumerate(self.label_names)}
-        rows = [(place[row["side_effect"]], int(row["class"])) for row in self._table("side_effect_classes.csv")]
+        rows = [
+            (place[row["side_effect"]], int(row["class"]))
+            for row in self._table("side_effect_classes.csv")
+        ]
         label, term = torch.tensor(rows).T
         members = torch.zeros(len(place), int(term.max()) + 1)
         members[label, term] = 1
@@ -85,22 +88,32 @@ class SideEffectFrequencies(PublishedMolecules):
         edge_index, names = shared.nonzero().T, self.label_names
         weight = shared[edge_index[0], edge_index[1]]
         return LabelGraph(
-            edge_index, edge_weight=weight, label_names=names, kind="term_classes", source="side_effect_classes.csv"
+            edge_index,
+            edge_weight=weight,
+            label_names=names,
+            kind="term_classes",
+            source="side_effect_classes.csv",
         )
 
     def make(self) -> Samples:
         """Makes the graphs from the raw files."""
         drugs, pairs = list(self._table("drugs.csv")), list(self._table("frequencies.csv"))
-        names = list(dict.fromkeys(row["side_effect"] for row in self._table("side_effect_classes.csv")))
+        names = list(
+            dict.fromkeys(row["side_effect"] for row in self._table("side_effect_classes.csv"))
+        )
         place = {row["drug"]: number for number, row in enumerate(drugs)}
         number = {name: column for column, name in enumerate(names)}
         level = torch.zeros(len(place), len(names), dtype=torch.uint8)
         for pair in pairs:
             level[place[pair["drug"]], number[pair["side_effect"]]] = int(pair["level"])
         smiles, y = [row["smiles"] for row in drugs], (level > 0).float()
-        made = molecule_samples(smiles, y, names, pre_transform=self.pre_transform, pre_filter=self.pre_filter)
+        made = molecule_samples(
+            smiles, y, names, pre_transform=self.pre_transform, pre_filter=self.pre_filter
+        )
         samples = list(ArrayDataset(made))
-        for data, row in zip(samples, MoleculeReport.from_dict(made.report or {}).kept_rows, strict=True):
+        for data, row in zip(
+            samples, MoleculeReport.from_dict(made.report or {}).kept_rows, strict=True
+        ):
             data.drug, data.fold = drugs[row]["drug"], torch.tensor([int(drugs[row]["fold"])])
             data.level = level[row : row + 1].clone()
         return Samples.collate(samples, names, made.report)

@@ -96,13 +96,17 @@ def explain(
     check_choice("method", method, ("auto", *METHODS))
     question = Question(model, raw, label_names, given, at, metric)
     if names is not None and len(names) != len(question.samples):
-        raise ValueError(f"Expected 'names' for each of {len(question.samples)} samples (got {len(names)})")
+        raise ValueError(
+            f"Expected 'names' for each of {len(question.samples)} samples (got {len(names)})"
+        )
     asked = _asked_labels(question, labels, max_labels)
     places = [question.label_names.index(label) for label in asked]
     wanted = list(METHODS) if method == "auto" else [method]
     samples = _explained(question, places, wanted)
     if not samples[0].scores:
-        raise ValueError(f"Expected a 'method' that applies to the model (got {method!r}); 'occlusion' applies to all")
+        raise ValueError(
+            f"Expected a 'method' that applies to the model (got {method!r}); 'occlusion' applies to all"
+        )
     truth, answer = question.truth(y), question.answer
     probability = answer.probabilities.double().numpy()[:, places]
     assert answer.decisions is not None
@@ -110,7 +114,10 @@ def explain(
     decision = answer.decisions.numpy()[:, places] == 1
     for row, sample in enumerate(samples):
         sample.probability, sample.decision = probability[row], decision[row]
-        sample.truth, sample.name = truth[row, places], sample.name if names is None else str(names[row])
+        sample.truth, sample.name = (
+            truth[row, places],
+            sample.name if names is None else str(names[row]),
+        )
         sample.given = None if question.given is None else question.given.numpy()[row, places]
     measured_by, scored = question, samples
     if validation is not None:
@@ -118,11 +125,15 @@ def explain(
         measured_by.part = question.part
         scored = _explained(measured_by, places, wanted)
     methods, per_sample = list(samples[0].scores), min(PER_SAMPLE, len(places))
-    of_sample = 2 * len(SHARES) * per_sample * (len(methods) + NUM_RANDOM)  # samples with hidden components
+    of_sample = (
+        2 * len(SHARES) * per_sample * (len(methods) + NUM_RANDOM)
+    )  # samples with hidden components
     few = slice(max(-(-MIN_CURVES // per_sample), measured_by.max_hidden // of_sample))
     scores = [sample.scores for sample in scored[few]]
     known = None if measured_by.given is None else measured_by.given[few]
-    measured = faithfulness(measured_by, measured_by.samples[few], scores, places, given=known, per_sample=per_sample)
+    measured = faithfulness(
+        measured_by, measured_by.samples[few], scores, places, given=known, per_sample=per_sample
+    )
     return Explanation(
         labels=asked,
         label_names=list(question.label_names),
@@ -138,7 +149,9 @@ def explain(
 register("method", explain)
 
 
-def _asked_labels(question: Question, labels: Sequence[str] | str | None, max_labels: int) -> list[str]:
+def _asked_labels(
+    question: Question, labels: Sequence[str] | str | None, max_labels: int
+) -> list[str]:
     """The labels to explain; a :class:`ValueError` if one is unknown, or they are too many."""
     known = question.label_names
     asked = list(known) if labels is None else [labels] if isinstance(labels, str) else list(labels)
@@ -146,7 +159,9 @@ def _asked_labels(question: Question, labels: Sequence[str] | str | None, max_la
         raise ValueError("Expected 'labels' of the model (got none); leave them out to explain all")
     for label in asked:
         if label not in known:
-            raise ValueError(f"Expected 'labels' of the model (got {label!r}){nearest(label, known)}")
+            raise ValueError(
+                f"Expected 'labels' of the model (got {label!r}){nearest(label, known)}"
+            )
     if len(asked) > max_labels:
         num_components = max(len(question.kind.components(sample)) for sample in question.samples)
         of_label = 4 * len(known) + (len(METHODS) + 8) * num_components
@@ -158,7 +173,9 @@ def _asked_labels(question: Question, labels: Sequence[str] | str | None, max_la
     return asked
 
 
-def _explained(question: Question, labels: list[int], wanted: Sequence[str]) -> list[SampleExplanation]:
+def _explained(
+    question: Question, labels: list[int], wanted: Sequence[str]
+) -> list[SampleExplanation]:
     """All samples of a question, without probabilities."""
     explained: list[SampleExplanation] = []
     for start in range(0, len(question.samples), CHUNK):
@@ -166,11 +183,17 @@ def _explained(question: Question, labels: list[int], wanted: Sequence[str]) -> 
     return explained
 
 
-def _of_chunk(question: Question, start: int, labels: list[int], wanted: Sequence[str]) -> list[SampleExplanation]:
+def _of_chunk(
+    question: Question, start: int, labels: list[int], wanted: Sequence[str]
+) -> list[SampleExplanation]:
     """A few samples of a question, without probabilities."""
     samples = question.samples[start : start + CHUNK]
     given = None if question.given is None else question.given[start : start + CHUNK]
-    chunk, kind, weight = Chunk(question, samples, labels, given), question.kind, question.weight[labels]
+    chunk, kind, weight = (
+        Chunk(question, samples, labels, given),
+        question.kind,
+        question.weight[labels],
+    )
     views = [_views(question, probe, samples, given, labels, wanted) for probe in question.probes]
     parts, clamped = question.parts(samples, given), question.clamped(samples, given, labels)
     of_model = {name: METHODS[name] for name in wanted if not METHODS[name].is_of_network}
@@ -187,7 +210,9 @@ def _of_chunk(question: Question, start: int, labels: list[int], wanted: Sequenc
         scores, is_own = view.scores, np.arange(len(names)) < len(names) - len(view.beside)
         if question.part is not None:
             # A weight brings scores of a part to the units of the whole.
-            scores = {f"{name} of {question.part}": values * weight for name, values in scores.items()}
+            scores = {
+                f"{name} of {question.part}": values * weight for name, values in scores.items()
+            }
         for name, values in of_whole.items():
             scores[name] = np.full((len(names), len(labels)), np.nan)
             scores[name][is_own] = values[place]
@@ -212,7 +237,9 @@ def _of_chunk(question: Question, start: int, labels: list[int], wanted: Sequenc
                 parts={name: values[place, labels] for name, values in parts.items()},
                 bonds=links.names,
                 bond_atoms=None if smiles is None else links.ends,
-                bond_scores={name: values[place] for name, values in of_links.items()} if links.names else {},
+                bond_scores={name: values[place] for name, values in of_links.items()}
+                if links.names
+                else {},
             )
         )
     return explained
@@ -232,8 +259,12 @@ class View(NamedTuple):
 def _mean(views: Sequence[View], num_asked: int) -> View:
     if not views:
         none = np.empty((0, num_asked))
-        return View([], {}, none, np.empty((0, 0, 0, num_asked)), none, np.empty((0, 0, 0, num_asked)))
-    scores = {name: np.mean([view.scores[name] for view in views], axis=0) for name in views[0].scores}
+        return View(
+            [], {}, none, np.empty((0, 0, 0, num_asked)), none, np.empty((0, 0, 0, num_asked))
+        )
+    scores = {
+        name: np.mean([view.scores[name] for view in views], axis=0) for name in views[0].scores
+    }
     arrays = [np.mean(each, axis=0) for each in list(zip(*views, strict=True))[2:]]
     return View(views[0].beside, scores, *arrays)
 
@@ -270,7 +301,9 @@ def _views(
         own = np.moveaxis(to_components[row], 0, 2)
         reads_all = own.shape[2] == fractions.shape[1] and probe.reads_components
         own = fractions @ own if reads_all else own[:, :, :0]
-        views.append(View(beside, scores, states[row], own, label_effects[row], label_attention[row]))
+        views.append(
+            View(beside, scores, states[row], own, label_effects[row], label_attention[row])
+        )
     return views
 
 

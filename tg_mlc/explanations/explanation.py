@@ -44,9 +44,13 @@ class SamplePrediction:
 
     name: str  #: what to call it
     raw: Any  #: its raw input, as plain data: the text, the row, the SMILES, ...; :obj:`None` if it came as numbers
-    components: list[str]  #: names for people of the :math:`C` components, those of texts the words in order
+    components: list[
+        str
+    ]  #: names for people of the :math:`C` components, those of texts the words in order
     smiles: str | None = None  #: of a molecule
-    atoms: np.ndarray | None = None  #: ``[C]``, the atom that each component of a molecule is, -1 for none
+    atoms: np.ndarray | None = (
+        None  #: ``[C]``, the atom that each component of a molecule is, -1 for none
+    )
     probability: np.ndarray  #: ``[L]``
     decision: np.ndarray  #: ``[L]``, whether the label is predicted
     truth: np.ndarray  #: ``[L]``, 1 or 0; NaN if unknown
@@ -61,13 +65,25 @@ class SampleExplanation(SamplePrediction):
     """
 
     states: np.ndarray  #: ``[S, L]``, the probabilities read out of the states 1.1, 1.2, ..., T.2
-    scores: dict[str, np.ndarray]  #: by method, ``[C, L]``; signed but for attention and its rollout
+    scores: dict[
+        str, np.ndarray
+    ]  #: by method, ``[C, L]``; signed but for attention and its rollout
     attention: np.ndarray  #: ``[T, heads, C, L]``, what a label attends to in each step
-    label_effects: np.ndarray  #: ``[J, L]``, by how much the messages of label j raise the logit of a label
-    clamped: np.ndarray  #: ``[J, 2, L]``, by how much the logit rises if label j is given as absent, as present
-    label_attention: np.ndarray  #: ``[T, heads, J, L]``, what a label attends to label j in each step
-    parts: dict[str, np.ndarray]  #: ``[L]`` each, what every part of the model adds to the logit, which is their sum
-    bonds: list[str] = field(default_factory=list)  #: names of the :math:`K` bonds of a molecule, such as "C1=O3"
+    label_effects: (
+        np.ndarray
+    )  #: ``[J, L]``, by how much the messages of label j raise the logit of a label
+    clamped: (
+        np.ndarray
+    )  #: ``[J, 2, L]``, by how much the logit rises if label j is given as absent, as present
+    label_attention: (
+        np.ndarray
+    )  #: ``[T, heads, J, L]``, what a label attends to label j in each step
+    parts: dict[
+        str, np.ndarray
+    ]  #: ``[L]`` each, what every part of the model adds to the logit, which is their sum
+    bonds: list[str] = field(
+        default_factory=list
+    )  #: names of the :math:`K` bonds of a molecule, such as "C1=O3"
     bond_atoms: np.ndarray | None = None  #: ``[K, 2]``, their atoms
     #: By method, ``[K, L]``, the scores of bonds in the units of :attr:`scores`; of no method but occlusion.
     bond_scores: dict[str, np.ndarray] = field(default_factory=dict)
@@ -94,10 +110,14 @@ class Explanation:
 
     labels: list[str]  #: the asked labels, over which all arrays go
     label_names: list[str]  #: all labels, over which :obj:`j` goes
-    threshold: np.ndarray  #: ``[L]``, the probability from which a label is predicted; NaN where label sets decide
+    threshold: (
+        np.ndarray
+    )  #: ``[L]``, the probability from which a label is predicted; NaN where label sets decide
     state_names: list[str]  #: ``["1.1", "1.2", ...]``; empty if the model passes no messages
     method: str  #: the chosen method
-    faithfulness: dict[str, Faithfulness]  #: by method, and that of a :obj:`"random"` order; empty if not measured
+    faithfulness: dict[
+        str, Faithfulness
+    ]  #: by method, and that of a :obj:`"random"` order; empty if not measured
     samples: list[SampleExplanation]
     #: Facts about the model, its :obj:`"label_graph"` ``[2, E]`` among them; a report also shows metrics of asked
     #: labels, as :obj:`"per_label"` by their names, and :obj:`"reliability"`, the bins of an evaluation.
@@ -145,7 +165,11 @@ class Explanation:
         return require("pandas", extra="train").DataFrame(rows)
 
     def plot(
-        self, sample: int = 0, label: str | None = None, path: str | os.PathLike[str] | None = None, top: int = 12
+        self,
+        sample: int = 0,
+        label: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        top: int = 12,
     ) -> Any:
         """Draws what raised and lowered a label: the components by the chosen method, and the other labels.
 
@@ -161,10 +185,14 @@ class Explanation:
         """
         shown = self.samples[sample]
         place = int(shown.probability.argmax()) if label is None else self.label(label)
-        bars = [(f"components ({self.method})", shown.components, shown.scores[self.method][:, place])]
+        bars = [
+            (f"components ({self.method})", shown.components, shown.scores[self.method][:, place])
+        ]
         if shown.label_effects.size:
             bars.append(("other labels", self.label_names, shown.label_effects[:, place]))
-        figure = require("matplotlib.figure", extra="plot").Figure(figsize=(5 * len(bars), 4), layout="constrained")
+        figure = require("matplotlib.figure", extra="plot").Figure(
+            figsize=(5 * len(bars), 4), layout="constrained"
+        )
         axes = figure.subplots(1, len(bars), squeeze=False)
         for axis, (title, names, values) in zip(axes[0], bars, strict=True):
             order = np.argsort(-np.abs(np.nan_to_num(values)))[:top][::-1]
@@ -208,10 +236,14 @@ class Explanation:
         """
         content = {**read_folder(folder)}
         if content.pop("kind", None) != KIND:
-            raise ValueError(f"Expected '{folder}' to hold an explanation (got something else); load it by tg_mlc.load")
+            raise ValueError(
+                f"Expected '{folder}' to hold an explanation (got something else); load it by tg_mlc.load"
+            )
         content = as_arrays(content)
         content["samples"] = [SampleExplanation(**sample) for sample in content["samples"]]
-        content["faithfulness"] = {name: Faithfulness(*areas) for name, areas in content["faithfulness"].items()}
+        content["faithfulness"] = {
+            name: Faithfulness(*areas) for name, areas in content["faithfulness"].items()
+        }
         return cls(**content)
 
     def __len__(self) -> int:

@@ -50,13 +50,18 @@ def faithfulness(
         for label in np.argsort(-whole, kind="stable")[:per_sample]:
             found = {method: each[:number, label] for method, each in by_method.items()}
             applies = {method: each for method, each in found.items() if not np.isnan(each).any()}
-            orders += [(method, label, np.argsort(-each, kind="stable")) for method, each in applies.items()]
+            orders += [
+                (method, label, np.argsort(-each, kind="stable"))
+                for method, each in applies.items()
+            ]
             orders += [(RANDOM, label, rng.permutation(number)) for _ in range(NUM_RANDOM)]
         steps = np.unique([0, number, *(int(np.ceil(share * number)) for share in SHARES)])
         # By order, what is removed and what is added, [orders, steps, 2, C].
         ranks = np.stack([np.argsort(order) for _, _, order in orders])
         added = ranks[:, None] < steps[:, None]
-        masks, place = np.unique(np.stack([~added, added], axis=2).reshape(-1, number), axis=0, return_inverse=True)
+        masks, place = np.unique(
+            np.stack([~added, added], axis=2).reshape(-1, number), axis=0, return_inverse=True
+        )
         hidden = [question.hide(sample, mask) for mask in masks]
         logits = question.logits(hidden, None if known is None else known.expand(len(masks), -1))
         probability = expit(logits)[:, labels]
@@ -65,4 +70,7 @@ def faithfulness(
             both = (np.diff(steps) / number) @ ((curves[1:] + curves[:-1]) / 2)
             areas.setdefault(method, []).append((float(both[0]), float(both[1])))
     means = {method: np.mean(each, axis=0) for method, each in areas.items()}
-    return {method: Faithfulness(float(d), float(i), len(areas[method])) for method, (d, i) in means.items()}
+    return {
+        method: Faithfulness(float(d), float(i), len(areas[method]))
+        for method, (d, i) in means.items()
+    }

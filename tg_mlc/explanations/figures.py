@@ -19,7 +19,10 @@ MOST_LINES = 40  #: names in a column of a drawing of lines
 
 
 def plot_states(
-    explanation: Explanation, sample: int = 0, step: int = 1, path: str | os.PathLike[str] | None = None
+    explanation: Explanation,
+    sample: int = 0,
+    step: int = 1,
+    path: str | os.PathLike[str] | None = None,
 ) -> Any:
     """Draws Figure 2 of the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, or, for the second step, its Figure 3: (a) the predictions that are read
@@ -49,7 +52,13 @@ def plot_states(
     labels = _largest(np.nan_to_num(shown.probability) + 2 * is_positive, MOST_COLUMNS)
     marked = [f"{explanation.labels[place]}{' ★' * bool(is_positive[place])}" for place in labels]
     panels: list[tuple[str, np.ndarray, list[str], list[str], float | None]] = [
-        ("(a) predictions after every state", shown.states[:, labels], explanation.state_names, marked, 1.0)
+        (
+            "(a) predictions after every state",
+            shown.states[:, labels],
+            explanation.state_names,
+            marked,
+            1.0,
+        )
     ]
     for title, cells, names in (
         (f"(b) attention to components, state {step}.1", to_components, shown.components),
@@ -58,7 +67,15 @@ def plot_states(
         if cells.size:
             chosen = _largest(cells[:, positive].max(axis=1), MOST_COLUMNS)
             rows = [explanation.labels[place] for place in positive]
-            panels.append((title, cells[chosen][:, positive].T, rows, [names[place] for place in chosen], None))
+            panels.append(
+                (
+                    title,
+                    cells[chosen][:, positive].T,
+                    rows,
+                    [names[place] for place in chosen],
+                    None,
+                )
+            )
     heights = [len(rows) + 1.0 for _, _, rows, _, _ in panels]
     figure = new_figure(11.0, 0.24 * sum(heights) + 1.9 * len(panels))
     for axis, (title, cells, rows, columns, most) in zip(
@@ -68,7 +85,9 @@ def plot_states(
         image = axis.imshow(cells, cmap="Blues", vmin=0.0, vmax=most, **style)
         axis.set_title(title, loc="left", fontsize=10, color=INK)
         axis.set_yticks(range(len(rows)), [shorten(name, 30) for name in rows], fontsize=8)
-        axis.set_xticks(range(len(columns)), [shorten(name, 30) for name in columns], rotation=90, fontsize=7)
+        axis.set_xticks(
+            range(len(columns)), [shorten(name, 30) for name in columns], rotation=90, fontsize=7
+        )
         axis.spines[:].set_visible(False)
         axis.tick_params(length=0)
         bar = figure.colorbar(image, ax=axis, pad=0.01)
@@ -116,14 +135,20 @@ def plot_lines(
         [shorten(explanation.labels[place], 36) for place in positive],
         [shorten(names[place], 36) for place in right],
     ]
-    left, beyond = (0.1 + 0.03 * max(map(len, side)) for side in sides)  # room for names, in lengths of a line
+    left, beyond = (
+        0.1 + 0.03 * max(map(len, side)) for side in sides
+    )  # room for names, in lengths of a line
     figure = new_figure(2.4 * (left + 1 + beyond), 0.8 + 0.19 * max(len(right), len(positive)))
     axis = figure.subplots()
     levels = [np.linspace(1, 0, len(side) + 2)[1:-1] for side in (positive, right)]
     for (place, target), share in np.ndenumerate(cells / max(cells.max(), 1e-12)):
         ends = [levels[0][target], levels[1][place]]
-        axis.plot([0, 1], ends, color=POSITIVE, alpha=float(share), linewidth=1.4, solid_capstyle="round")
-    for x, align, side, heights in zip((-0.03, 1.03), ("right", "left"), sides, levels, strict=True):
+        axis.plot(
+            [0, 1], ends, color=POSITIVE, alpha=float(share), linewidth=1.4, solid_capstyle="round"
+        )
+    for x, align, side, heights in zip(
+        (-0.03, 1.03), ("right", "left"), sides, levels, strict=True
+    ):
         for name, level in zip(side, heights, strict=True):
             axis.text(x, level, name, ha=align, va="center", fontsize=8, color=INK)
     axis.set(xlim=(-left, 1 + beyond), ylim=(0, 1))
@@ -136,9 +161,15 @@ def plot_lines(
 def _attention(sample: SampleExplanation, step: int) -> tuple[np.ndarray, np.ndarray]:
     """The attention of labels in a step to components :math:`(C, L)` and labels :math:`(J, L)`, summed over heads."""
     if not 1 <= step <= len(sample.attention):
-        raise ValueError(f"Expected 'step' to be one of the {len(sample.attention)} of the model (got {step})")
+        raise ValueError(
+            f"Expected 'step' to be one of the {len(sample.attention)} of the model (got {step})"
+        )
     to_labels = sample.label_attention
-    among = to_labels[step - 1].sum(axis=0) if len(to_labels) else np.empty((0, sample.attention.shape[-1]))
+    among = (
+        to_labels[step - 1].sum(axis=0)
+        if len(to_labels)
+        else np.empty((0, sample.attention.shape[-1]))
+    )
     return sample.attention[step - 1].sum(axis=0), among
 
 

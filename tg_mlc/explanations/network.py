@@ -64,10 +64,14 @@ class NetworkProbe:
             )
         names = [name for name, _ in self.network.named_modules() if name]
         if at is not None and at not in names:
-            raise ValueError(f"Expected 'at' to name a module of the network (got {at!r}){nearest(at, names)}")
+            raise ValueError(
+                f"Expected 'at' to name a module of the network (got {at!r}){nearest(at, names)}"
+            )
 
         def first(kind: type[nn.Module]) -> Any:
-            return next((module for module in self.network.modules() if isinstance(module, kind)), None)
+            return next(
+                (module for module in self.network.modules() if isinstance(module, kind)), None
+            )
 
         self.labels: LabelMessagePassing | None = first(LabelMessagePassing)
         self.head: LabelHead | None = first(LabelHead)
@@ -76,7 +80,9 @@ class NetworkProbe:
         self.at = None if at is None else self.network.get_submodule(at)
         self.inputs = inputs
         self._call: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
-        self.ptr = torch.empty(0, dtype=torch.long)  #: to the rows of every sample, since the last call
+        self.ptr = torch.empty(
+            0, dtype=torch.long
+        )  #: to the rows of every sample, since the last call
         self._ptr_of_labels = self.ptr
         self._of: Batch | None = None  #: the batch that :obj:`_apart` is of
         self._apart: Tensor | None = None
@@ -93,11 +99,15 @@ class NetworkProbe:
 
     def logits(self, batch: Batch, change: Change | None = None) -> Tensor:
         """The logits :math:`(B, L)`, with other component states in place of those that there are."""
-        if (change is not None or self._of is batch) and (apart := self.beside_labels(batch)) is not None:
+        if (change is not None or self._of is batch) and (
+            apart := self.beside_labels(batch)
+        ) is not None:
             assert self.labels is not None
             assert self.head is not None
             (x,), kwargs = self._call
-            return cast(Tensor, self.head(self.labels(x if change is None else change(x), **kwargs)) + apart)
+            return cast(
+                Tensor, self.head(self.labels(x if change is None else change(x), **kwargs)) + apart
+            )
         return self._run(batch, change)
 
     def _run(self, batch: Batch, change: Change | None) -> Tensor:
@@ -119,12 +129,16 @@ class NetworkProbe:
         """The vectors that an encoder makes components of beside those of a sample, and how many of each."""
         encoder = getattr(self.network, "encoder", None)
         joined: Any = encoder.encoders if isinstance(encoder, JointEncoder) else []
-        return [(each.key, each.num_components) for each in joined if isinstance(each, VectorEncoder)]
+        return [
+            (each.key, each.num_components) for each in joined if isinstance(each, VectorEncoder)
+        ]
 
     @property
     def beside(self) -> str:
         """The name of what may bypass labels on the way to logits."""
-        skip, path = (getattr(self.network, name, None) is not None for name in ("score_skip", "linear_path"))
+        skip, path = (
+            getattr(self.network, name, None) is not None for name in ("score_skip", "linear_path")
+        )
         return "beside messages" if skip == path else "base scores" if skip else "linear path"
 
     def is_part(self, batch: Batch) -> bool:
@@ -148,10 +162,15 @@ class NetworkProbe:
             for change in (torch.zeros_like, None):
                 logits, (args, kwargs) = self._run(batch, change), self._call
                 apart.append(logits - self.head(self.labels(*args, **kwargs)))
-            self._of, self._apart = batch, apart[1] if torch.allclose(apart[0], apart[1], atol=ALIKE) else None
+            self._of, self._apart = (
+                batch,
+                apart[1] if torch.allclose(apart[0], apart[1], atol=ALIKE) else None,
+            )
         return self._apart
 
-    def gradients(self, batch: Batch, labels: list[int], factor: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
+    def gradients(
+        self, batch: Batch, labels: list[int], factor: float = 1.0
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """The products of component states and the gradients of each asked label where all states are multiplied by a
         factor, :math:`(N, L)`; the pointers to the rows of every sample; and the logits.
         """
@@ -163,19 +182,34 @@ class NetworkProbe:
 
         with torch.enable_grad():
             logits = self.logits(batch, change)[:, labels]
-            sums, ones = logits.sum(dim=0), torch.eye(len(labels), dtype=logits.dtype, device=logits.device)
+            sums, ones = (
+                logits.sum(dim=0),
+                torch.eye(len(labels), dtype=logits.dtype, device=logits.device),
+            )
             parts = range(0, len(labels), LABELS)
             found = [
                 torch.autograd.grad(
-                    sums, seen[1], ones[start : start + LABELS], retain_graph=True, is_grads_batched=True
+                    sums,
+                    seen[1],
+                    ones[start : start + LABELS],
+                    retain_graph=True,
+                    is_grads_batched=True,
                 )
                 for start in parts
             ]
         products = (seen[0] * torch.cat([gradients for (gradients,) in found])).movedim(0, -1)
-        return products.flatten(0, 1) if self.inputs else products.sum(dim=1), self.ptr, logits.detach()
+        return (
+            products.flatten(0, 1) if self.inputs else products.sum(dim=1),
+            self.ptr,
+            logits.detach(),
+        )
 
     def integrated(
-        self, batch: Batch, labels: list[int], num_points: int = NUM_POINTS, max_points: int = MAX_POINTS
+        self,
+        batch: Batch,
+        labels: list[int],
+        num_points: int = NUM_POINTS,
+        max_points: int = MAX_POINTS,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Integrated gradients along the straight path from zero states, as :meth:`gradients` returns products; and the
         differences of logits :math:`(B, L)` between both ends.
@@ -185,7 +219,9 @@ class NetworkProbe:
         many.
         """
         with torch.no_grad():
-            difference = (self.logits(batch) - self.logits(batch, torch.zeros_like))[:, labels].double()
+            difference = (self.logits(batch) - self.logits(batch, torch.zeros_like))[
+                :, labels
+            ].double()
         is_done = torch.zeros(len(difference), dtype=torch.bool, device=difference.device)
         found = torch.zeros(())
         while True:
@@ -228,7 +264,9 @@ class NetworkProbe:
                 own = (source >= start) & (source < stop)
                 copy_of, edge = kept[:, source[own] - start].nonzero(as_tuple=True)
                 number = kept.flatten().cumsum(0).view_as(kept) - 1
-                options["edge_index"] = torch.stack([number[copy_of, source[own][edge] - start], target[own][edge]])
+                options["edge_index"] = torch.stack(
+                    [number[copy_of, source[own][edge] - start], target[own][edge]]
+                )
             if kwargs.get("base_scores") is not None:
                 options["base_scores"] = kwargs["base_scores"][place].expand(len(kept), -1, -1)
             found.append(self.head(self.labels(x[start:stop][row], **options)))
@@ -246,10 +284,16 @@ class NetworkProbe:
         else:
             self.logits(batch)
             args, kwargs = self._call
-            found = self.labels(*args, **{**kwargs, "return_intermediate": True, "return_attention_weights": True})
+            found = self.labels(
+                *args, **{**kwargs, "return_intermediate": True, "return_attention_weights": True}
+            )
             num_samples, num_labels, _ = map(int, found.states.shape)
             num_rows, ptr = args[0].size(0), self._ptr_of_labels
-            intermediate = [] if self.head is None else [self.head(u) for u in (*found.intermediate, found.states)]
+            intermediate = (
+                []
+                if self.head is None
+                else [self.head(u) for u in (*found.intermediate, found.states)]
+            )
         to_components, to_labels = [], []
         for step in found.attention:
             if self.labels is not None:
@@ -263,7 +307,9 @@ class NetworkProbe:
                 edges, weights = step.label_to_label
                 source, target = edges.graph.edge_index
                 dense = weights.new_zeros(weights.size(-1), num_samples, num_labels, num_labels)
-                dense[:, :, source, target] = weights.view(num_samples, -1, weights.size(-1)).permute(2, 0, 1)
+                dense[:, :, source, target] = weights.view(
+                    num_samples, -1, weights.size(-1)
+                ).permute(2, 0, 1)
                 to_labels.append(dense)
 
         def stacked(parts: list[Tensor], *shape: int) -> Tensor:
@@ -282,7 +328,11 @@ class NetworkProbe:
         if self.labels is None or self.head is None:
             return []
         parts = 1 + (len(self.labels.label_to_label) > 0)
-        return [f"{step + 1}.{part + 1}" for step in range(self.labels.num_steps) for part in range(parts)]
+        return [
+            f"{step + 1}.{part + 1}"
+            for step in range(self.labels.num_steps)
+            for part in range(parts)
+        ]
 
     @torch.no_grad()
     def label_effects(self, batch: Batch, labels: list[int]) -> Tensor:
@@ -291,7 +341,9 @@ class NetworkProbe:
         """
         self.beside_labels(batch)
         whole = self.logits(batch)[:, labels]
-        place, first = (self.layers, int(self.layers.hub)) if self.layers is not None else (self.labels, 0)
+        place, first = (
+            (self.layers, int(self.layers.hub)) if self.layers is not None else (self.labels, 0)
+        )
         attribute = "_edges" if self.layers is not None else "_label_edges"
         edges, effects = getattr(place, attribute), []
         source, target = edges.edge_index
@@ -315,10 +367,14 @@ class NetworkProbe:
             kwargs = {name: value for name, value in kwargs.items() if name != "x"}
             if rest:
                 kwargs["batch"] = rest[0]
-            if (pairs := kwargs.pop("components", None)) is not None:  # each sample gets copies of its own
+            if (
+                pairs := kwargs.pop("components", None)
+            ) is not None:  # each sample gets copies of its own
                 row, sample = pairs[:, pairs[1].argsort(stable=True)]
                 x, kwargs["batch"] = x[row], sample
-            self._ptr_of_labels = to_ptr(x, kwargs.get("batch"), kwargs.get("ptr"), kwargs.get("batch_size"))
+            self._ptr_of_labels = to_ptr(
+                x, kwargs.get("batch"), kwargs.get("ptr"), kwargs.get("batch_size")
+            )
             if self.reads_components:
                 x, self.ptr = x if change is None else change(x), self._ptr_of_labels
             self._call = (x,), kwargs
@@ -343,7 +399,9 @@ class NetworkProbe:
         of_occurrences = self.views._views
 
         def changed(found: Occurrences) -> Tensor:
-            self.ptr = nn.functional.pad(found.sample.bincount(minlength=num_samples).cumsum(0), (1, 0))
+            self.ptr = nn.functional.pad(
+                found.sample.bincount(minlength=num_samples).cumsum(0), (1, 0)
+            )
             return change(of_occurrences(found))
 
         self.views.__dict__["_views"] = changed  # instead of the method of its class

@@ -27,7 +27,9 @@ class OneLabel(nn.Module):
             edge_mask_type="object",
             model_config={"mode": "regression", "task_level": "graph", "return_type": "raw"},
         )
-        explanation = explainer(batch.x, batch.edge_index, edge_attr=batch.edge_attr, batch=batch.batch)
+        explanation = explainer(
+            batch.x, batch.edge_index, edge_attr=batch.edge_attr, batch=batch.batch
+        )
 
     Args:
         network (torch.nn.Module): Maps a batch, or what PyG's explainers hand over, to logits :math:`(B, L)`.
@@ -43,14 +45,20 @@ class OneLabel(nn.Module):
         ValueError: If there is no such label.
     """
 
-    def __init__(self, network: nn.Module, label: str | int, label_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, network: nn.Module, label: str | int, label_names: Sequence[str] | None = None
+    ) -> None:
         super().__init__()
         self.network = network
         names = list(label_names or names_in(network))
         if isinstance(label, str) and label not in names:
-            raise ValueError(f"Expected 'label' to be one of the network (got {label!r}){nearest(label, names)}")
+            raise ValueError(
+                f"Expected 'label' to be one of the network (got {label!r}){nearest(label, names)}"
+            )
         self.place = names.index(label) if isinstance(label, str) else range(len(names))[label]
-        self.takes_batch = len(inspect.getfullargspec(network.forward).args) == len(("self", "batch"))
+        self.takes_batch = len(inspect.getfullargspec(network.forward).args) == len(
+            ("self", "batch")
+        )
 
     def forward(
         self,
@@ -68,7 +76,9 @@ class OneLabel(nn.Module):
             logits: Tensor = self.network(x, edge_index, **attributes)
             return logits[:, [self.place]]
         attributes.setdefault("batch", edge_index.new_zeros(x.size(0)))
-        attributes.setdefault("ptr", nn.functional.pad(attributes["batch"].bincount().cumsum(0), (1, 0)))
+        attributes.setdefault(
+            "ptr", nn.functional.pad(attributes["batch"].bincount().cumsum(0), (1, 0))
+        )
         data = Batch(x=x, edge_index=edge_index, **attributes)
         data._num_graphs = attributes["ptr"].numel() - 1
         logits = self.network(data)

@@ -150,7 +150,9 @@ class Question:
             logits.append(_PreparedSamples(self, samples[rows]).logits(known).numpy())
         return np.concatenate(logits)
 
-    def clamped(self, samples: Sequence[Data], given: Tensor | None, labels: Sequence[int]) -> np.ndarray:
+    def clamped(
+        self, samples: Sequence[Data], given: Tensor | None, labels: Sequence[int]
+    ) -> np.ndarray:
         """Returns by how much the logits of some labels rise if each label is given as absent and
         as present, :math:`(N, J, 2, L)`; of no label :math:`j` if the model takes no given labels.
         """

@@ -43,15 +43,20 @@ def report(explanation: Explanation, title: str | None = None) -> str:
         raise ValueError("Expected an explanation of at least one sample (got none)")
     folder = files("tg_mlc.explanations")
     style, script, page = (
-        folder.joinpath(f"report.{suffix}").read_text(encoding="utf-8") for suffix in ("css", "js", "html")
+        folder.joinpath(f"report.{suffix}").read_text(encoding="utf-8")
+        for suffix in ("css", "js", "html")
     )
     samples = []
     for sample in explanation:
         drawing, thumbnail = _draw(sample)
-        samples.append({"name": shorten(sample.name, 120), "drawing": drawing, "thumbnail": thumbnail})
+        samples.append(
+            {"name": shorten(sample.name, 120), "drawing": drawing, "thumbnail": thumbnail}
+        )
     facts = explanation.facts
     noun = facts.get("components", "components")
-    data = json.dumps(_data(explanation, noun), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    data = json.dumps(
+        _data(explanation, noun), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
     per_label: Mapping[str, Any] = facts.get("per_label", {})
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     text: str = environment.from_string(page).render(
@@ -66,11 +71,17 @@ def report(explanation: Explanation, title: str | None = None) -> str:
         facts=_headline(explanation),
         has_effects=bool(explanation[0].label_effects.size),
         has_parts=bool(explanation[0].parts),
-        graph_note="The label graph." if "label_graph" in facts else "The label graph is not part of this file.",
+        graph_note="The label graph."
+        if "label_graph" in facts
+        else "The label graph is not part of this file.",
         weights=[(name, f"{value:.2f}") for name, value in facts.get("weights", {}).items()],
-        metrics=_metrics(explanation, per_label) if per_label or not np.isnan(explanation.threshold).all() else None,
+        metrics=_metrics(explanation, per_label)
+        if per_label or not np.isnan(explanation.threshold).all()
+        else None,
         metrics_note=facts.get("per_label_of", ""),
-        reliability=Markup(Reliability([], [], bins).to_svg()) if (bins := facts.get("reliability")) else "",
+        reliability=Markup(Reliability([], [], bins).to_svg())
+        if (bins := facts.get("reliability"))
+        else "",
         faithfulness_note=_faithfulness_note(explanation, noun),
         notes=_notes(explanation, noun),
     )
@@ -86,16 +97,27 @@ def _headline(explanation: Explanation) -> list[tuple[str, str]]:
     parts = ", ".join(facts.get("weights", {})) or facts.get("model", "")
     found = [("Model", parts), ("Explained by", explanation.method)]
     if best is not None:
-        found.append(("Faithfulness", f"{best.gain:.3f}" + f" (n = {best.number})" * bool(best.number)))
+        found.append(
+            ("Faithfulness", f"{best.gain:.3f}" + f" (n = {best.number})" * bool(best.number))
+        )
     titles = {"roc_auc_macro": "ROC-AUC, macro", "f1_micro": "F1, micro", "f1_macro": "F1, macro"}
-    found += [(f"{title}, test", f"{facts['test'][key]:.2f}") for key, title in titles.items() if "test" in facts]
+    found += [
+        (f"{title}, test", f"{facts['test'][key]:.2f}")
+        for key, title in titles.items()
+        if "test" in facts
+    ]
     hashes = {"data": "Data", "split": "Split"}
-    found += [(title, facts[key][:12]) for key, title in hashes.items() if isinstance(facts.get(key), str)]
+    found += [
+        (title, facts[key][:12]) for key, title in hashes.items() if isinstance(facts.get(key), str)
+    ]
     return [(name, value) for name, value in found if value]
 
 
 def _metrics(explanation: Explanation, per_label: Mapping[str, Any]) -> dict[str, Any]:
-    columns = {"threshold": explanation.threshold, **{name: np.asarray(each) for name, each in per_label.items()}}
+    columns = {
+        "threshold": explanation.threshold,
+        **{name: np.asarray(each) for name, each in per_label.items()},
+    }
     rows = [
         [label, *("" if np.isnan(values[i]) else f"{values[i]:.3g}" for values in columns.values())]
         for i, label in enumerate(explanation.labels)
@@ -128,8 +150,12 @@ def _notes(explanation: Explanation, noun: str) -> list[str]:
             "which is one of them."
         )
     versions = explanation.facts.get("versions", {})
-    made = ", ".join(f"{name} {versions[name]}" for name in ("tg_mlc", "torch", "rdkit") if name in versions)
-    return notes + [f"The model was trained with {made}. This file loads nothing and sends nothing."] * bool(made)
+    made = ", ".join(
+        f"{name} {versions[name]}" for name in ("tg_mlc", "torch", "rdkit") if name in versions
+    )
+    return notes + [
+        f"The model was trained with {made}. This file loads nothing and sends nothing."
+    ] * bool(made)
 
 
 def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
@@ -137,7 +163,9 @@ def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
     methods, names = explanation.methods, explanation.label_names
     # For one label: scores, and effects, which are five numbers of twice the length.
     beside = 10 * min(len(names), MOST_EFFECTS) + 2 * len(explanation.state_names) + 10
-    entries = sum(sum(len(sample.scored(method)[0]) for method in methods) + beside for sample in explanation)
+    entries = sum(
+        sum(len(sample.scored(method)[0]) for method in methods) + beside for sample in explanation
+    )
     most = max(1, MAX_NUMBERS // entries)
     all_labels = {name: place for place, name in enumerate(names)}
     asked = np.array([all_labels[name] for name in explanation.labels])
@@ -158,7 +186,9 @@ def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
                 "signed": not method.startswith(UNSIGNED),
                 "faithfulness": _plain(areas[method].gain) if method in areas else None,
                 "chosen": method == explanation.method,
-                "noun": f"{noun} and bonds" if any(method in sample.bond_scores for sample in explanation) else noun,
+                "noun": f"{noun} and bonds"
+                if any(method in sample.bond_scores for sample in explanation)
+                else noun,
             }
             for method in methods
         ],
@@ -177,16 +207,24 @@ def _edges_of(cells: np.ndarray) -> list[list[Any]]:
     """The heaviest edges between two labels, as source, target and weight."""
     cells = np.where(np.eye(len(cells), dtype=bool), 0.0, np.nan_to_num(cells))
     order = np.argsort(-cells, axis=None, kind="stable")[: min(np.count_nonzero(cells), MOST_EDGES)]
-    return [[int(at // len(cells)), int(at % len(cells)), _plain(cells.flat[at], 3)] for at in order]
+    return [
+        [int(at // len(cells)), int(at % len(cells)), _plain(cells.flat[at], 3)] for at in order
+    ]
 
 
-def _sample(sample: SampleExplanation, explanation: Explanation, asked: np.ndarray, most: int) -> dict[str, Any]:
+def _sample(
+    sample: SampleExplanation, explanation: Explanation, asked: np.ndarray, most: int
+) -> dict[str, Any]:
     order = np.argsort(-np.nan_to_num(sample.probability), kind="stable")
     kept = order[:most]
-    kept = np.concatenate([kept, [place for place in order[most:] if sample.truth[place] == 1]]).astype(int)
+    kept = np.concatenate(
+        [kept, [place for place in order[most:] if sample.truth[place] == 1]]
+    ).astype(int)
     scores = {}
     for method in sample.scores:
-        values = sample.scored(method)[1][:, kept].T  # [labels, components, and bonds if it scores them]
+        values = sample.scored(method)[1][
+            :, kept
+        ].T  # [labels, components, and bonds if it scores them]
         largest = np.nan_to_num(np.abs(values)).max(axis=1, initial=0.0)
         steps = STEPS * values / np.where(largest > 0, largest, 1.0)[:, None]
         scores[method] = {"values": _plain(steps, 0), "scales": list(map(_significant, largest))}
@@ -218,7 +256,10 @@ def _effects(sample: SampleExplanation, place: int, label: int) -> list[list[Any
     largest = size.max(axis=1, keepdims=True)
     share = (size / np.where(largest > 0, largest, 1.0)).sum(axis=0)
     order = [int(j) for j in np.argsort(-share, kind="stable") if j != label][:MOST_EFFECTS]
-    return [[j, *(_significant(values[j]) for values in (effect, attention, absent, present))] for j in order]
+    return [
+        [j, *(_significant(values[j]) for values in (effect, attention, absent, present))]
+        for j in order
+    ]
 
 
 def _significant(value: float) -> float | None:
@@ -242,17 +283,27 @@ def _plain(values: Any, digits: int = 4) -> Any:
 def _draw(sample: SampleExplanation) -> tuple[Any, Any]:
     """A sample as HTML, with an element for each component that the page shades, and a small picture of it."""
     if sample.smiles is not None:
-        atoms = list(range(len(sample.components))) if sample.atoms is None else [int(each) for each in sample.atoms]
+        atoms = (
+            list(range(len(sample.components)))
+            if sample.atoms is None
+            else [int(each) for each in sample.atoms]
+        )
         bonds = [] if sample.bond_atoms is None else sample.bond_atoms.tolist()
         whole, small = _draw_molecule(sample.smiles, atoms, bonds)
         alt = f"Structure of {shorten(sample.name, 120)}; the table of scores names its atoms"
-        svg = Markup(f'<svg class="molecule" role="img" aria-label="{Markup.escape(alt)}" {whole}</svg>')
+        svg = Markup(
+            f'<svg class="molecule" role="img" aria-label="{Markup.escape(alt)}" {whole}</svg>'
+        )
         beside = [place for place, atom in enumerate(atoms) if atom < 0]
-        return svg + _chips(sample, beside), Markup(f'<svg class="molecule" aria-hidden="true" {small}</svg>')
+        return svg + _chips(sample, beside), Markup(
+            f'<svg class="molecule" aria-hidden="true" {small}</svg>'
+        )
     raw, components = sample.raw, sample.components
     if isinstance(raw, str):
         if "".join(components).upper() == raw.upper() != "":  # letters of DNA
-            return _block("words dna", (_span(place, letter) for place, letter in enumerate(components))), ""
+            return _block(
+                "words dna", (_span(place, letter) for place, letter in enumerate(components))
+            ), ""
         return _draw_text(sample), ""
     if isinstance(raw, (list, tuple)) and len(raw) == len(components):
         raw = dict(zip(components, raw, strict=True))
@@ -260,13 +311,17 @@ def _draw(sample: SampleExplanation) -> tuple[Any, Any]:
         return _chips(sample, list(range(len(components)))), ""
     row = Markup("<tr><th scope='row'>{}</th><td>{}</td></tr>")
     cells = {name: _cell(raw, name) for name in components}
-    rows = [row.format(_span(place, name), cell) for place, (name, cell) in enumerate(cells.items())]
+    rows = [
+        row.format(_span(place, name), cell) for place, (name, cell) in enumerate(cells.items())
+    ]
     return _block("words cells", [Markup("<table>"), *rows, Markup("</table>")]), ""
 
 
 def _cell(raw: Mapping[str, Any], name: str) -> str:
     """The cell of a column, or of the category ``column=value``."""
-    column = next((each for each in (name, *raw) if each in raw and f"{name}=".startswith(f"{each}=")), None)
+    column = next(
+        (each for each in (name, *raw) if each in raw and f"{name}=".startswith(f"{each}=")), None
+    )
     return "" if column is None else shorten(raw[column], 60)
 
 
@@ -275,7 +330,9 @@ def _span(place: int, text: str) -> Any:
 
 
 def _block(kind: str, parts: Any, between: str = "") -> Any:
-    opening = Markup('<div class="{}" tabindex="0" role="group" aria-label="The sample">').format(kind)
+    opening = Markup('<div class="{}" tabindex="0" role="group" aria-label="The sample">').format(
+        kind
+    )
     return opening + Markup(between).join(parts) + Markup("</div>")
 
 
@@ -309,7 +366,9 @@ def _draw_text(sample: SampleExplanation) -> Any:
 
 def _draw_molecule(smiles: str, atoms: list[int], bonds: list[list[int]]) -> tuple[str, str]:
     """The drawing of a molecule with a shade for each component below its atom or bond, and without shades."""
-    chem, draw = (require(f"rdkit.Chem{part}", extra="molecules") for part in ("", ".Draw.rdMolDraw2D"))
+    chem, draw = (
+        require(f"rdkit.Chem{part}", extra="molecules") for part in ("", ".Draw.rdMolDraw2D")
+    )
     molecule = chem.MolFromSmiles(smiles)
     drawer = draw.MolDraw2DSVG(-1, -1)
     options = drawer.drawOptions()
@@ -321,7 +380,11 @@ def _draw_molecule(smiles: str, atoms: list[int], bonds: list[list[int]]) -> tup
     # Colours, which depend on the theme, are those of the page; letters are the paths that are filled.
     paths = re.findall(r"<path[^>]*?\bd='([^']*)'([^>]*)", text)
     strokes, letters = (
-        re.sub(r"\s*([A-Z])\s*", r"\1", "".join(d for d, rest in paths if ("fill:none" in rest) == is_stroke))
+        re.sub(
+            r"\s*([A-Z])\s*",
+            r"\1",
+            "".join(d for d, rest in paths if ("fill:none" in rest) == is_stroke),
+        )
         for is_stroke in (True, False)
     )
     lines = f'<path d="{strokes}"/><path class="letter" d="{letters}"/>'

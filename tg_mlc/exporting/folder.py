@@ -84,7 +84,9 @@ def export(
     check_flag("given", given)
     folder = check_folder(out)
     if folder.exists() and any(folder.iterdir()) and not (folder / "golden.json").exists():
-        raise ValueError(f"Expected 'out' to be a new folder, or an exported model (got '{folder}', with other files)")
+        raise ValueError(
+            f"Expected 'out' to be a new folder, or an exported model (got '{folder}', with other files)"
+        )
     model = load(model) if isinstance(model, (str, os.PathLike)) else model
     promise = [] if coverage is None else [Query(coverage=coverage, coverage_per=coverage_per)]
     for each in promise:  # refused before anything that takes long
@@ -104,7 +106,11 @@ def export(
     unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         path = unfinished / FILES[format]
-        run = save_torch(program, path) if format == "torch-export" else save_onnx(program, path, network.names)
+        run = (
+            save_torch(program, path)
+            if format == "torch-export"
+            else save_onnx(program, path, network.names)
+        )
         probability = _compared(model, raw, known, run, network.names, base_scores)
         taken = {name: tensors[name] for name in network.names}
         queries = [*(Query(metric=metric) for metric in model.decision.metrics), *promise]
@@ -113,10 +119,16 @@ def export(
             "raw": rows_of if isinstance(rows_of, list | np.ndarray) else None,
             "inputs": taken,
             "probability": probability,
-            "decision": {str(each.decides): _decided(model, probability, each, known) for each in queries},
+            "decision": {
+                str(each.decides): _decided(model, probability, each, known) for each in queries
+            },
         }
         about = _about(model, taken, format, promise)
-        contents = {"model.json": about, "featurize.json": _featurizer(model), "golden.json": golden}
+        contents = {
+            "model.json": about,
+            "featurize.json": _featurizer(model),
+            "golden.json": golden,
+        }
         for name, content in contents.items():
             (unfinished / name).write_text(_as_json(content), encoding="utf-8")
         (unfinished / "README.md").write_text(_readme(about, path.name), encoding="utf-8")
@@ -145,7 +157,9 @@ def _examples(model: Model) -> Any:
     return model.kind.examples(NUM_GOLDEN)
 
 
-def _compared(model: Model, raw: Any, given: Tensor | None, run: Any, names: list[str], base_scores: str) -> np.ndarray:
+def _compared(
+    model: Model, raw: Any, given: Tensor | None, run: Any, names: list[str], base_scores: str
+) -> np.ndarray:
     """The probabilities of a program, which are those of the model for batches of several sizes."""
     expected = model.probabilities(raw, given=given)
     found = np.empty_like(expected)
@@ -170,7 +184,9 @@ def _decided(model: Model, probability: np.ndarray, query: Query, known: Tensor 
     """Decisions 0 and 1; of a coverage, none for inputs with labels that are given, for which it would not hold."""
     if known is None or query.coverage is None:
         return model.decide(probability, replace(query, given=known)).astype(int)
-    rows = zip(model.decide(probability, query).astype(int).tolist(), known.isnan().all(dim=1), strict=True)
+    rows = zip(
+        model.decide(probability, query).astype(int).tolist(), known.isnan().all(dim=1), strict=True
+    )
     return [row if holds else None for row, holds in rows]
 
 
@@ -203,13 +219,21 @@ def _about(
         rows = _ROWS.get(name, "samples" if name.startswith("features_") else "rows")
         sizes: list[Any] = list(tensor.shape)
         sizes[int(name.endswith("edge_index"))] = rows
-        meaning = _MEANINGS.get(name, "features of base classifiers" if name.startswith("features_") else "")
-        described[name] = {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": sizes, "meaning": meaning}
+        meaning = _MEANINGS.get(
+            name, "features of base classifiers" if name.startswith("features_") else ""
+        )
+        described[name] = {
+            "dtype": str(tensor.dtype).removeprefix("torch."),
+            "shape": sizes,
+            "meaning": meaning,
+        }
     return {
         "format": format,
         "label_names": model.label_names,
         "inputs": described,
-        "outputs": {"probability": {"dtype": "float32", "shape": ["samples", len(model.label_names)]}},
+        "outputs": {
+            "probability": {"dtype": "float32", "shape": ["samples", len(model.label_names)]}
+        },
         "decisions": decisions,
         "calibration": {} if calibration is None else calibration.methods,
         "versions": {"tg_mlc": tg_mlc.__version__, **versions()},
@@ -222,12 +246,18 @@ def _featurizer(model: Model) -> dict[str, Any]:
     def described(part: Any, state: Any) -> dict[str, Any]:
         return {"does": (inspect.getdoc(type(part)) or "").split("\n\n")[0], "state": state}
 
-    steps = [{"name": type(step).__name__, **described(step, to_state(step)["state"])} for step in model.features.steps]
+    steps = [
+        {"name": type(step).__name__, **described(step, to_state(step)["state"])}
+        for step in model.features.steps
+    ]
     stacking = model.stage(Classifiers)
     if stacking is None:
         return {"steps": steps}
     features = stacking.features
-    views = {VIEW.format(name): described(view, view.state_dict()) for name, view in features.views.items()}
+    views = {
+        VIEW.format(name): described(view, view.state_dict())
+        for name, view in features.views.items()
+    }
     return {"steps": steps, "views": views, "x_is_view": features.scaling}
 
 

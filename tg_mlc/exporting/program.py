@@ -25,7 +25,9 @@ from tg_mlc.inference.stage import TensorStage
 Format = Literal["torch-export", "onnx"]
 
 
-def featurize(model: Model, raw: Any, given: Any = None, base_scores: str = "export") -> dict[str, Tensor]:
+def featurize(
+    model: Model, raw: Any, given: Any = None, base_scores: str = "export"
+) -> dict[str, Tensor]:
     """The tensors that the program of a model takes for raw inputs, by name; it skips those that it does not use.
 
     Args:
@@ -44,7 +46,10 @@ def featurize(model: Model, raw: Any, given: Any = None, base_scores: str = "exp
     tensors, stacking = dict[str, Tensor](), model.stage(Classifiers)
     if stacking is not None:
         if base_scores == "export":
-            tensors |= {VIEW.format(view): matrix for view, matrix in stacking.matrices(flow.samples).items()}
+            tensors |= {
+                VIEW.format(view): matrix
+                for view, matrix in stacking.matrices(flow.samples).items()
+            }
         stacking.apply(flow)
     batch = next(iter(make_loader(flow.samples, batch_size=max(flow.size, 1))))
     found = {name: value for name, value in batch.to_dict().items() if isinstance(value, Tensor)}
@@ -73,7 +78,9 @@ class Program(nn.Module):
         super().__init__()
         self.names, self.takes_given = names, model.takes_given
         is_input = "base_scores" in names
-        stages = [stage for stage in model.stages if not (is_input and isinstance(stage, Classifiers))]
+        stages = [
+            stage for stage in model.stages if not (is_input and isinstance(stage, Classifiers))
+        ]
         self.stages = nn.ModuleList(stage.module() for stage in stages)
 
     def forward(self, *tensors: Tensor) -> Tensor:
@@ -98,20 +105,32 @@ def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
     """
     config: Any = import_module("torch.fx.experimental._config")
     if not hasattr(torch.compiler, "is_exporting"):
-        raise ValueError(f"Expected PyTorch 2.7 or newer to export (got {torch.__version__}); update it")
+        raise ValueError(
+            f"Expected PyTorch 2.7 or newer to export (got {torch.__version__}); update it"
+        )
     scorer.names = [name for name in tensors if name != "given" or scorer.takes_given]
     for _ in range(2):
         values = tuple(tensors[name] for name in scorer.names)
         sizes = tuple({int(name.endswith("edge_index")): Dim.DYNAMIC} for name in scorer.names)
         try:
             # Without the patch, a program for any number of samples would refuse a single one.
-            with torch.no_grad(), config.patch(backed_size_oblivious=True), warnings.catch_warnings():
+            with (
+                torch.no_grad(),
+                config.patch(backed_size_oblivious=True),
+                warnings.catch_warnings(),
+            ):
                 warnings.simplefilter("ignore")
-                program = torch.export.export(scorer.eval(), values, dynamic_shapes=(sizes,), strict=False)
+                program = torch.export.export(
+                    scorer.eval(), values, dynamic_shapes=(sizes,), strict=False
+                )
         except Exception as error:  # of any class, by what a network of one's own does
-            reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            reason = next(
+                (line for line in str(error).splitlines() if line.strip()), type(error).__name__
+            )
             expected = "networks whose sizes and choices depend on no values of tensors"
-            raise ValueError(f"Expected {expected}, for torch.export (got: {reason.strip():.300})") from error
+            raise ValueError(
+                f"Expected {expected}, for torch.export (got: {reason.strip():.300})"
+            ) from error
         taken = [node for node in program.graph.nodes if node.op == "placeholder"][-len(values) :]
         used = [name for name, node in zip(scorer.names, taken, strict=True) if node.users]
         if used == scorer.names:
@@ -133,7 +152,11 @@ def save_onnx(program: ExportedProgram, path: Path, names: list[str]) -> Callabl
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plain = program.run_decompositions(_DECOMPOSITIONS)
-        options: dict[str, Any] = {"input_names": names, "output_names": ["probability"], "verbose": False}
+        options: dict[str, Any] = {
+            "input_names": names,
+            "output_names": ["probability"],
+            "verbose": False,
+        }
         exported: Any = torch.onnx.export(plain, dynamo=True, **options)
         exported.save(path)
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
@@ -154,21 +177,29 @@ def _groups(ends: Tensor, size: int) -> Tensor:
     return marks.cumsum(0)[:size]
 
 
-def _repeat_interleave(x: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+def _repeat_interleave(
+    x: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     assert output_size is not None
     return x.index_select(0, _groups(repeats.cumsum(0), output_size))
 
 
 def _segment_mean(data: Tensor, reduce: str, *, offsets: Tensor, **others: Any) -> Tensor:
     assert (reduce, data.dim()) == ("mean", 1)
-    sums = data.new_zeros(offsets.numel() - 1).index_add(0, _groups(offsets[1:], data.size(0)), data)
+    sums = data.new_zeros(offsets.numel() - 1).index_add(
+        0, _groups(offsets[1:], data.size(0)), data
+    )
     return sums / offsets.diff().clamp(min=1)
 
 
-def _embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, *others: Any) -> tuple[Tensor, ...]:
+def _embedding_bag(
+    weight: Tensor, indices: Tensor, offsets: Tensor, *others: Any
+) -> tuple[Tensor, ...]:
     # Bags of one size, as of categorical features.
     rows = weight.index_select(0, indices)
-    sums = weight.new_zeros(offsets.numel(), weight.size(1)).index_add(0, _groups(offsets, indices.numel()) - 1, rows)
+    sums = weight.new_zeros(offsets.numel(), weight.size(1)).index_add(
+        0, _groups(offsets, indices.numel()) - 1, rows
+    )
     return sums, offsets, offsets, offsets
 
 

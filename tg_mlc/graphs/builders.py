@@ -23,7 +23,11 @@ def fully_connected(labels: int | Sequence[str], self_loops: bool = True) -> Lab
     graph = edgeless(labels)
     index = torch.arange(graph.num_labels)
     edge_index = torch.stack([index.repeat(len(index)), index.repeat_interleave(len(index))])
-    options: dict[str, Any] = {**graph.to_dict(), "edge_index": edge_index, "kind": "fully_connected"}
+    options: dict[str, Any] = {
+        **graph.to_dict(),
+        "edge_index": edge_index,
+        "kind": "fully_connected",
+    }
     return LabelGraph(**options) if self_loops else LabelGraph(**options).remove_self_loops()
 
 
@@ -36,7 +40,9 @@ def edgeless(labels: int | Sequence[str]) -> LabelGraph:
     """
     is_number = isinstance(labels, int) and not isinstance(labels, bool) and labels >= 0
     if not is_number and (isinstance(labels, int | str) or not isinstance(labels, Sequence)):
-        raise ValueError(f"Expected 'labels' to be a non-negative number of labels or a list of names (got {labels!r})")
+        raise ValueError(
+            f"Expected 'labels' to be a non-negative number of labels or a list of names (got {labels!r})"
+        )
     names = None if isinstance(labels, int) else check_label_names(labels)
     num_labels = labels if isinstance(labels, int) else len(labels)
     loops = torch.arange(num_labels).expand(2, -1)
@@ -83,4 +89,6 @@ def select(
 
 def source_in_words(origin: str, **options: Any) -> str:
     """The source of a graph in words: its origin, then the options that are set."""
-    return ", ".join([origin, *(f"{key}={value}" for key, value in options.items() if value is not None)])
+    return ", ".join(
+        [origin, *(f"{key}={value}" for key, value in options.items() if value is not None)]
+    )

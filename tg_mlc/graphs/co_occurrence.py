@@ -96,7 +96,9 @@ def co_occurrence(
     check_choice("weight", weight, get_args(Weight))
     check_selection(threshold, top_k)
     if not isinstance(split, HasTrain | None):
-        raise ValueError(f"Expected 'split' to be a Split (got {type(split).__name__}); see tg_mlc.data.random_split")
+        raise ValueError(
+            f"Expected 'split' to be a Split (got {type(split).__name__}); see tg_mlc.data.random_split"
+        )
     values, names = _read_labels(y, label_names, split)
     num_samples, num_labels = values.shape
     if not num_samples:
@@ -114,7 +116,16 @@ def co_occurrence(
             case "correlation":
                 strength = (n_ji * n - n_j * n_i) / np.sqrt(n_j * (n - n_j) * n_i * (n - n_i))
     strength = np.where(np.isfinite(strength), strength, 0.0)
-    keep = select(source, target, strength, num_labels, threshold, top_k, self_loops, eligible=n_ji >= min_count)
+    keep = select(
+        source,
+        target,
+        strength,
+        num_labels,
+        threshold,
+        top_k,
+        self_loops,
+        eligible=n_ji >= min_count,
+    )
     of_split = f" of split {name!r}" if (name := getattr(split, "name", "")) else ""
     origin = f"{num_samples} training samples{of_split}"
     return LabelGraph(
@@ -123,7 +134,9 @@ def co_occurrence(
         edge_weight=torch.from_numpy(strength[keep]).float(),
         label_names=names,
         kind="co_occurrence",
-        source=source_in_words(origin, weight=weight, min_count=min_count, threshold=threshold, top_k=top_k),
+        source=source_in_words(
+            origin, weight=weight, min_count=min_count, threshold=threshold, top_k=top_k
+        ),
     )
 
 
@@ -132,10 +145,14 @@ def _read_labels(
 ) -> tuple[sparse.csr_array, Sequence[str] | None]:
     """Reads training labels, in whatever form they come, as one sparse matrix of ones and NaNs, and their names."""
     label_names = None if label_names is None else as_names(label_names)
-    if hasattr(y, "columns"):  # a data frame, which has an attribute "y" as well if it has such a column
+    if hasattr(
+        y, "columns"
+    ):  # a data frame, which has an attribute "y" as well if it has such a column
         y = take_by_name(y, label_names, "label_names")
         label_names = [str(column) for column in y.columns] if label_names is None else label_names
-    elif (of_data_set := y.sparse_y() if hasattr(y, "sparse_y") else getattr(y, "y", None)) is not None:
+    elif (
+        of_data_set := y.sparse_y() if hasattr(y, "sparse_y") else getattr(y, "y", None)
+    ) is not None:
         if split is None:
             got = f"the data set {type(y).__name__} without 'split'"
             hint = "give a whole data set with its 'split', or the labels alone, 'dataset[split.train].y'"
@@ -159,7 +176,9 @@ def _count_pairs(y: sparse.csr_array) -> tuple[np.ndarray, ...]:
     rows = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
     dtype = np.float32 if y.shape[0] <= EXACT_IN_FLOAT32 else np.float64
     unknown, positive = (
-        sparse.csr_array((np.ones(keep.sum(), dtype=dtype), (rows[keep], y.indices[keep])), shape=y.shape)
+        sparse.csr_array(
+            (np.ones(keep.sum(), dtype=dtype), (rows[keep], y.indices[keep])), shape=y.shape
+        )
         for keep in (np.isnan(y.data), ~np.isnan(y.data))
     )
     together = _gram(positive, positive)
@@ -172,7 +191,11 @@ def _count_pairs(y: sparse.csr_array) -> tuple[np.ndarray, ...]:
         neither = _gram(unknown, unknown)
         of_source -= _at(hidden, source, target)
         of_target -= _at(hidden, target, source)
-        known -= _at(neither, source, source) + _at(neither, target, target) - _at(neither, source, target)
+        known -= (
+            _at(neither, source, source)
+            + _at(neither, target, target)
+            - _at(neither, source, target)
+        )
     return source, target, _at(together, source, target), of_source, of_target, known
 
 

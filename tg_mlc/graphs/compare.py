@@ -25,9 +25,14 @@ class NeighborDifference:
     num_shared: int
 
     def __str__(self) -> str:
-        more = [f", and {len(names) - SHOWN} more" * (len(names) > SHOWN) for names in (self.only_a, self.only_b)]
+        more = [
+            f", and {len(names) - SHOWN} more" * (len(names) > SHOWN)
+            for names in (self.only_a, self.only_b)
+        ]
         a, b = (", ".join(names[:SHOWN]) or "none" for names in (self.only_a, self.only_b))
-        return f"{self.label}: only a: {a}{more[0]}; only b: {b}{more[1]}; shared: {self.num_shared}"
+        return (
+            f"{self.label}: only a: {a}{more[0]}; only b: {b}{more[1]}; shared: {self.num_shared}"
+        )
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,11 @@ class GraphComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the graphs, as plain data."""
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("a", "b")}
+        values = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in ("a", "b")
+        }
         return {**values, "differing": [asdict(each) for each in self.differing]}
 
     def plot(self, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> Any:
@@ -82,7 +91,9 @@ class GraphComparison:
         return "\n".join([*lines, *(f"  {each}" for each in self.differing)])
 
 
-def compare(a: LabelGraph, b: LabelGraph, directed: bool | None = None, top: int = 10) -> GraphComparison:
+def compare(
+    a: LabelGraph, b: LabelGraph, directed: bool | None = None, top: int = 10
+) -> GraphComparison:
     r"""Compares two graphs of the same labels, *e.g.* one that was :func:`~tg_mlc.graphs.learned` with a prior.
 
     With :math:`\mathcal{E}_a` and :math:`\mathcal{E}_b` their edges, loops left out,
@@ -126,11 +137,18 @@ def compare(a: LabelGraph, b: LabelGraph, directed: bool | None = None, top: int
         "recall": (shared, in_b.num_edges, "b has no edge"),
     }
     numbers: dict[str, Any] = {
-        **{name: part / whole if whole else reason for name, (part, whole, reason) in shares.items()},
+        **{
+            name: part / whole if whole else reason
+            for name, (part, whole, reason) in shares.items()
+        },
         **_ranking("a", in_a, "b", in_b),
         **_ranking("b", in_b, "a", in_a),
     }
-    level = [name for name, pairs in (("a", in_a), ("b", in_b)) if not pairs.num_pairs or np.ptp(pairs.strength) == 0]
+    level = [
+        name
+        for name, pairs in (("a", in_a), ("b", in_b))
+        if not pairs.num_pairs or np.ptp(pairs.strength) == 0
+    ]
     if level:
         numbers["rank_correlation"] = f"all pairs weigh the same in {level[0]}"
     else:
@@ -139,7 +157,10 @@ def compare(a: LabelGraph, b: LabelGraph, directed: bool | None = None, top: int
         numbers["rank_correlation"] = float(spearmanr(in_a.strength, in_b.strength).statistic)
     undefined = {name: number for name, number in numbers.items() if isinstance(number, str)}
     of_a, of_b = in_a.sources & ~in_b.sources, in_b.sources & ~in_a.sources
-    both, differences = (in_a.sources & in_b.sources).sum(axis=1).tolist(), (of_a | of_b).sum(axis=1)
+    both, differences = (
+        (in_a.sources & in_b.sources).sum(axis=1).tolist(),
+        (of_a | of_b).sum(axis=1),
+    )
     differing = [
         NeighborDifference(
             names[label],
@@ -177,15 +198,29 @@ class _Pairs(NamedTuple):
 
 def _read_pairs(graph: LabelGraph, directed: bool) -> _Pairs:
     """Reads ordered pairs, or unordered ones, of which each weighs the mean of the directions that are there."""
-    graph = graph.remove_self_loops() if directed else graph.remove_self_loops().to_undirected(reduce="mean")
+    graph = (
+        graph.remove_self_loops()
+        if directed
+        else graph.remove_self_loops().to_undirected(reduce="mean")
+    )
     source, target = graph.edge_index.cpu().numpy()
-    weight = np.ones(len(source)) if graph.edge_weight is None else graph.edge_weight.detach().cpu().double().numpy()
+    weight = (
+        np.ones(len(source))
+        if graph.edge_weight is None
+        else graph.edge_weight.detach().cpu().double().numpy()
+    )
     absent = min(0.0, float(weight.min()) - 1.0) if len(weight) and weight.min() <= 0 else 0.0
     joined = np.zeros((graph.num_labels, graph.num_labels), dtype=bool)
     strength = np.full(joined.shape, absent)
     joined[target, source], strength[target, source] = True, weight
-    counted = ~np.eye(graph.num_labels, dtype=bool) if directed else np.tri(graph.num_labels, k=-1, dtype=bool)
-    return _Pairs(joined[counted], strength[counted], joined, int(counted.sum()), int(joined[counted].sum()))
+    counted = (
+        ~np.eye(graph.num_labels, dtype=bool)
+        if directed
+        else np.tri(graph.num_labels, k=-1, dtype=bool)
+    )
+    return _Pairs(
+        joined[counted], strength[counted], joined, int(counted.sum()), int(joined[counted].sum())
+    )
 
 
 def _ranking(scorer: str, scores: _Pairs, owner: str, edges: _Pairs) -> dict[str, float | str]:

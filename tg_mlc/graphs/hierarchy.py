@@ -28,29 +28,42 @@ def ancestor_pairs(parent_index: Tensor, num_labels: int) -> Tensor:
     a label below it :math:`(2, C)`, sorted, none of a label with itself; a :class:`ValueError` if there is a cycle.
     """
     size, (parent, child) = (num_labels, num_labels), parent_index.cpu().numpy()
-    closure, num_pairs = sp.csr_array((np.ones(len(parent), dtype=np.int32), (parent, child)), shape=size), -1
+    closure, num_pairs = (
+        sp.csr_array((np.ones(len(parent), dtype=np.int32), (parent, child)), shape=size),
+        -1,
+    )
     while closure.nnz > num_pairs:  # paths twice as long each time
         num_pairs, closure = closure.nnz, closure + closure @ closure
         closure.data[:] = 1
         if circular := np.flatnonzero(closure.diagonal()).tolist():
-            raise ValueError(f"Expected a hierarchy without cycles (got one through the labels {circular[:6]})")
+            raise ValueError(
+                f"Expected a hierarchy without cycles (got one through the labels {circular[:6]})"
+            )
     closure.sort_indices()
-    return torch.from_numpy(np.stack(closure.tocoo().coords).astype(np.int64)).to(parent_index.device)
+    return torch.from_numpy(np.stack(closure.tocoo().coords).astype(np.int64)).to(
+        parent_index.device
+    )
 
 
-def pairs_of(label_graph: Data, label_names: Sequence[str] | None = None, name: str = "label_graph") -> Tensor:
+def pairs_of(
+    label_graph: Data, label_names: Sequence[str] | None = None, name: str = "label_graph"
+) -> Tensor:
     """The :func:`ancestor_pairs` of a label graph that keeps parents, in the order of a model's labels; a
     :class:`ValueError` if it keeps none, or has other labels.
     """
     parents, size = label_graph.get("parent_index"), int(label_graph.num_nodes or 0)
     if parents is None:
         hint = "tg_mlc.graphs.tree makes one, and LabelGraph(..., parent_index=pairs)"
-        raise ValueError(f"Expected '{name}' to keep the parents of labels (got {label_graph}); {hint}")
+        raise ValueError(
+            f"Expected '{name}' to keep the parents of labels (got {label_graph}); {hint}"
+        )
     names = label_graph.get("label_names")
     if label_names is not None:
         if size != len(label_names) or (names is not None and {*names} != {*label_names}):
             other = sorted({*(names or ())} ^ {*label_names})[:3]
-            raise ValueError(f"Expected '{name}' to have the labels of the model (got {size}, others are {other})")
+            raise ValueError(
+                f"Expected '{name}' to have the labels of the model (got {size}, others are {other})"
+            )
         if names is not None and list(names) != list(label_names):
             place = {label: index for index, label in enumerate(label_names)}
             parents = torch.tensor([place[label] for label in names], dtype=torch.long)[parents]
@@ -61,9 +74,15 @@ def coherent(scores: Tensor, pairs: Tensor) -> Tensor:
     """The largest score :math:`(N, L)` (probability, logit, decision or threshold) of each label and all below it;
     along :obj:`pairs.flip(0)`, of all above it.
     """
-    if torch.compiler.is_compiling():  # in the order of dimensions that takes any number of samples, one too
-        return scores.scatter_reduce(1, pairs[0].expand(scores.size(0), -1), scores[:, pairs[1]], "amax")
-    if not scores.requires_grad and len(scores) > (size := max(_NUMBERS // max(pairs.size(1), 1), 1)):
+    if (
+        torch.compiler.is_compiling()
+    ):  # in the order of dimensions that takes any number of samples, one too
+        return scores.scatter_reduce(
+            1, pairs[0].expand(scores.size(0), -1), scores[:, pairs[1]], "amax"
+        )
+    if not scores.requires_grad and len(scores) > (
+        size := max(_NUMBERS // max(pairs.size(1), 1), 1)
+    ):
         return torch.cat([coherent(part, pairs) for part in torch.split(scores, size)])
     # A row for each label: its neighbours in memory are the samples, which share the indices.
     columns = scores.t().contiguous()
@@ -85,7 +104,12 @@ def coherent_loss(logits: Tensor, y: Tensor, pairs: Tensor) -> Tensor:
 
 
 def propagate(
-    y: Tensor, pairs: Tensor, label_names: Sequence[str] | None = None, name: str = "y", *, check: bool = True
+    y: Tensor,
+    pairs: Tensor,
+    label_names: Sequence[str] | None = None,
+    name: str = "y",
+    *,
+    check: bool = True,
 ) -> Tensor:
     """Labels :math:`(N, L)`, 0, 1, or NaN for unknown, with those that follow: a label above one that applies applies,
     one below a label that does not, does not; a :class:`ValueError` if they contradict each other, unless unchecked.

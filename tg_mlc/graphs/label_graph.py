@@ -85,20 +85,36 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         **kwargs: Any,
     ) -> None:
         if "edge_attr" in kwargs:
-            raise ValueError("Expected no 'edge_attr': a label graph holds one number per edge, in 'edge_weight'")
+            raise ValueError(
+                "Expected no 'edge_attr': a label graph holds one number per edge, in 'edge_weight'"
+            )
         super().__init__(**kwargs)
         self.kind = kind
         self.source = source
         if edge_index is None and num_nodes is None and label_names is None:
             return
         if num_nodes is None and label_names is None:
-            raise ValueError("Expected 'num_nodes' or 'label_names' (got neither): edges show no label without any")
-        size = len(as_names(label_names)) if num_nodes is None and label_names is not None else num_nodes
+            raise ValueError(
+                "Expected 'num_nodes' or 'label_names' (got neither): edges show no label without any"
+            )
+        size = (
+            len(as_names(label_names))
+            if num_nodes is None and label_names is not None
+            else num_nodes
+        )
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise ValueError(f"Expected 'num_nodes' to be a non-negative integer (got {num_nodes!r})")
-        if edge_index is not None and not isinstance(edge_index, Tensor) and not is_sparse(edge_index):
+            raise ValueError(
+                f"Expected 'num_nodes' to be a non-negative integer (got {num_nodes!r})"
+            )
+        if (
+            edge_index is not None
+            and not isinstance(edge_index, Tensor)
+            and not is_sparse(edge_index)
+        ):
             hint = "edges by names, or in a file, are read by LabelGraph.from_edges"
-            raise TypeError(f"Expected 'edge_index' to be a tensor (got {type(edge_index).__name__}); {hint}")
+            raise TypeError(
+                f"Expected 'edge_index' to be a tensor (got {type(edge_index).__name__}); {hint}"
+            )
         self.num_nodes = size
         if label_names is not None:
             self["label_names"] = check_label_names(label_names, size)
@@ -113,7 +129,9 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
     @classmethod
     def from_edges(
-        cls, edges: str | os.PathLike[str] | Iterable[Sequence[Any]], label_names: Sequence[str] | None = None
+        cls,
+        edges: str | os.PathLike[str] | Iterable[Sequence[Any]],
+        label_names: Sequence[str] | None = None,
     ) -> LabelGraph:
         """Reads a list of edges by the names of labels, from a source to the target that attends to it;
         :meth:`to_undirected` adds the opposite ones, and :meth:`add_self_loops` loops.
@@ -141,15 +159,24 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             for number, edge in enumerate(edges):
                 weight = edge[2] if isinstance(edge, list | tuple) and len(edge) == 3 else None
                 is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
-                if not isinstance(edge, list | tuple) or len(edge) not in (2, 3) or (len(edge) == 3 and not is_number):
+                if (
+                    not isinstance(edge, list | tuple)
+                    or len(edge) not in (2, 3)
+                    or (len(edge) == 3 and not is_number)
+                ):
                     expected = f"edge {number} to be names of a source and a target, and perhaps a number as the weight"
                     raise ValueError(f"Expected {expected} (got {edge!r})")
-                rows.append((f"edge {number}", edge[0], edge[1], None if weight is None else float(weight)))
+                rows.append(
+                    (f"edge {number}", edge[0], edge[1], None if weight is None else float(weight))
+                )
         return cls._from_rows(origin, rows, label_names)
 
     @classmethod
     def _from_rows(
-        cls, origin: str, rows: list[tuple[str, str, str, float | None]], label_names: Sequence[str] | None
+        cls,
+        origin: str,
+        rows: list[tuple[str, str, str, float | None]],
+        label_names: Sequence[str] | None,
     ) -> LabelGraph:
         found = dict.fromkeys(end for row in rows for end in row[1:3])
         names = check_label_names(list(found) if label_names is None else label_names)
@@ -157,13 +184,27 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         for where, *ends, _ in rows:
             if lost := [end for end in ends if end not in position]:
                 hint = nearest(lost[0], names) or "; add it, or name the columns in the first line"
-                raise ValueError(f"Expected {where} to hold two of 'label_names' (got {lost[0]!r}){hint}")
+                raise ValueError(
+                    f"Expected {where} to hold two of 'label_names' (got {lost[0]!r}){hint}"
+                )
         weights = [row[3] for row in rows if row[3] is not None]
         if weights and len(weights) < len(rows):
-            raise ValueError(f"Expected all edges or none to have a weight (got {len(weights)} of {len(rows)})")
-        index = torch.tensor([[position[j], position[i]] for _, j, i, _ in rows], dtype=torch.long).view(-1, 2).t()
+            raise ValueError(
+                f"Expected all edges or none to have a weight (got {len(weights)} of {len(rows)})"
+            )
+        index = (
+            torch.tensor([[position[j], position[i]] for _, j, i, _ in rows], dtype=torch.long)
+            .view(-1, 2)
+            .t()
+        )
         weight = torch.tensor(weights) if weights else None
-        return cls(index, edge_weight=weight, label_names=names, kind="edges", source=f"{len(rows)} edges of {origin}")
+        return cls(
+            index,
+            edge_weight=weight,
+            label_names=names,
+            kind="edges",
+            source=f"{len(rows)} edges of {origin}",
+        )
 
     @classmethod
     def read(
@@ -196,7 +237,9 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         if suffix == ".safetensors":
             graph = cls.load(path)
             if None not in (label_names, graph.label_names) and label_names != graph.label_names:
-                raise ValueError(f"Expected '{path}' to have the labels of 'label_names', in this order (got others)")
+                raise ValueError(
+                    f"Expected '{path}' to have the labels of 'label_names', in this order (got others)"
+                )
             return graph
         if suffix == ".obo":
             parents = read_parents(path, "obo")
@@ -209,14 +252,28 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             import networkx as nx
 
             network = nx.read_graphml(path)
-            called = {node: str(data.get("name", data.get("label", node))) for node, data in network.nodes(data=True)}
-            found: Iterable[tuple[Any, Any, Any]] = network.to_directed().edges(data=weight or "weight")
-            edges = [(called[j], called[i], *([] if value is None else [value])) for j, i, value in found]
-            return cls.from_edges(edges, list(called.values()) if label_names is None else label_names)
+            called = {
+                node: str(data.get("name", data.get("label", node)))
+                for node, data in network.nodes(data=True)
+            }
+            found: Iterable[tuple[Any, Any, Any]] = network.to_directed().edges(
+                data=weight or "weight"
+            )
+            edges = [
+                (called[j], called[i], *([] if value is None else [value])) for j, i, value in found
+            ]
+            return cls.from_edges(
+                edges, list(called.values()) if label_names is None else label_names
+            )
         origin, rows = read_edges(path, columns, weight)
         weights = [row[3] for row in rows if row[3] is not None]
         is_score = weight is None or "score" in weight
-        if is_score and weights and 1 < max(weights) <= MAX_SCORE and all(value % 1 == 0 for value in weights):
+        if (
+            is_score
+            and weights
+            and 1 < max(weights) <= MAX_SCORE
+            and all(value % 1 == 0 for value in weights)
+        ):
             rows = [(*row[:3], None if row[3] is None else row[3] / MAX_SCORE) for row in rows]
         return cls._from_rows(origin, rows, label_names)
 
@@ -224,7 +281,11 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         edge_index = to_list(edge_index)
         check_edge_index(edge_index, self.num_labels, self.num_labels)
         if edge_weight is not None:
-            got = tuple(edge_weight.shape) if isinstance(edge_weight, Tensor) else type(edge_weight).__name__
+            got = (
+                tuple(edge_weight.shape)
+                if isinstance(edge_weight, Tensor)
+                else type(edge_weight).__name__
+            )
             if got != (num_edges := edge_index.size(1),):
                 expected = f"'edge_weight' to be a tensor of shape [{num_edges}], one per edge"
                 raise ValueError(f"Expected {expected} (got {got})")
@@ -232,13 +293,17 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             if not torch.isfinite(edge_weight).all():
                 raise ValueError("Expected 'edge_weight' to be finite (got NaN or infinity)")
         # One call for both cases: without weights 'coalesce' hands back a None in their place.
-        edge_index, edge_weight = coalesce(edge_index, edge_weight, self.num_labels, reduce="max", sort_by_row=False)
+        edge_index, edge_weight = coalesce(
+            edge_index, edge_weight, self.num_labels, reduce="max", sort_by_row=False
+        )
         self.edge_index = edge_index.contiguous()
         if edge_weight is not None:
             self["edge_weight"] = edge_weight
 
     def _with_edges(self, edge_index: Tensor, edge_weight: Tensor | None) -> LabelGraph:
-        return type(self)(**{**self.to_dict(), "edge_index": edge_index, "edge_weight": edge_weight})
+        return type(self)(
+            **{**self.to_dict(), "edge_index": edge_index, "edge_weight": edge_weight}
+        )
 
     @property
     def num_labels(self) -> int:
@@ -296,7 +361,9 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             return self._with_edges(to_undirected(self.edge_index, num_nodes=self.num_labels), None)
         loops = self.edge_index[0] == self.edge_index[1]
         # A loop is its own opposite: let it in once, or "add" would double its weight.
-        pairs = to_undirected(self.edge_index[:, ~loops], self.edge_weight[~loops], self.num_labels, reduce=reduce)
+        pairs = to_undirected(
+            self.edge_index[:, ~loops], self.edge_weight[~loops], self.num_labels, reduce=reduce
+        )
         edge_index = torch.cat([pairs[0], self.edge_index[:, loops]], dim=1)
         return self._with_edges(edge_index, torch.cat([pairs[1], self.edge_weight[loops]]))
 
@@ -304,16 +371,26 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         """Returns the graph with label :obj:`perm[i]` in place :obj:`i`, an order of labels as in :obj:`y[:, perm]`."""
         index = torch.as_tensor(perm)
         index = index if index.numel() else index.long()  # an empty list comes as floats
-        if index.dim() != 1 or index.is_floating_point() or sorted(index.tolist()) != list(range(self.num_labels)):
+        if (
+            index.dim() != 1
+            or index.is_floating_point()
+            or sorted(index.tolist()) != list(range(self.num_labels))
+        ):
             expected = f"'perm' to hold each of 0 to {self.num_labels - 1} once"
             raise ValueError(f"Expected {expected} (got {index.tolist()[:10]}...)")
         index = index.long().to(self.edge_index.device)
-        position = torch.empty_like(index).scatter_(0, index, torch.arange(index.numel(), device=index.device))
+        position = torch.empty_like(index).scatter_(
+            0, index, torch.arange(index.numel(), device=index.device)
+        )
         out = self._with_edges(position[self.edge_index], self.edge_weight)
         if self.parent_index is not None:
             out["parent_index"] = position[self.parent_index]
         for key in filter(self.is_node_attr, set(self.keys()) - {"parent_index"}):
-            out[key] = self[key][index] if isinstance(self[key], Tensor) else [self[key][i] for i in index.tolist()]
+            out[key] = (
+                self[key][index]
+                if isinstance(self[key], Tensor)
+                else [self[key][i] for i in index.tolist()]
+            )
         return out
 
     def locality_order(self, method: Order = "rcm") -> Tensor:
@@ -335,15 +412,21 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             - **output:** the old label at every new place :math:`(L)`
         """
         check_choice("method", method, get_args(Order))
-        directed = csr_array(to_scipy_sparse_matrix(self.edge_index.cpu(), num_nodes=self.num_labels))
+        directed = csr_array(
+            to_scipy_sparse_matrix(self.edge_index.cpu(), num_nodes=self.num_labels)
+        )
         adjacency = (directed + directed.T).tocsr()
         if method == "rcm":
             from scipy.sparse.csgraph import reverse_cuthill_mckee  # takes long to import
 
-            return torch.from_numpy(reverse_cuthill_mckee(adjacency, symmetric_mode=True).copy()).long()
+            return torch.from_numpy(
+                reverse_cuthill_mckee(adjacency, symmetric_mode=True).copy()
+            ).long()
         import networkx as nx
 
-        forest = nx.dfs_preorder_nodes(nx.from_scipy_sparse_array(adjacency))  # each component from its first label
+        forest = nx.dfs_preorder_nodes(
+            nx.from_scipy_sparse_array(adjacency)
+        )  # each component from its first label
         return torch.tensor(list(forest), dtype=torch.long)
 
     def validate(self, raise_on_error: bool = True) -> bool:
@@ -352,7 +435,9 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             super().validate(raise_on_error=True)
             rebuilt = self._with_edges(self.edge_index, self.edge_weight)
             if not torch.equal(rebuilt.edge_index, self.edge_index):
-                raise ValueError("Expected 'edge_index' to be unique and sorted by target, then source (got other)")
+                raise ValueError(
+                    "Expected 'edge_index' to be unique and sorted by target, then source (got other)"
+                )
         except (TypeError, ValueError):
             if raise_on_error:
                 raise
@@ -362,13 +447,19 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the graph, of tensors and plain data, to a :obj:`safetensors` file with the latter in its header."""
         attributes = {**self.to_dict(), "num_nodes": self.num_labels}
-        tensors = {key: value.contiguous() for key, value in attributes.items() if isinstance(value, Tensor)}
+        tensors = {
+            key: value.contiguous()
+            for key, value in attributes.items()
+            if isinstance(value, Tensor)
+        }
         rest = {key: value for key, value in attributes.items() if key not in tensors}
         try:
             header = {"format": FORMAT, "attributes": json.dumps(rest)}
         except TypeError as error:
             expected = "the graph to hold tensors and plain data only"
-            raise ValueError(f"Expected {expected} (got other data: {error}); remove that attribute") from error
+            raise ValueError(
+                f"Expected {expected} (got other data: {error}); remove that attribute"
+            ) from error
         with replace_when_done(path) as unfinished:
             save_file(tensors, unfinished, metadata=header)
 
@@ -385,12 +476,19 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         except SafetensorError as error:
             raise ValueError(f"Expected {expected} (got {error})") from error
         if header.get("format") != FORMAT:
-            raise ValueError(f"Expected '{path}' to be of format {FORMAT!r} (got {header.get('format')!r})")
+            raise ValueError(
+                f"Expected '{path}' to be of format {FORMAT!r} (got {header.get('format')!r})"
+            )
         try:
             return cls(**json.loads(header["attributes"]), **tensors)
         except (KeyError, TypeError, ValueError, RecursionError) as error:
-            expected, hint = f"'{path}' to hold a label graph as LabelGraph.save wrote it", "save the graph again"
-            raise ValueError(f"Expected {expected} (got {error!r}); the file is damaged, {hint}") from error
+            expected, hint = (
+                f"'{path}' to hold a label graph as LabelGraph.save wrote it",
+                "save the graph again",
+            )
+            raise ValueError(
+                f"Expected {expected} (got {error!r}); the file is damaged, {hint}"
+            ) from error
 
     def to_networkx(self, *, by_name: bool = False) -> nx.DiGraph[Any]:
         r"""Returns the graph as a :class:`networkx.DiGraph` from source to target, with the node attribute :obj:`name`
@@ -399,13 +497,17 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         import networkx as nx
 
         if by_name and self.label_names is None:
-            raise ValueError("Expected a graph with 'label_names' for 'by_name' (got None); name its labels first")
+            raise ValueError(
+                "Expected a graph with 'label_names' for 'by_name' (got None); name its labels first"
+            )
         weighted = self.edge_weight is not None
         out: nx.DiGraph[Any] = to_networkx(
             self, edge_attrs=["edge_weight"] if weighted else None, graph_attrs=["kind", "source"]
         )
         if weighted:
-            nx.set_edge_attributes(out, {edge: out.edges[edge].pop("edge_weight") for edge in out.edges}, "weight")
+            nx.set_edge_attributes(
+                out, {edge: out.edges[edge].pop("edge_weight") for edge in out.edges}, "weight"
+            )
         if self.label_names is not None:
             names = dict(enumerate(self.label_names))
             nx.set_node_attributes(out, names, "name")
@@ -422,14 +524,20 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         columns |= {} if self.edge_weight is None else {"weight": self.edge_weight.tolist()}
         return require("pandas", extra="data").DataFrame(columns)
 
-    def plot(self, ax: Any = None, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> Any:
+    def plot(
+        self, ax: Any = None, path: str | os.PathLike[str] | None = None, **kwargs: Any
+    ) -> Any:
         """Draws the graph with :mod:`matplotlib`; see :func:`tg_mlc.graphs.plot.plot_label_graph`."""
         return plot_label_graph(self, ax, path, **kwargs)
 
     def __repr__(self) -> str:
         if isinstance(self, Batch) or self.edge_index is None:
             return str(super().__repr__())
-        parts = [f"num_labels={self.num_labels}", f"num_edges={self.num_edges}", f"density={self.density:.3f}"]
+        parts = [
+            f"num_labels={self.num_labels}",
+            f"num_edges={self.num_edges}",
+            f"density={self.density:.3f}",
+        ]
         parts += [f"{key}={self[key]!r}" for key in ("kind", "source") if self[key]]
         shown = {"num_nodes", "edge_index", "kind", "source"}
         parts += [size_repr(key, self[key]) for key in sorted(set(self._store) - shown)]
@@ -452,7 +560,9 @@ def check_label_names(label_names: Sequence[str], num_labels: int | None = None)
     names = as_names(label_names)
     strange = [name for name in names if not isinstance(name, str)]
     if strange:
-        raise ValueError(f"Expected 'label_names' to hold strings only (got {strange[0]!r}); convert with 'str'")
+        raise ValueError(
+            f"Expected 'label_names' to hold strings only (got {strange[0]!r}); convert with 'str'"
+        )
     check_names(names, len(names) if num_labels is None else num_labels, "label_names", of="labels")
     return names
 
@@ -460,4 +570,6 @@ def check_label_names(label_names: Sequence[str], num_labels: int | None = None)
 def check_keys(name: str, keys: Iterable[str], labels: Iterable[str]) -> None:
     """Refuses keys of a dictionary that are no labels."""
     if strange := sorted(set(keys).difference(labels)):
-        raise ValueError(f"Expected the keys of '{name}' to be labels (got {strange[:5]}, not in 'label_names')")
+        raise ValueError(
+            f"Expected the keys of '{name}' to be labels (got {strange[:5]}, not in 'label_names')"
+        )

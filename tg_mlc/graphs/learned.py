@@ -75,7 +75,9 @@ def learned(
     keep = torch.from_numpy(chosen)
     if label_names is None:
         graphs = (getattr(module, "label_graph", None) for module in model.modules())
-        label_names = next((graph.label_names for graph in graphs if isinstance(graph, LabelGraph)), None)
+        label_names = next(
+            (graph.label_names for graph in graphs if isinstance(graph, LabelGraph)), None
+        )
     origin = f"attention of {type(model).__name__} on {num_samples} samples"
     return LabelGraph(
         edge_index[:, keep],
@@ -87,23 +89,35 @@ def learned(
     )
 
 
-def _label_attention(model: nn.Module, loader: Iterable[Any], step: int | None) -> Iterator[tuple[Tensor, list[Any]]]:
+def _label_attention(
+    model: nn.Module, loader: Iterable[Any], step: int | None
+) -> Iterator[tuple[Tensor, list[Any]]]:
     """Yields the logits of every batch, and the attention among labels of the chosen steps."""
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:
         for batch in loader:
-            output = model(batch.to(device) if hasattr(batch, "to") else batch, return_attention_weights=True)
+            output = model(
+                batch.to(device) if hasattr(batch, "to") else batch, return_attention_weights=True
+            )
             if not hasattr(output, "attention") or not hasattr(output, "logits"):
                 expected = "'model' to return its 'logits' and its 'attention' with return_attention_weights=True"
-                raise TypeError(f"Expected {expected} (got {type(output).__name__}); see tg_mlc.models.LaMP")
+                raise TypeError(
+                    f"Expected {expected} (got {type(output).__name__}); see tg_mlc.models.LaMP"
+                )
             steps = [each.label_to_label for each in output.attention]
             if step is not None and not -len(steps) <= step < len(steps):
-                raise ValueError(f"Expected 'step' to be one of the {len(steps)} steps, or None (got {step})")
-            chosen = [each for each in (steps if step is None else [steps[step]]) if each is not None]
+                raise ValueError(
+                    f"Expected 'step' to be one of the {len(steps)} steps, or None (got {step})"
+                )
+            chosen = [
+                each for each in (steps if step is None else [steps[step]]) if each is not None
+            ]
             if not chosen:
-                raise ValueError("Expected 'model' to have attention among labels (got none); was it built without?")
+                raise ValueError(
+                    "Expected 'model' to have attention among labels (got none); was it built without?"
+                )
             yield output.logits, chosen
     finally:
         for module in training:

@@ -48,7 +48,9 @@ def from_networkx(
     named = nx.get_node_attributes(graph, name) or {node: node for node in graph if by_node}
     if named and len(named) < len(graph):
         nameless = next(node for node in graph if node not in named)
-        raise ValueError(f"Expected all nodes or none to have the attribute {name!r} (node {nameless!r} has none)")
+        raise ValueError(
+            f"Expected all nodes or none to have the attribute {name!r} (node {nameless!r} has none)"
+        )
     by_index = not named and set(graph) == set(range(len(graph)))
     nodes = sorted(graph) if by_index else list(graph)
     names = None if label_names is None else as_names(label_names)
@@ -60,15 +62,23 @@ def from_networkx(
         strange = sorted(node_of.keys() - set(names))
         if missing or strange:
             got = f"missing: {missing[:5]}, unknown: {strange[:5]}"
-            raise ValueError(f"Expected the graph to hold just the labels of 'label_names' ({got}); add or drop nodes")
+            raise ValueError(
+                f"Expected the graph to hold just the labels of 'label_names' ({got}); add or drop nodes"
+            )
         nodes = [node_of[label] for label in names]
     position = {node: index for index, node in enumerate(nodes)}
     edges = list(graph.to_directed().edges(data=True))
-    edge_index = torch.tensor([[position[j], position[i]] for j, i, _ in edges], dtype=torch.long).view(-1, 2).t()
+    edge_index = (
+        torch.tensor([[position[j], position[i]] for j, i, _ in edges], dtype=torch.long)
+        .view(-1, 2)
+        .t()
+    )
     read = [] if weight is None else [each.get(weight) for _, _, each in edges]
     weights = [float(value) for value in read if value is not None]
     if weights and len(weights) < len(edges):
-        raise ValueError(f"Expected all edges or none to have the attribute {weight!r} (got some); or set weight=None")
+        raise ValueError(
+            f"Expected all edges or none to have the attribute {weight!r} (got some); or set weight=None"
+        )
     return LabelGraph(
         edge_index,
         num_nodes=len(nodes),

@@ -144,27 +144,37 @@ def _hierarchy(parents: Parents) -> nx.DiGraph[Node]:
         hierarchy.add_node(child)
         if parent is not None:
             hierarchy.add_edge(parent, child)
-    strange = [node for node in hierarchy if isinstance(node, bool) or not isinstance(node, str | int)]
+    strange = [
+        node for node in hierarchy if isinstance(node, bool) or not isinstance(node, str | int)
+    ]
     if strange or len({type(node) for node in hierarchy}) > 1:
-        raise ValueError(f"Expected 'parents' to hold either names or indices (got {list(hierarchy)[:6]})")
+        raise ValueError(
+            f"Expected 'parents' to hold either names or indices (got {list(hierarchy)[:6]})"
+        )
     try:
         cycle = nx.find_cycle(hierarchy)
     except nx.NetworkXNoCycle:
         return hierarchy
     path = " -> ".join(str(edge[0]) for edge in [*cycle, cycle[0]])
-    raise ValueError(f"Expected 'parents' to be without cycles (got {path}); take one of these pairs out")
+    raise ValueError(
+        f"Expected 'parents' to be without cycles (got {path}); take one of these pairs out"
+    )
 
 
 def _pairs(parents: Parents) -> Iterator[tuple[Any, Any]]:
     """Pairs of child and parent."""
     if isinstance(parents, str | os.PathLike) or not isinstance(parents, Iterable):
         hint = "read them from a file with tg_mlc.graphs.read_parents"
-        raise ValueError(f"Expected 'parents' to be a dict or pairs (child, parent) (got {parents!r}); {hint}")
+        raise ValueError(
+            f"Expected 'parents' to be a dict or pairs (child, parent) (got {parents!r}); {hint}"
+        )
     for item in parents.items() if isinstance(parents, Mapping) else parents:
         if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != 2:
             raise ValueError(f"Expected 'parents' to hold pairs (child, parent) (got {item!r})")
         child, parent = item
-        several = isinstance(parents, Mapping) and isinstance(parent, list | tuple | set | frozenset)
+        several = isinstance(parents, Mapping) and isinstance(
+            parent, list | tuple | set | frozenset
+        )
         yield from ((child, each) for each in (list(parent) if several else [parent]) or [None])
 
 
@@ -174,9 +184,15 @@ def _top(hierarchy: nx.DiGraph[Node], labels: Sequence[Node], root: Node | None)
         raise ValueError(f"Expected 'root' to be in 'parents' (got {root!r})")
     known = {*labels, root}
     strange = [node for node in hierarchy if node not in known]
-    tops = [node for node in strange if hierarchy.in_degree(node) == 0 and hierarchy.out_degree(node) > 0]
+    tops = [
+        node
+        for node in strange
+        if hierarchy.in_degree(node) == 0 and hierarchy.out_degree(node) > 0
+    ]
     found = tops[0] if root is None and len(tops) == 1 else root
     if lost := [node for node in strange if isinstance(node, int) and node != found]:
         hint = "add names to 'label_names', or name the root with 'root'"
-        raise ValueError(f"Expected every index in 'parents' to be a label or the root (got {lost[:5]}); {hint}")
+        raise ValueError(
+            f"Expected every index in 'parents' to be a label or the root (got {lost[:5]}); {hint}"
+        )
     return found

@@ -63,15 +63,25 @@ def plot_label_graph(
     check_choice("style", style, get_args(Style))
     between = graph.remove_self_loops()
     if style == "auto":
-        style = "graph" if graph.num_labels <= MAX_LABELS and between.num_edges <= MAX_EDGES else "matrix"
+        style = (
+            "graph"
+            if graph.num_labels <= MAX_LABELS and between.num_edges <= MAX_EDGES
+            else "matrix"
+        )
     if ax is None:
-        side = 8 + 0.08 * graph.num_labels if style == "graph" else 5 + min(0.23 * graph.num_labels, 15)
+        side = (
+            8 + 0.08 * graph.num_labels
+            if style == "graph"
+            else 5 + min(0.23 * graph.num_labels, 15)
+        )
         ax = new_figure(side, side).add_subplot()
     if title is None:
         kind, weight = graph.kind.replace("_", "-"), between.edge_weight
         title = f"{kind}: {graph.num_labels} labels, {graph.num_edges} edges, density {graph.density:.3f}"
         if weight is not None and weight.numel():
-            title += f"\nweight between labels {float(weight.min()):.4g} to {float(weight.max()):.4g}"
+            title += (
+                f"\nweight between labels {float(weight.min()):.4g} to {float(weight.max()):.4g}"
+            )
     ax.set_title(title, pad=14)
     if style == "graph":
         _draw_nodes(between, ax, wrap)
@@ -123,9 +133,13 @@ def plot_comparison(
     side = 5 + min(0.12 * a.num_labels, 8)
     figure = new_figure(2 * side, side + 0.5)
     how = "" if order == "labels" else ", neighbours side by side"
-    for i, (ax, graph, alone) in enumerate(zip(figure.subplots(1, 2), (a, b), (ONLY_A, ONLY_B), strict=True)):
+    for i, (ax, graph, alone) in enumerate(
+        zip(figure.subplots(1, 2), (a, b), (ONLY_A, ONLY_B), strict=True)
+    ):
         kind = graph.kind.replace("_", "-")
-        ax.set_title(f"{kind}: {graph.num_edges} edges without self-loops" if titles is None else titles[i])
+        ax.set_title(
+            f"{kind}: {graph.num_edges} edges without self-loops" if titles is None else titles[i]
+        )
         if not graph.num_labels:
             ax.set_axis_off()
             continue
@@ -147,13 +161,17 @@ def plot_comparison(
 def check_same_labels(a: Data, b: Data) -> None:
     """Raises unless two graphs hold the same labels in one order, as far as they name them."""
     if a.num_labels != b.num_labels:
-        raise ValueError(f"Expected both graphs to hold the same labels (got {a.num_labels} and {b.num_labels})")
+        raise ValueError(
+            f"Expected both graphs to hold the same labels (got {a.num_labels} and {b.num_labels})"
+        )
     check_same_names(a.label_names, b.label_names, "'a'", "'b'")
 
 
 def new_figure(width: float, height: float) -> Any:
     """A figure of its own, outside of pyplot: nothing to close, and no display is needed."""
-    return require("matplotlib.figure", extra="plot").Figure(figsize=(width, height), layout="constrained")
+    return require("matplotlib.figure", extra="plot").Figure(
+        figsize=(width, height), layout="constrained"
+    )
 
 
 def write_figure(figure: Any, path: str | os.PathLike[str]) -> None:
@@ -161,7 +179,9 @@ def write_figure(figure: Any, path: str | os.PathLike[str]) -> None:
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix not in figure.canvas.get_supported_filetypes():
         known = ", ".join(sorted(figure.canvas.get_supported_filetypes()))
-        raise ValueError(f"Expected 'path' to end in a picture type (got '{path}'); known are {known}")
+        raise ValueError(
+            f"Expected 'path' to end in a picture type (got '{path}'); known are {known}"
+        )
     with replace_when_done(path) as unfinished:
         figure.savefig(unfinished, format=suffix, dpi=150, bbox_inches="tight")
 
@@ -170,7 +190,9 @@ def _cells(graph: Data) -> np.ndarray:
     """The weights with targets in rows, 1 if the graph has none, and NaN where there is no edge."""
     cells = np.full((graph.num_labels, graph.num_labels), np.nan)
     source, target = graph.edge_index.cpu().numpy()
-    cells[target, source] = 1.0 if graph.edge_weight is None else graph.edge_weight.detach().cpu().numpy()
+    cells[target, source] = (
+        1.0 if graph.edge_weight is None else graph.edge_weight.detach().cpu().numpy()
+    )
     return cells
 
 
@@ -179,8 +201,13 @@ def _name_ticks(ax: Any, graph: Data) -> bool:
     if graph.label_names is None or graph.num_labels > MAX_NAMED:
         return False
     extent = ax.get_window_extent()
-    row_points = 72.0 * float(min(extent.width, extent.height)) / float(ax.figure.dpi) / graph.num_labels
-    short = [fill(name, width=40, max_lines=1, placeholder=" …", break_long_words=False) for name in graph.label_names]
+    row_points = (
+        72.0 * float(min(extent.width, extent.height)) / float(ax.figure.dpi) / graph.num_labels
+    )
+    short = [
+        fill(name, width=40, max_lines=1, placeholder=" …", break_long_words=False)
+        for name in graph.label_names
+    ]
     ax.set_xticks(range(len(short)), short, rotation=90, fontsize=min(7.5, 0.8 * row_points))
     ax.set_yticks(range(len(short)), short, fontsize=min(7.5, 0.8 * row_points))
     return True
@@ -195,15 +222,21 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
     network: nx.DiGraph[int] = nx.DiGraph()
     network.add_nodes_from(range(graph.num_labels))
     weights = [1.0] * graph.num_edges if graph.edge_weight is None else graph.edge_weight.tolist()
-    network.add_weighted_edges_from((j, i, w) for (j, i), w in zip(graph.edge_index.t().tolist(), weights, strict=True))
+    network.add_weighted_edges_from(
+        (j, i, w) for (j, i), w in zip(graph.edge_index.t().tolist(), weights, strict=True)
+    )
     undirected = network.to_undirected()
     on_circle = undirected.number_of_edges() > MAX_PAIRS_PER_LABEL * graph.num_labels
     if on_circle:
         # Labels of one community stand side by side, so that most arrows are short.
-        strength = nx.Graph((j, i, {"weight": abs(w)}) for j, i, w in network.edges(data="weight", default=1.0))
+        strength = nx.Graph(
+            (j, i, {"weight": abs(w)}) for j, i, w in network.edges(data="weight", default=1.0)
+        )
         strength.add_nodes_from(network)
         groups = nx.community.greedy_modularity_communities(strength, weight="weight")
-        positions = nx.circular_layout(nx.empty_graph([node for group in groups for node in sorted(group)]))
+        positions = nx.circular_layout(
+            nx.empty_graph([node for group in groups for node in sorted(group)])
+        )
     else:
         distance = dict(nx.all_pairs_shortest_path_length(undirected))
         longest = max((max(row.values()) for row in distance.values()), default=0)
@@ -219,14 +252,34 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
         name = fill(names[node], wrap, max_lines=3, placeholder=" …", break_long_words=False)
         if on_circle:
             angle, left = math.degrees(math.atan2(point[1], point[0])), bool(point[0] < -1e-9)
-            style: dict[str, Any] = {"rotation_mode": "anchor", "va": "center", "ha": "right" if left else "left"}
-            ax.text(*(1.06 * point), name, rotation=angle + 180.0 * left, fontsize=8.0, color=INK, **style)
+            style: dict[str, Any] = {
+                "rotation_mode": "anchor",
+                "va": "center",
+                "ha": "right" if left else "left",
+            }
+            ax.text(
+                *(1.06 * point),
+                name,
+                rotation=angle + 180.0 * left,
+                fontsize=8.0,
+                color=INK,
+                **style,
+            )
         else:
             halo = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}
-            style = {"ha": "center", "va": "bottom", "fontsize": 7.0, "color": INK, "zorder": 4, "bbox": halo}
+            style = {
+                "ha": "center",
+                "va": "bottom",
+                "fontsize": 7.0,
+                "color": INK,
+                "zorder": 4,
+                "bbox": halo,
+            }
             above = (0, 2 + math.sqrt(sizes[node]) / 2)  # the dot, all lines of the name
             ax.annotate(name, point, xytext=above, textcoords="offset points", **style)
-    nx.draw_networkx_nodes(network, positions, ax=ax, node_size=sizes, node_color=INK, linewidths=0).set_zorder(5)
+    nx.draw_networkx_nodes(
+        network, positions, ax=ax, node_size=sizes, node_color=INK, linewidths=0
+    ).set_zorder(5)
     drawn = undirected if graph.is_undirected() else network
     drawn_weights = np.array([weight for _, _, weight in drawn.edges(data="weight", default=1.0)])
     if not len(drawn_weights):
@@ -234,7 +287,10 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
     size, spread = np.abs(drawn_weights), np.ptp(np.abs(drawn_weights))
     # Spread over 0 to 1, so that differences show even between numbers that are close.
     share = (size - size.min()) / spread if spread else np.full_like(size, 0.5)
-    colors = [(*(POSITIVE if w >= 0 else NEGATIVE), 0.25 + 0.65 * s) for w, s in zip(drawn_weights, share, strict=True)]
+    colors = [
+        (*(POSITIVE if w >= 0 else NEGATIVE), 0.25 + 0.65 * s)
+        for w, s in zip(drawn_weights, share, strict=True)
+    ]
     style = {"width": (0.5 + 1.5 * share).tolist(), "edge_color": colors}
     if drawn.is_directed():
         style |= {"arrowsize": 9, "node_size": 90, "connectionstyle": "arc3,rad=0.12"}

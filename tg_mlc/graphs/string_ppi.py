@@ -100,13 +100,21 @@ def string_ppi(
         )  # fmt: skip
     if found.highest and not found.scores:
         logger.warning(
-            "No link among the proteins in '%s' has min_score=%g, the highest score is %g", links, least, found.highest
+            "No link among the proteins in '%s' has min_score=%g, the highest score is %g",
+            links,
+            least,
+            found.highest,
         )
-    scores = {**found.scores, **{(protein, protein): MAX_SCORE for protein in protein_of.values() if same_protein}}
+    scores = {
+        **found.scores,
+        **{(protein, protein): MAX_SCORE for protein in protein_of.values() if same_protein},
+    }
     of_label = torch.tensor([protein_of.get(name or "", -1) for name in names])
     pairs, weights = [torch.empty(0, 2, dtype=torch.long)], [torch.empty(0)]
     for (a, b), value in scores.items():
-        block = torch.cartesian_prod(*((of_label == protein).nonzero().flatten() for protein in (a, b)))
+        block = torch.cartesian_prod(
+            *((of_label == protein).nonzero().flatten() for protein in (a, b))
+        )
         block = block[block[:, 0] != block[:, 1]]
         pairs += [block, block.flip(1)]
         weights += [torch.full((2 * len(block),), value / MAX_SCORE)]
@@ -117,7 +125,9 @@ def string_ppi(
         edge_weight=torch.cat(weights) if found.scored else None,
         label_names=label_names,
         kind="string_ppi",
-        source=source_in_words(counts, min_score=least) if found.scored else f"{counts} without scores",
+        source=source_in_words(counts, min_score=least)
+        if found.scored
+        else f"{counts} without scores",
         unmatched=unmatched,
     )
     return graph.add_self_loops(only_isolated=not self_loops)
@@ -131,7 +141,9 @@ def _read_proteins(
         check_keys("proteins", proteins, label_names)
         names = [proteins.get(label) for label in label_names]
     elif isinstance(proteins, str):
-        raise ValueError(f"Expected 'proteins' to hold one name, or None, for each label (got {proteins!r})")
+        raise ValueError(
+            f"Expected 'proteins' to hold one name, or None, for each label (got {proteins!r})"
+        )
     else:
         names = list(proteins)
     label_names = None if label_names is None else check_label_names(label_names, len(names))
@@ -165,18 +177,24 @@ def _resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str,
             protein, name, sources = [*(cell.strip() for cell in line.split("\t")), "", "", ""][:3]
             if not (protein and name):
                 expected = "a protein and its name between tabs"
-                raise ValueError(f"Expected line {number} of '{path}' to hold {expected} (got {line[:80]!r})")
+                raise ValueError(
+                    f"Expected line {number} of '{path}' to hold {expected} (got {line[:80]!r})"
+                )
             if line.startswith("#"):
                 preferred = name == "preferred_name"
             elif (key := _protein_key(name)) in own:
-                votes[key][_protein_key(protein)] += PREFERRED if preferred else max(len(sources.split()), 1)
+                votes[key][_protein_key(protein)] += (
+                    PREFERRED if preferred else max(len(sources.split()), 1)
+                )
     return own | {key: counts.most_common(1)[0][0] for key, counts in votes.items()}
 
 
 class _Links(NamedTuple):
     """The links of the wanted proteins in a file."""
 
-    scores: dict[tuple[int, int], float]  # from 0 to 1000, of pairs with the least score; the smaller index first
+    scores: dict[
+        tuple[int, int], float
+    ]  # from 0 to 1000, of pairs with the least score; the smaller index first
     seen: set[int]  # those that any link names, whatever its score
     scored: bool
     highest: float  # of the scores of their pairs, as the file writes them
@@ -210,12 +228,16 @@ def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score
             scores[pair] = max(value, scores.get(pair, 0.0))
     if example is None:
         got = f"one line, {table.header[:5]}, which ends in no score and is taken for names of columns"
-        raise ValueError(f"Expected '{path}' to hold links of two proteins and their score (got {got})")
+        raise ValueError(
+            f"Expected '{path}' to hold links of two proteins and their score (got {got})"
+        )
     highest = max(scores.values(), default=0.0)
     # Scores and a least score are on one of two scales, up to 1000 and up to 1.
     if column >= 0 and 0.0 < highest <= 1.0 < min_score:
         hint = "multiply them, or choose a 'min_score' of 0 to 1"
-        raise ValueError(f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} (got none above {highest:g}); {hint}")
+        raise ValueError(
+            f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} (got none above {highest:g}); {hint}"
+        )
     if column >= 0 and 0.0 < min_score <= 1.0 < highest:
         expected = f"'min_score' on the scale of '{path}', whose scores reach {highest:g}"
         hint = f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
@@ -233,7 +255,11 @@ def _layout(table: Table, score: str) -> tuple[int, int, int, bool]:
         pair: tuple[int, int] | None = lower.index("protein1"), lower.index("protein2")
     else:
         pair = find_pair(names)
-    others = [i for i, name in enumerate(names) if not is_index(name) and name != score and i not in (pair or ())]
+    others = [
+        i
+        for i, name in enumerate(names)
+        if not is_index(name) and name != score and i not in (pair or ())
+    ]
     named = [names.index(score)] if score in names else []
     if pair is not None:
         weights = [i for i in others if role_of(names[i]) == "weight"]
@@ -246,4 +272,6 @@ def _layout(table: Table, score: str) -> tuple[int, int, int, bool]:
         return 0, 1, -1, False
     elif len(names) == 3 and not named:
         return 0, 1, 2, parse_number(names[2]) is None
-    raise ValueError(f"Expected {table.name} to name a column 'score={score}' in its first line (got {names[:12]})")
+    raise ValueError(
+        f"Expected {table.name} to name a column 'score={score}' in its first line (got {names[:12]})"
+    )

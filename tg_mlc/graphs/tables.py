@@ -97,7 +97,10 @@ def role_of(cell: str) -> str | None:
     """The role of a column of this name: one of :data:`ROLES`, none in particular (:obj:`""`), or :obj:`None` for text
     that names no column, such as a label. Its words may be joined as in :obj:`childName` or :obj:`child_name`.
     """
-    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+", cell)]
+    words = [
+        word.lower()
+        for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+", cell)
+    ]
     rest = [word for word in words if word not in NEUTRAL.split()]
     if len(rest) != 1 or (rest[0] in "12ab" and len(words) == 1):
         return "" if words and not rest else None
@@ -141,10 +144,14 @@ def read_edges(
     if pair is None:
         if any(role_of(cell) for cell in header) or all(role_of(cell) == "" for cell in header):
             hint = "call them 'source' and 'target', and perhaps 'weight'"
-            raise ValueError(f"Expected {where} to name the two columns of an edge (got {header[:8]}); {hint}")
+            raise ValueError(
+                f"Expected {where} to name the two columns of an edge (got {header[:8]}); {hint}"
+            )
         if len(header) not in (2, 3) or (len(header) == 3 and parse_number(header[2]) is None):
             hint = "begin the file with the names of columns, as in 'source,target,weight'"
-            raise ValueError(f"Expected {where} to hold two labels and perhaps a weight (got {header[:8]}); {hint}")
+            raise ValueError(
+                f"Expected {where} to hold two labels and perhaps a weight (got {header[:8]}); {hint}"
+            )
         pair, weight = (0, 1), len(header) - 1 if len(header) == 3 else -1
         rows = table.all_rows()
     else:
@@ -153,19 +160,31 @@ def read_edges(
             weights = [_place(weight_column, header, where)]
         if len(weights) > 1:
             got = [header[i] for i in weights]
-            raise ValueError(f"Expected one column of weights in {where} (got {got}); rename the others")
+            raise ValueError(
+                f"Expected one column of weights in {where} (got {got}); rename the others"
+            )
         weight, rows = weights[0] if weights else -1, table.rows
     edges = []
     for number, cells in rows:
         where = f"line {number} of {table.name}"
         if len(cells) != len(header) or not (cells[pair[0]] and cells[pair[1]]):
-            expected = f"{where} to hold {len(header)} cells with two labels, as line {table.number}"
-            raise ValueError(f"Expected {expected} (got {cells[:8]}); put names with a delimiter in double quotes")
+            expected = (
+                f"{where} to hold {len(header)} cells with two labels, as line {table.number}"
+            )
+            raise ValueError(
+                f"Expected {expected} (got {cells[:8]}); put names with a delimiter in double quotes"
+            )
         value = None if weight < 0 else parse_number(cells[weight])
         if weight >= 0 and value is None:
-            raise ValueError(f"Expected {where} to hold a number as the weight (got {cells[weight][:40]!r})")
+            raise ValueError(
+                f"Expected {where} to hold a number as the weight (got {cells[weight][:40]!r})"
+            )
         edges.append((where, cells[pair[0]], cells[pair[1]], value))
-    check_rows([edge[1:3] for edge in edges], table, is_named=find_pair(header) is not None or columns is not None)
+    check_rows(
+        [edge[1:3] for edge in edges],
+        table,
+        is_named=find_pair(header) is not None or columns is not None,
+    )
     return table.name, edges
 
 
@@ -174,16 +193,22 @@ def check_rows(pairs: Sequence[tuple[str, str]], table: Table, is_named: bool) -
     because its names occur in no other line.
     """
     if not pairs:
-        raise ValueError(f"Expected {table.name} to hold pairs of names (got the names of columns alone)")
+        raise ValueError(
+            f"Expected {table.name} to hold pairs of names (got the names of columns alone)"
+        )
     first, *others = pairs
     if not is_named and len(others) > 1 and set(first).isdisjoint(chain.from_iterable(others)):
-        told = "Line %d of %s has %r and %r, which no other line has; delete it if they name columns"
+        told = (
+            "Line %d of %s has %r and %r, which no other line has; delete it if they name columns"
+        )
         logger.warning(told, table.number, table.name, *first)
 
 
 def _place(column: str, header: Sequence[str], where: str) -> int:
     if column not in header:
-        raise ValueError(f"Expected {where} to name the column {column!r} (got {[*header][:8]}); pass 'columns'")
+        raise ValueError(
+            f"Expected {where} to name the column {column!r} (got {[*header][:8]}); pass 'columns'"
+        )
     return header.index(column)
 
 
@@ -194,22 +219,33 @@ def _find_delimiter(line: str, where: str, spaces: bool) -> str:
     found = [mark for mark in ",;|" if mark in unquoted]
     if len(found) > 1:
         hint = "put names that hold one of them in double quotes"
-        raise ValueError(f"Expected one delimiter in {where} (got {' and '.join(map(repr, found))}); {hint}")
+        raise ValueError(
+            f"Expected one delimiter in {where} (got {' and '.join(map(repr, found))}); {hint}"
+        )
     return found[0] if found else " " if spaces else ""
 
 
 def _split(line: str, delimiter: str, where: str) -> list[str]:
     if '"' not in line:  # nearly all lines of a large file
-        return [cell.strip() for cell in (line.split(delimiter.strip(" ") or None) if delimiter else [line])]
+        return [
+            cell.strip()
+            for cell in (line.split(delimiter.strip(" ") or None) if delimiter else [line])
+        ]
     try:
-        cells = next(csv.reader([line], delimiter=delimiter or "\t", skipinitialspace=True, strict=True))
+        cells = next(
+            csv.reader([line], delimiter=delimiter or "\t", skipinitialspace=True, strict=True)
+        )
     except csv.Error as error:
         expected = "double quotes around whole cells, and two for one within"
-        raise ValueError(f"Expected {where} to have {expected} (got {line[:80]!r}, {error})") from error
+        raise ValueError(
+            f"Expected {where} to have {expected} (got {line[:80]!r}, {error})"
+        ) from error
     return [cell.strip() for cell in cells]
 
 
-def _rows(name: str, lines: Iterable[tuple[int, str]], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(
+    name: str, lines: Iterable[tuple[int, str]], delimiter: str
+) -> Iterator[tuple[int, list[str]]]:
     for number, line in lines:
         if line.lstrip().startswith("#"):
             _check_comment(line, delimiter, f"line {number} of {name}")

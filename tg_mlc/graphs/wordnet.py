@@ -90,7 +90,9 @@ def wordnet(
     if isinstance(words, Mapping):
         check_keys("words", words, names)
     elif words is not None and not callable(words):
-        raise ValueError(f"Expected 'words' to be a dictionary or a function (got {type(words).__name__})")
+        raise ValueError(
+            f"Expected 'words' to be a dictionary or a function (got {type(words).__name__})"
+        )
     synsets = _find_synsets(names, words, heads, nouns := read_nouns(find_folder(folder)))
     unmatched = [name for name, found in zip(names, synsets, strict=True) if not found]
     if unmatched:
@@ -122,7 +124,9 @@ class Nouns(NamedTuple):
     exceptions: dict[str, list[str]]  # the lemmas of irregular plurals
 
 
-def _find_synsets(names: list[str], words: Words | None, heads: bool, nouns: Nouns) -> list[list[int]]:
+def _find_synsets(
+    names: list[str], words: Words | None, heads: bool, nouns: Nouns
+) -> list[list[int]]:
     """The synsets of all nouns that each name may be, in singular or plural, each once; with :obj:`heads`, else those
     of its longest ending that is a noun.
 
@@ -136,14 +140,26 @@ def _find_synsets(names: list[str], words: Words | None, heads: bool, nouns: Nou
     def base_forms(form: str) -> list[str]:
         if form in nouns.exceptions:
             return [form, *nouns.exceptions[form]]
-        return [form, *(form.removesuffix(plural) + base for plural, base in PLURALS if form.endswith(plural))]
+        return [
+            form,
+            *(
+                form.removesuffix(plural) + base
+                for plural, base in PLURALS
+                if form.endswith(plural)
+            ),
+        ]
 
     def lemmas(form: str) -> list[str]:
         return [lemma for lemma in base_forms(form) if lemma in nouns.senses]
 
     def of_noun(name: str) -> list[int]:
         form, together = "_".join(name.split()), name.translate(SEPARATORS)
-        found = lemmas(form) or lemmas(form.replace("-", "_")) or lemmas(form.replace("_", "-")) or lemmas(together)
+        found = (
+            lemmas(form)
+            or lemmas(form.replace("-", "_"))
+            or lemmas(form.replace("_", "-"))
+            or lemmas(together)
+        )
         found = found or [lemma for base in base_forms(together) for lemma in joined.get(base, [])]
         return list(dict.fromkeys(synset for lemma in found for synset in nouns.senses[lemma]))
 
@@ -151,7 +167,9 @@ def _find_synsets(names: list[str], words: Words | None, heads: bool, nouns: Nou
     for name in names:
         word = name if words is None else words(name) if callable(words) else words.get(name, name)
         if word is not None and not isinstance(word, str):
-            raise ValueError(f"Expected 'words' to give a string or None for {name!r} (got {word!r})")
+            raise ValueError(
+                f"Expected 'words' to give a string or None for {name!r} (got {word!r})"
+            )
         folded = (word or "").casefold()
         parts = folded.replace("_", " ").replace("-", " ").split()
         endings = ["_".join(parts[first:]) for first in range(1, len(parts))] if heads else []
@@ -164,7 +182,11 @@ def find_folder(folder: Folder | None = None) -> Path:
     of a :class:`FileNotFoundError` tells how to get one.
     """
     roots = [*os.environ.get("NLTK_DATA", "").split(os.pathsep), str(Path.home() / "nltk_data")]
-    usual = [os.environ.get(VARIABLE), *(f"{root}/corpora/wordnet" for root in roots if root), *USUAL]
+    usual = [
+        os.environ.get(VARIABLE),
+        *(f"{root}/corpora/wordnet" for root in roots if root),
+        *USUAL,
+    ]
     candidates = [Path(place) for place in (usual if folder is None else [folder]) if place]
     for candidate in candidates:
         if (candidate / INDEX).is_file() and (candidate / DATA).is_file():
@@ -185,7 +207,9 @@ def read_nouns(folder: Path) -> Nouns:
     named.update(synset for above in nouns.hypernyms.values() for synset in above)
     if lost := named - nouns.hypernyms.keys():
         expected = f"'{folder / DATA}' to hold the synset {min(lost):08d}"
-        raise ValueError(f"Expected {expected} (it is not there); take both files from one version of WordNet")
+        raise ValueError(
+            f"Expected {expected} (it is not there); take both files from one version of WordNet"
+        )
     return nouns
 
 
@@ -218,7 +242,9 @@ def _hypernyms(cells: list[str]) -> tuple[int, tuple[int, ...]]:
     if cells[2] != "n" or len(cells) != last:
         raise ValueError
     pointers = range(first + 1, last, 4)
-    return int(cells[0]), tuple(int(cells[i + 1]) for i in pointers if cells[i] in HYPERNYMS and cells[i + 2] == "n")
+    return int(cells[0]), tuple(
+        int(cells[i + 1]) for i in pointers if cells[i] in HYPERNYMS and cells[i + 2] == "n"
+    )
 
 
 def _exceptions(cells: list[str]) -> tuple[str, list[str]]:
@@ -278,8 +304,12 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
             for ancestor in level:
                 columns, steps = arrays[ancestor]
                 top = 2.0 * (depth[ancestor][1] + 1)
-                lowest[columns] = np.maximum(lowest[columns], top / (top + steps + distance[ancestor]))
-            row = np.where(lowest > 0, lowest, row)  # the deeper common synset counts, however similar
+                lowest[columns] = np.maximum(
+                    lowest[columns], top / (top + steps + distance[ancestor])
+                )
+            row = np.where(
+                lowest > 0, lowest, row
+            )  # the deeper common synset counts, however similar
         yield row
 
 
@@ -287,10 +317,18 @@ def _depths(hypernyms: Hypernyms, synsets: Iterable[int]) -> dict[int, tuple[int
     """The numbers of steps on the shortest and on the longest path to a synset without any above."""
     depths: dict[int, tuple[int, int]] = {}
     try:
-        for synset in TopologicalSorter({synset: hypernyms[synset] for synset in synsets}).static_order():
+        for synset in TopologicalSorter(
+            {synset: hypernyms[synset] for synset in synsets}
+        ).static_order():
             above = [depths[up] for up in hypernyms[synset]]
-            depths[synset] = (1 + min(up[0] for up in above), 1 + max(up[1] for up in above)) if above else (0, 0)
+            depths[synset] = (
+                (1 + min(up[0] for up in above), 1 + max(up[1] for up in above))
+                if above
+                else (0, 0)
+            )
     except CycleError as error:
         circle = " -> ".join(f"{synset:08d}" for synset in error.args[1])
-        raise ValueError(f"Expected no synset above itself (got {circle}); get WordNet's files once more") from None
+        raise ValueError(
+            f"Expected no synset above itself (got {circle}); get WordNet's files once more"
+        ) from None
     return depths

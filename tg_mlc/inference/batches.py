@@ -49,10 +49,14 @@ def _as_it_is(batch: Batch) -> Batch:  # Workers cannot take a lambda.
 
 def in_type_of(model: nn.Module, batch: Batch) -> Batch:
     """A batch whose numbers are of the type of a model's weights, such as double precision."""
-    dtype = next((weight.dtype for weight in model.parameters() if weight.is_floating_point()), torch.float)
+    dtype = next(
+        (weight.dtype for weight in model.parameters() if weight.is_floating_point()), torch.float
+    )
     if dtype == torch.float:
         return batch
-    return copy.copy(batch).apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
+    return copy.copy(batch).apply(
+        lambda value: value.to(dtype) if value.is_floating_point() else value
+    )
 
 
 def logits_of(model: nn.Module, batches: Iterable[Batch]) -> Tensor:

@@ -35,7 +35,9 @@ class Checkpoint:
 
     .. code-block:: python
 
-        module = MultiLabelModule(LaMP(encoder, label_graph, num_steps=2), label_names, config={"num_steps": 2})
+        module = MultiLabelModule(
+            LaMP(encoder, label_graph, num_steps=2), label_names, config={"num_steps": 2}
+        )
         result = fit(module, data, "runs/mine")
         checkpoint = read_checkpoint(result.checkpoint)
         model = LaMP(encoder, checkpoint.label_graph, **checkpoint.config)
@@ -46,8 +48,12 @@ class Checkpoint:
     label_names: list[str]
     config: dict[str, Any]  #: what the user had stored beside the weights
     label_graph: LabelGraph | None  #: the label graph, if the model passes messages between labels
-    tuners: dict[str, Decider]  #: thresholds fitted on the validation scores of these weights, by metric
-    state_dict: dict[str, Tensor]  #: the weights of the model, without the Lightning module around it
+    tuners: dict[
+        str, Decider
+    ]  #: thresholds fitted on the validation scores of these weights, by metric
+    state_dict: dict[
+        str, Tensor
+    ]  #: the weights of the model, without the Lightning module around it
     version: str  #: that of :obj:`tg_mlc` which wrote the file
     preprocessor: Preprocessor | None = None  #: makes samples of raw inputs, if the module had one
 
@@ -70,13 +76,17 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         config=settings["config"],
         label_graph=restore_graph(entry["label_graph"], settings["label_names"]),
         tuners=restore_tuners(entry["thresholds"]),
-        state_dict={name.removeprefix(_PREFIX): value for name, value in weights if name.startswith(_PREFIX)},
+        state_dict={
+            name.removeprefix(_PREFIX): value for name, value in weights if name.startswith(_PREFIX)
+        },
         version=entry["version"],
         preprocessor=restore_preprocessor(entry),
     )
 
 
-def load_file(path: str | os.PathLike[str], map_location: Any = "cpu", weights_only: bool = True) -> dict[str, Any]:
+def load_file(
+    path: str | os.PathLike[str], map_location: Any = "cpu", weights_only: bool = True
+) -> dict[str, Any]:
     """Reads a whole checkpoint; a :class:`ValueError` if it is damaged, or holds more than tensors and plain data."""
     check_whole(path)
     try:
@@ -122,7 +132,9 @@ def make_entry(
 def own_entry(checkpoint: Mapping[str, Any], source: str = "the checkpoint") -> dict[str, Any]:
     """Returns what :func:`make_entry` put into a checkpoint."""
     if not isinstance(checkpoint, Mapping) or KEY not in checkpoint:
-        raise ValueError(f"Expected {source} to be written by tg_mlc.training (got no entry {KEY!r})")
+        raise ValueError(
+            f"Expected {source} to be written by tg_mlc.training (got no entry {KEY!r})"
+        )
     entry: dict[str, Any] = checkpoint[KEY]
     return entry
 
@@ -130,7 +142,9 @@ def own_entry(checkpoint: Mapping[str, Any], source: str = "the checkpoint") -> 
 def restore_tuners(states: Mapping[str, Mapping[str, Any]]) -> dict[str, Decider]:
     """Makes fitted tuners and label sets from their states."""
     return {
-        metric: LabelSets.from_state(state) if "counts" in state else ThresholdTuner(metric).load_state_dict(state)
+        metric: LabelSets.from_state(state)
+        if "counts" in state
+        else ThresholdTuner(metric).load_state_dict(state)
         for metric, state in states.items()
     }
 
@@ -146,7 +160,9 @@ def check_preprocessor(preprocessor: Any) -> None:
     if preprocessor is None:
         return
     if not isinstance(preprocessor, Preprocessor):
-        raise ValueError(f"Expected 'preprocessor' to be a Preprocessor (got {type(preprocessor).__name__})")
+        raise ValueError(
+            f"Expected 'preprocessor' to be a Preprocessor (got {type(preprocessor).__name__})"
+        )
     try:
         state = to_state(preprocessor)
         from_state(state)
@@ -172,7 +188,9 @@ def check_plain(value: Any, name: str) -> None:
     """Checks that a value can be read back with ``weights_only=True``."""
     if isinstance(value, dict):
         if not all(type(key) in (str, int) for key in value):
-            raise ValueError(f"Expected the keys of '{name}' to be strings or integers (got {list(value)})")
+            raise ValueError(
+                f"Expected the keys of '{name}' to be strings or integers (got {list(value)})"
+            )
         for key, item in value.items():
             check_plain(item, f"{name}[{key!r}]")
     elif isinstance(value, (list, tuple)):
@@ -189,9 +207,13 @@ def _alike(stored: Any, present: Any) -> bool:
     """Equality of plain data, up to the rounding in which machines differ."""
     if isinstance(stored, Tensor) and isinstance(present, Tensor):
         pair = stored.cpu().double(), present.cpu().double()
-        return stored.shape == present.shape and torch.allclose(*pair, rtol=1e-3, atol=1e-4, equal_nan=True)
+        return stored.shape == present.shape and torch.allclose(
+            *pair, rtol=1e-3, atol=1e-4, equal_nan=True
+        )
     if isinstance(stored, Mapping) and isinstance(present, Mapping):
-        return stored.keys() == present.keys() and all(_alike(stored[key], present[key]) for key in stored)
+        return stored.keys() == present.keys() and all(
+            _alike(stored[key], present[key]) for key in stored
+        )
     if isinstance(stored, (list, tuple)) and isinstance(present, (list, tuple)):
         return len(stored) == len(present) and all(map(_alike, stored, present))
     if isinstance(stored, float) and isinstance(present, float):

@@ -71,7 +71,9 @@ class GivenLabels(Stage):
         return state
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
+    def from_state(
+        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
+    ) -> Self:
         return cls(find("given labels", "GivenLabelStacking").from_state(state))
 
     def __str__(self) -> str:
@@ -129,10 +131,18 @@ class Calibration(Stage):
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
-        parts = [None if state[name] is None else _restored(state[name]) for name in ("free", "masked")]
-        if parts[0] is None or any(part is not None and len(part.methods) != len(label_names) for part in parts):
-            raise ValueError(f"the calibration has to be of {len(label_names)} labels (got another)")
+    def from_state(
+        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
+    ) -> Self:
+        parts = [
+            None if state[name] is None else _restored(state[name]) for name in ("free", "masked")
+        ]
+        if parts[0] is None or any(
+            part is not None and len(part.methods) != len(label_names) for part in parts
+        ):
+            raise ValueError(
+                f"the calibration has to be of {len(label_names)} labels (got another)"
+            )
         return cls(parts[0], parts[1])
 
     def __str__(self) -> str:
@@ -202,7 +212,9 @@ class Coherence(Stage):
         graph = self.hierarchy if coherent is True else coherent
         if graph is None:
             hint = "pass the label graph itself, coherent=tg_mlc.graphs.tree(parents, label_names)"
-            raise ValueError(f"Expected a model that knows the hierarchy of its labels for coherent=True; {hint}")
+            raise ValueError(
+                f"Expected a model that knows the hierarchy of its labels for coherent=True; {hint}"
+            )
         return pairs_of(graph, self.label_names, "coherent")
 
     def with_ancestors(self, y: np.ndarray) -> np.ndarray:
@@ -236,8 +248,12 @@ class Coherence(Stage):
         return {"hierarchy": None if self.hierarchy is None else packed(self.hierarchy)}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
-        return cls(label_names, None if state["hierarchy"] is None else unpacked(state["hierarchy"]))
+    def from_state(
+        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
+    ) -> Self:
+        return cls(
+            label_names, None if state["hierarchy"] is None else unpacked(state["hierarchy"])
+        )
 
     def __str__(self) -> str:
         if self.hierarchy is None:
@@ -282,7 +298,9 @@ class Decision(Stage):
     """
 
     def __init__(
-        self, tuners: Mapping[str, Decider] | None = None, conformal: ConformalThresholds | None = None
+        self,
+        tuners: Mapping[str, Decider] | None = None,
+        conformal: ConformalThresholds | None = None,
     ) -> None:
         self.tuners: dict[str, Decider] = dict(tuners or {})
         self.conformal = conformal
@@ -303,7 +321,9 @@ class Decision(Stage):
         if isinstance(decides, Coverage):
             return self._conformal_decider(flow, decides)
         if self.tuners and decides not in self.tuners:
-            raise ValueError(f"Expected 'metric' to be one of {list(self.tuners)} (got {decides!r})")
+            raise ValueError(
+                f"Expected 'metric' to be one of {list(self.tuners)} (got {decides!r})"
+            )
         if self.tuners:
             decider = self.tuners[decides]
         else:
@@ -319,12 +339,18 @@ class Decision(Stage):
                 f"coverage_share=0.2), or tg-mlc train --coverage_share 0.2"
             )
         if flow.given is not None and not flow.given.isnan().all():
-            raise ValueError("Expected no 'given' labels with a coverage, which would not hold for them (got some)")
+            raise ValueError(
+                "Expected no 'given' labels with a coverage, which would not hold for them (got some)"
+            )
         if not flow.is_default_hierarchy:
             got = f"{flow.query.coherent!r:.60}"
-            raise ValueError(f"Expected 'coherent' as in calibration for a coverage, None (got {got})")
+            raise ValueError(
+                f"Expected 'coherent' as in calibration for a coverage, None (got {got})"
+            )
         tuner = self.conformal.tuner(coverage, flow.label_names)
-        if flow.pairs is not None and tuner.per_label:  # lower ones above, because sets may only grow
+        if (
+            flow.pairs is not None and tuner.per_label
+        ):  # lower ones above, because sets may only grow
             thresholds = torch.from_numpy(tuner.fitted())[None]
             tuner.thresholds = -make_coherent(-thresholds, flow.pairs)[0].numpy()
         return tuner
@@ -349,8 +375,14 @@ class Decision(Stage):
         return state
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
-        conformal = None if state["conformal"] is None else ConformalThresholds.from_state(state["conformal"])
+    def from_state(
+        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
+    ) -> Self:
+        conformal = (
+            None
+            if state["conformal"] is None
+            else ConformalThresholds.from_state(state["conformal"])
+        )
         stage = cls(restore_tuners(state["tuners"]), conformal)
         stage.check_labels(len(label_names))
         return stage
@@ -358,18 +390,29 @@ class Decision(Stage):
     def check_labels(self, num_labels: int) -> None:
         """Refuses thresholds and label sets of another number of labels."""
         if self.conformal is not None and self.conformal.num_labels != num_labels:
-            raise ValueError(f"the scores of label sets have to be of {num_labels} labels (got others)")
+            raise ValueError(
+                f"the scores of label sets have to be of {num_labels} labels (got others)"
+            )
         for metric, tuner in self.tuners.items():
             if isinstance(tuner, LabelSets):
                 if tuner.sets.shape[1] != num_labels:
-                    raise ValueError(f"the label sets of '{metric}' have to be of {num_labels} labels (got {tuner!r})")
+                    raise ValueError(
+                        f"the label sets of '{metric}' have to be of {num_labels} labels (got {tuner!r})"
+                    )
                 continue
             thresholds = tuner.fitted()
             if thresholds.shape not in ((), (1,), (num_labels,)) or np.isnan(thresholds).any():
                 got = f"{thresholds.tolist()!s:.80}"
-                raise ValueError(f"the thresholds of '{metric}' have to be one number or {num_labels} (got {got})")
+                raise ValueError(
+                    f"the thresholds of '{metric}' have to be one number or {num_labels} (got {got})"
+                )
 
     def __str__(self) -> str:
-        deciders = {"label sets" if isinstance(tuner, LabelSets) else "thresholds" for tuner in self.tuners.values()}
+        deciders = {
+            "label sets" if isinstance(tuner, LabelSets) else "thresholds"
+            for tuner in self.tuners.values()
+        }
         promise = ", any coverage" if self.conformal is not None else ""
-        return (f"{' and '.join(sorted(deciders))} for {', '.join(self.tuners)}" if deciders else "0.5") + promise
+        return (
+            f"{' and '.join(sorted(deciders))} for {', '.join(self.tuners)}" if deciders else "0.5"
+        ) + promise

@@ -85,7 +85,9 @@ class Features(Stage):
         return {"steps": [to_state(step) for step in self.steps]}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
+    def from_state(
+        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
+    ) -> Self:
         return cls(*map(from_state, state["steps"]))
 
     def __str__(self) -> str:
@@ -131,7 +133,9 @@ class Classifiers(Stage):
         return to_state(self.features)
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
+    def from_state(
+        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
+    ) -> Self:
         return cls(from_state(state))
 
     def __str__(self) -> str:

@@ -66,7 +66,9 @@ class Flow:
     size: int  #: the number of samples
     given: Tensor | None = None  #: known labels :math:`(N, L)`: 0, 1, or NaN for unknown
     pairs: Tensor | None = None  #: the pairs of a label and one below it that predictions respect
-    is_default_hierarchy: bool = True  #: whether these are the pairs that the model respects by default
+    is_default_hierarchy: bool = (
+        True  #: whether these are the pairs that the model respects by default
+    )
     batches: Any = None  #: of the samples, if they are kept to be used many times
     logits: Tensor | None = None  #: :math:`(N, L)`, those of given labels without their values
     decider: Any = None  #: what decides: thresholds or label sets
@@ -79,7 +81,9 @@ class Flow:
         """Probabilities :math:`(N, L)`; given labels have 0 or 1."""
         if self._probabilities is None:
             if self.logits is None:
-                raise RuntimeError("Expected a stage with logits or probabilities (got none before this one)")
+                raise RuntimeError(
+                    "Expected a stage with logits or probabilities (got none before this one)"
+                )
             self._probabilities = self.with_given(sigmoid(self.logits))
         return self._probabilities
 
@@ -89,12 +93,18 @@ class Flow:
 
     def with_given(self, values: Tensor) -> Tensor:
         """Returns values :math:`(N, L)` with 0 or 1 where labels are given."""
-        return values if self.given is None else torch.where(self.given.isnan(), values, self.given.to(values))
+        return (
+            values
+            if self.given is None
+            else torch.where(self.given.isnan(), values, self.given.to(values))
+        )
 
     def rows(self, start: int, stop: int) -> Flow:
         """The flow of some samples, before any stage has computed something."""
         given = None if self.given is None else self.given[start:stop]
-        return replace(self, samples=self.samples[start:stop], size=min(stop, self.size) - start, given=given)
+        return replace(
+            self, samples=self.samples[start:stop], size=min(stop, self.size) - start, given=given
+        )
 
     @classmethod
     def joined(cls, parts: Sequence[Flow]) -> Flow:
@@ -113,4 +123,8 @@ class Flow:
 
 def sigmoid(logits: Tensor) -> Tensor:
     """The probabilities of logits."""
-    return torch.from_numpy(expit(logits.numpy())) if logits.dtype == torch.double else logits.sigmoid()
+    return (
+        torch.from_numpy(expit(logits.numpy()))
+        if logits.dtype == torch.double
+        else logits.sigmoid()
+    )

@@ -29,7 +29,10 @@ MAX_BYTES = 2**28  #: of the plain data
 MAX_WEIGHTS = 2**36  #: bytes, of a file of weights
 _READS = 10  # of a folder that another process replaces meanwhile
 
-_TENSOR, _FLOAT = "tensor", "float"  # the only key of what stands for a tensor; for NaN or infinity, as JSON has none
+_TENSOR, _FLOAT = (
+    "tensor",
+    "float",
+)  # the only key of what stands for a tensor; for NaN or infinity, as JSON has none
 _KEYS = {"format", "sha256", "weights", "content"}
 
 
@@ -40,7 +43,11 @@ def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Pa
     plain = _without_tensors(content, "", tensors)
     packed = save(tensors)
     weights = folder / WEIGHTS.replace("*", sha256(packed)[:12])
-    entries = {"format": FORMAT, "weights": {"file": weights.name, "sha256": sha256(packed)}, "content": plain}
+    entries = {
+        "format": FORMAT,
+        "weights": {"file": weights.name, "sha256": sha256(packed)},
+        "content": plain,
+    }
     described = _dump({"sha256": sha256(_dump(entries)), **entries})
     if len(described) > MAX_BYTES or len(packed) > MAX_WEIGHTS:
         most = f"at most {MAX_BYTES:,} bytes of plain data and {MAX_WEIGHTS:,} of weights"
@@ -50,12 +57,22 @@ def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Pa
             with replace_when_done(file) as unfinished:
                 unfinished.write_bytes(written)
         except OSError as error:
-            free = f"{shutil.disk_usage(folder).free:,} bytes are free on that disk" if folder.is_dir() else "no folder"
+            free = (
+                f"{shutil.disk_usage(folder).free:,} bytes are free on that disk"
+                if folder.is_dir()
+                else "no folder"
+            )
             reason = f"got '{error.strerror or error}', and {free}"
-            raise OSError(f"Expected to write {len(written):,} bytes to '{file}' ({reason})") from error
+            raise OSError(
+                f"Expected to write {len(written):,} bytes to '{file}' ({reason})"
+            ) from error
     for other in folder.glob(WEIGHTS):
         # Those of others do not have the start of their own SHA-256 as their name.
-        if other != weights and other.is_file() and other.name == WEIGHTS.replace("*", file_sha256(other)[:12]):
+        if (
+            other != weights
+            and other.is_file()
+            and other.name == WEIGHTS.replace("*", file_sha256(other)[:12])
+        ):
             other.unlink(missing_ok=True)
     return folder
 
@@ -63,8 +80,12 @@ def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Pa
 def check_folder(path: str | os.PathLike[str]) -> Path:
     """Refuses a path that can be no folder, before anything that takes long."""
     folder = Path(path)
-    if found := next((each for each in (folder, *folder.parents) if each.exists() and not each.is_dir()), None):
-        raise ValueError(f"Expected '{folder}' to be a folder, or a name for a new one (got the file '{found}')")
+    if found := next(
+        (each for each in (folder, *folder.parents) if each.exists() and not each.is_dir()), None
+    ):
+        raise ValueError(
+            f"Expected '{folder}' to be a folder, or a name for a new one (got the file '{found}')"
+        )
     return folder
 
 
@@ -82,11 +103,15 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
         except (FileNotFoundError, IsADirectoryError):
             # Unless another process has replaced the description, and deleted these weights:
             is_same = _described(description)["sha256"] == entries["sha256"]
-            if attempt == _READS - 1 or (is_same and not weights.exists()):  # It may be there once more.
+            if attempt == _READS - 1 or (
+                is_same and not weights.exists()
+            ):  # It may be there once more.
                 missing = f"Expected the file '{weights}' of a saved model (found none); copy the whole folder"
                 raise FileNotFoundError(missing) from None
     if sha256(packed) != entries["weights"]["sha256"]:
-        raise ValueError(_damaged(weights, f"{len(packed):,} bytes of another SHA-256 than '{CONTENT}' says"))
+        raise ValueError(
+            _damaged(weights, f"{len(packed):,} bytes of another SHA-256 than '{CONTENT}' says")
+        )
     try:
         content: dict[str, Any] = _with_tensors(entries["content"], load(packed))
         if not isinstance(content, dict):
@@ -116,7 +141,9 @@ def _described(path: Path) -> dict[str, Any]:
         if entries.keys() != _KEYS:
             raise ValueError(f"other entries than {sorted(_KEYS)}")
         weights = entries["weights"]
-        if not isinstance(weights, dict) or not all(isinstance(weights.get(key), str) for key in ("file", "sha256")):
+        if not isinstance(weights, dict) or not all(
+            isinstance(weights.get(key), str) for key in ("file", "sha256")
+        ):
             raise ValueError(f"no file and SHA-256 of weights but {str(weights)[:40]}")
     except UnknownFormatError:
         raise
@@ -138,7 +165,9 @@ def check_format(found: Any, path: str | os.PathLike[str]) -> None:
         hint = "a newer version of tg_mlc wrote it: update tg_mlc, or save it with a version that writes this format"
     else:
         hint = "this version reads no format that old: save it again with a version between the two"
-    raise UnknownFormatError(f"Expected '{os.fspath(path)}' in a format up to {FORMAT} (got {found!r}); {hint}")
+    raise UnknownFormatError(
+        f"Expected '{os.fspath(path)}' in a format up to {FORMAT} (got {found!r}); {hint}"
+    )
 
 
 def _read(path: Path, max_bytes: int) -> bytes:
@@ -149,7 +178,9 @@ def _read(path: Path, max_bytes: int) -> bytes:
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > max_bytes:
-            raise ValueError(f"Expected '{path}' to have at most {max_bytes:,} bytes (got {size:,})")
+            raise ValueError(
+                f"Expected '{path}' to have at most {max_bytes:,} bytes (got {size:,})"
+            )
         return file.read(size)
 
 
@@ -164,15 +195,22 @@ def _dump(entries: Mapping[str, Any]) -> bytes:
 def _without_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
     """Plain data in which names stand for tensors, which are collected."""
     if isinstance(value, Tensor):
-        tensors[name] = value.detach().cpu().contiguous().clone()  # as safetensors takes none that share memory
+        tensors[name] = (
+            value.detach().cpu().contiguous().clone()
+        )  # as safetensors takes none that share memory
         return {_TENSOR: name}
     if isinstance(value, Mapping):
         if others := [key for key in value if not isinstance(key, str) or key in (_TENSOR, _FLOAT)]:
             wanted = f"to be strings, not '{_TENSOR}' or '{_FLOAT}'"
             raise ValueError(f"Expected the keys of '{name}' {wanted} (got {others[0]!r})")
-        return {key: _without_tensors(item, f"{name}.{key}".strip("."), tensors) for key, item in value.items()}
+        return {
+            key: _without_tensors(item, f"{name}.{key}".strip("."), tensors)
+            for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
-        return [_without_tensors(item, f"{name}.{index}", tensors) for index, item in enumerate(value)]
+        return [
+            _without_tensors(item, f"{name}.{index}", tensors) for index, item in enumerate(value)
+        ]
     if value is not None and type(value) not in (str, int, float, bool):
         raise ValueError(
             f"Expected '{name}' to be a tensor, number, string, list or dict, which a model's folder can hold (got "
@@ -206,6 +244,10 @@ def check_finite(state: Any, name: str = "") -> None:
     elif isinstance(state, list):
         for index, value in enumerate(state):
             check_finite(value, f"{name}.{index}")
-    elif isinstance(state, Tensor) and not name.endswith("thresholds") and not state.isfinite().all():
+    elif (
+        isinstance(state, Tensor) and not name.endswith("thresholds") and not state.isfinite().all()
+    ):
         found = int((~state.isfinite()).sum())
-        raise ValueError(f"the weights '{name}' hold {found} of {state.numel()} numbers that are NaN or infinite")
+        raise ValueError(
+            f"the weights '{name}' hold {found} of {state.numel()} numbers that are NaN or infinite"
+        )

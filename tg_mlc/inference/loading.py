@@ -17,7 +17,10 @@ from tg_mlc.inference.model import Model
 
 
 def load(
-    path: str | os.PathLike[str], network: type[nn.Module] | None = None, *, device: torch.device | str = "cpu"
+    path: str | os.PathLike[str],
+    network: type[nn.Module] | None = None,
+    *,
+    device: torch.device | str = "cpu",
 ) -> Model:
     """Loads a model that :func:`tg_mlc.training.fit` or :meth:`~tg_mlc.inference.Model.save` wrote to a folder.
 
@@ -40,7 +43,9 @@ def load(
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:  # the latter without CUDA
         reason = str(error).splitlines()[0]
-        raise ValueError(f"Expected 'device' to be one that PyTorch has here (got {str(device)!r}: {reason})") from None
+        raise ValueError(
+            f"Expected 'device' to be one that PyTorch has here (got {str(device)!r}: {reason})"
+        ) from None
     try:
         return Model.from_content(content, network).to(device)
     except Exception as error:  # Any value may be one that another version wrote.
@@ -55,13 +60,16 @@ def _check_network(content: Mapping[str, Any], network: Any) -> None:
     described = _own_network(content)
     if described is None:
         if network is not None:
-            raise ValueError(f"Expected no 'network' for a model that this package builds (got {network!r})")
+            raise ValueError(
+                f"Expected no 'network' for a model that this package builds (got {network!r})"
+            )
         return
     name = shorten(f"{described.get('module')}.{described.get('class')}")
     is_class = isinstance(network, type) and issubclass(network, nn.Module)
     # Not by its module, which is __main__ in the script that trained it.
     ends = [
-        str(each).rpartition("<locals>.")[2] for each in (described.get("class"), getattr(network, "__qualname__", ""))
+        str(each).rpartition("<locals>.")[2]
+        for each in (described.get("class"), getattr(network, "__qualname__", ""))
     ]
     if not is_class or ends[0] != ends[1]:
         raise ValueError(
@@ -82,7 +90,9 @@ def _own_network(content: Mapping[str, Any]) -> Any:
     return None
 
 
-def push_to_hub(path: str | os.PathLike[str], repo_id: str, *, private: bool = True, **options: Any) -> str:
+def push_to_hub(
+    path: str | os.PathLike[str], repo_id: str, *, private: bool = True, **options: Any
+) -> str:
     """Uploads the folder of a saved model, and returns its address.
 
     Args:
@@ -102,13 +112,20 @@ def push_to_hub(path: str | os.PathLike[str], repo_id: str, *, private: bool = T
     files = [CONTENT, WEIGHTS]
     return str(
         hub.upload_folder(
-            repo_id=repo_id, folder_path=os.fspath(path), allow_patterns=files, delete_patterns=files, **options
+            repo_id=repo_id,
+            folder_path=os.fspath(path),
+            allow_patterns=files,
+            delete_patterns=files,
+            **options,
         )
     )
 
 
 def from_pretrained(
-    name: str | os.PathLike[str], device: str = "cpu", network: type[nn.Module] | None = None, **options: Any
+    name: str | os.PathLike[str],
+    device: str = "cpu",
+    network: type[nn.Module] | None = None,
+    **options: Any,
 ) -> Model:
     """Loads a model from a folder, or from the hub.
 
@@ -126,5 +143,7 @@ def from_pretrained(
         return load(name, network, device=device)
     hub = require("huggingface_hub", extra="hub")
     return load(
-        hub.snapshot_download(os.fspath(name), allow_patterns=[CONTENT, WEIGHTS], **options), network, device=device
+        hub.snapshot_download(os.fspath(name), allow_patterns=[CONTENT, WEIGHTS], **options),
+        network,
+        device=device,
     )

@@ -50,9 +50,7 @@ StageT = TypeVar("StageT", bound=Stage)
 
 #: Rows at a time, because classifiers need many times the memory of their inputs and scores.
 ROWS = 4096
-_INFINITE = (
-    "Expected inputs that the model can compute with (got NaN or infinity for them); are some missing or too large?"
-)
+_INFINITE = "Expected inputs that the model can compute with (got NaN or infinity for them); are some missing or too large?"
 
 
 class Reading(NamedTuple):
@@ -123,7 +121,10 @@ class Model:
     training: Any = None
 
     def __init__(
-        self, stages: Sequence[Stage], label_names: Sequence[str], facts: Mapping[str, Any] | None = None
+        self,
+        stages: Sequence[Stage],
+        label_names: Sequence[str],
+        facts: Mapping[str, Any] | None = None,
     ) -> None:
         self.stages = list(stages)
         self.label_names = list(label_names)
@@ -292,7 +293,9 @@ class Model:
             readable = raw.iloc[rows] if hasattr(raw, "iloc") else [raw[row] for row in rows]
             return Reading(self.features.read(readable), rows, len(raw), reasons, messages)
 
-    def answer(self, raw: Any, query: Query | None = None, *, on_error: str = "blank") -> Prediction:
+    def answer(
+        self, raw: Any, query: Query | None = None, *, on_error: str = "blank"
+    ) -> Prediction:
         """Returns probabilities and decisions with all that is to be told of them.
 
         Args:
@@ -323,7 +326,9 @@ class Model:
             self.decision.apply(flow)
         return self._prediction(reading, flow, [])
 
-    def _prediction(self, reading: Reading, flow: Flow, messages: Sequence[str], on_error: str = "blank") -> Prediction:
+    def _prediction(
+        self, reading: Reading, flow: Flow, messages: Sequence[str], on_error: str = "blank"
+    ) -> Prediction:
         """The prediction of all inputs, by the flow of those that can be read."""
         shape, num_rows_read = (reading.size, len(self.label_names)), flow.size
         probabilities, decisions = np.full(shape, np.nan), np.zeros(shape, bool)
@@ -377,10 +382,14 @@ class Model:
         return flow
 
     def _check_given(self, given: Tensor, query: Query) -> None:
-        if query.coverage is not None:  # The stage that decides refuses them, because no coverage holds for them.
+        if (
+            query.coverage is not None
+        ):  # The stage that decides refuses them, because no coverage holds for them.
             return
         if given.numel() and not given.isnan().any():
-            raise ValueError(f"Expected labels that are left to predict (got all {given.size(1)} labels given)")
+            raise ValueError(
+                f"Expected labels that are left to predict (got all {given.size(1)} labels given)"
+            )
         if not self.takes_given and not given.isnan().all():
             few = "no part of it learned what given labels say of others"
             reason = "it has one label" if given.size(1) == 1 else few
@@ -569,10 +578,14 @@ class Model:
         """
         check_count("rows", rows)
         if isinstance(raw, (str, bytes)):
-            raise ValueError(f"Expected inputs one by one (got the string {raw[:40]!r}); pass one input as [input]")
+            raise ValueError(
+                f"Expected inputs one by one (got the string {raw[:40]!r}); pass one input as [input]"
+            )
         if hasattr(raw, "shape"):  # rows of a matrix, or of what knows its columns
             table = getattr(raw, "iloc", raw)
-            chunks: Iterator[Any] = (table[first : first + rows] for first in range(0, raw.shape[0], rows))
+            chunks: Iterator[Any] = (
+                table[first : first + rows] for first in range(0, raw.shape[0], rows)
+            )
         else:
             inputs = iter(raw)
             chunks = iter(lambda: list(islice(inputs, rows)), [])
@@ -600,7 +613,9 @@ class Model:
         flow, y = self.run(raw, Query(**query)), self._targets(raw, y)
         return self.evaluation(y, flow.probabilities, flow.given, flow.query.coherent)
 
-    def evaluation(self, y: Any, scores: Any, given: Any = None, coherent: Coherent = None) -> Evaluation:
+    def evaluation(
+        self, y: Any, scores: Any, given: Any = None, coherent: Coherent = None
+    ) -> Evaluation:
         """Returns all metrics of probabilities, at the thresholds of the model.
 
         Args:
@@ -612,7 +627,10 @@ class Model:
         """
         if given is not None and np.shape(given) == np.shape(y):  # Metrics refuse other shapes.
             y = np.where(np.isnan(np.asarray(given)), y, np.nan)
-        flows = {metric: self._empty(Query(metric=metric, coherent=coherent)) for metric in self.decision.tuners}
+        flows = {
+            metric: self._empty(Query(metric=metric, coherent=coherent))
+            for metric in self.decision.tuners
+        }
         deciders: Any = {metric: self.decision.decider(flow) for metric, flow in flows.items()}
         return evaluate(y, scores, deciders or self.thresholds(), self.label_names)
 
@@ -633,11 +651,17 @@ class Model:
         is_list = isinstance(raw, (list, tuple)) and all(isinstance(each, BaseData) for each in raw)
         if not (is_list or makes_batches(raw) or isinstance(raw, (Dataset, Subset))):
             got = f"none beside a {type(raw).__name__}"
-            raise ValueError(f"Expected 'y', because only samples hold their labels (got {got}); pass them: y=...")
+            raise ValueError(
+                f"Expected 'y', because only samples hold their labels (got {got}); pass them: y=..."
+            )
         found = [(batch.get("y"), batch.num_graphs) for batch in batches_of(raw)]
         if any(of_batch is None for of_batch, _ in found):
-            raise ValueError("Expected samples with their labels as 'y' (got some without); add these, or pass 'y'")
-        return read_matrix(torch.cat([of_batch.view(number, -1) for of_batch, number in found]), "y")
+            raise ValueError(
+                "Expected samples with their labels as 'y' (got some without); add these, or pass 'y'"
+            )
+        return read_matrix(
+            torch.cat([of_batch.view(number, -1) for of_batch, number in found]), "y"
+        )
 
     def tune(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Self:
         """Chooses thresholds for every metric by validation samples, as :func:`tg_mlc.fit` does.
@@ -664,7 +688,9 @@ class Model:
             ValueError: If the model is calibrated already.
         """
         if self.is_calibrated:
-            raise ValueError("Expected a model that is not calibrated (got one that is); load or fit it again")
+            raise ValueError(
+                "Expected a model that is not calibrated (got one that is); load or fit it again"
+            )
         y, query = self._targets(raw, y), Query(coherent=False, batch_size=batch_size)
         if makes_batches(raw):  # Their batches may hold given labels.
             flow = self.run(raw, query)
@@ -677,10 +703,15 @@ class Model:
         calibration, decision = Calibration(free, masked), self.decision
         self.stages.insert(self._num_logit_stages, calibration)
         decision.conformal = None  # Its scores were those before.
-        decision.tuners = {metric: self._calibrated(tuner, calibration) for metric, tuner in decision.tuners.items()}
+        decision.tuners = {
+            metric: self._calibrated(tuner, calibration)
+            for metric, tuner in decision.tuners.items()
+        }
         return self
 
-    def _masked_calibration(self, prepared: Flow, y: np.ndarray, seed: int) -> LabelCalibration | None:
+    def _masked_calibration(
+        self, prepared: Flow, y: np.ndarray, seed: int
+    ) -> LabelCalibration | None:
         """The calibration under random masks of targets, which a hierarchy spreads as it spreads given labels."""
         if not self.takes_given or len(self.label_names) == 1:
             return None
@@ -698,7 +729,9 @@ class Model:
         if isinstance(decider, LabelSets):
             return decider
         tuner = copy(decider)
-        thresholds = torch.from_numpy(np.broadcast_to(decider.fitted(), len(self.label_names)).copy())
+        thresholds = torch.from_numpy(
+            np.broadcast_to(decider.fitted(), len(self.label_names)).copy()
+        )
         tuner.thresholds, tuner.per_label = calibration.probabilities(thresholds).numpy(), True
         return tuner
 
@@ -715,11 +748,15 @@ class Model:
         """
         flow = self.run(raw, Query(batch_size=batch_size))
         if flow.given is not None and not flow.given.isnan().all():
-            raise ValueError("Expected no 'given' labels with a coverage, which would not hold for them (got some)")
+            raise ValueError(
+                "Expected no 'given' labels with a coverage, which would not hold for them (got some)"
+            )
         self.decision.conformal = ConformalThresholds(self._targets(raw, y), flow.probabilities)
         return self
 
-    def explain(self, raw: Any, labels: Sequence[str] | None = None, method: str = "auto", **options: Any) -> Any:
+    def explain(
+        self, raw: Any, labels: Sequence[str] | None = None, method: str = "auto", **options: Any
+    ) -> Any:
         """Explains why the model gave labels to samples; see :func:`tg_mlc.explain`.
 
         Args:
@@ -728,7 +765,9 @@ class Model:
         """
         return find("method", "explain")(self, raw, labels, method, **options)
 
-    def export(self, out: str | os.PathLike[str], format: str = "torch-export", **options: Any) -> Path:  # noqa: A002
+    def export(
+        self, out: str | os.PathLike[str], format: str = "torch-export", **options: Any
+    ) -> Path:  # noqa: A002
         """Writes the model as a program that runs without this package; see :func:`tg_mlc.export`.
 
         Args:
@@ -749,7 +788,10 @@ class Model:
         content = {
             "label_names": self.label_names,
             "facts": {"versions": versions(), **self.facts},
-            "stages": [{"stage": type(stage).__name__, "state": stage.state_dict()} for stage in self.stages],
+            "stages": [
+                {"stage": type(stage).__name__, "state": stage.state_dict()}
+                for stage in self.stages
+            ],
         }
         check_finite(content["stages"])
         networks = self.stage(Networks)
@@ -760,7 +802,9 @@ class Model:
         return content
 
     @classmethod
-    def from_content(cls, content: Mapping[str, Any], network: type[nn.Module] | None = None) -> Self:
+    def from_content(
+        cls, content: Mapping[str, Any], network: type[nn.Module] | None = None
+    ) -> Self:
         """Makes a model of the content of a folder, whose parts have to agree.
 
         Args:
@@ -770,7 +814,9 @@ class Model:
         names, facts = content["label_names"], content["facts"]
         are_names = isinstance(names, list) and all(isinstance(name, str) for name in names)
         if not are_names or len({*names}) != len(names) or not names:
-            raise ValueError(f"'label_names' has to list the names of labels, each once (got {str(names)[:80]})")
+            raise ValueError(
+                f"'label_names' has to list the names of labels, each once (got {str(names)[:80]})"
+            )
         if not isinstance(facts, dict):
             raise ValueError(f"'facts' has to be an object (got {str(facts)[:80]})")
         check_finite(content["stages"])

@@ -77,7 +77,9 @@ def model_state(
     return described
 
 
-def _describe_network(model: nn.Module, label_names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_network(
+    model: nn.Module, label_names: Sequence[str], given: Mapping[str, Any]
+) -> dict[str, Any]:
     """The class of a network and the arguments of its constructor: those that were given or recorded, else attributes
     of the same name, what the labels tell, and defaults.
     """
@@ -87,10 +89,19 @@ def _describe_network(model: nn.Module, label_names: Sequence[str], given: Mappi
     kept = {name: value for name, value in vars(model).items() if packed(value) is not None}
     sizes = dict.fromkeys(("num_labels", "num_classes"), len(label_names))
     known = {**sizes, "label_names": list(label_names), "label_graph": graph}
-    known = {**{name: value for name, value in known.items() if value is not None}, **kept, **recorded, **given}
+    known = {
+        **{name: value for name, value in known.items() if value is not None},
+        **kept,
+        **recorded,
+        **given,
+    }
     names = dict.fromkeys([*signature.parameters, *recorded, *given])
     arguments = {name: packed(known[name]) for name in names if name in known}
-    got = [f"a {type(known[name]).__name__} as '{name}'" for name, value in arguments.items() if value is None]
+    got = [
+        f"a {type(known[name]).__name__} as '{name}'"
+        for name, value in arguments.items()
+        if value is None
+    ]
     try:
         signature.bind(**arguments)
     except TypeError as error:
@@ -108,7 +119,10 @@ def packed(value: Any) -> Any:
     """A value as a folder holds it, in a dictionary that says whether it is a label graph; None for other objects."""
     if isinstance(value, LabelGraph):
         names = value.get("label_names")
-        described = {**_described(value, value.num_labels), "label_names": None if names is None else list(names)}
+        described = {
+            **_described(value, value.num_labels),
+            "label_names": None if names is None else list(names),
+        }
         return {"label_graph": described}
     value = value.item() if isinstance(value, np.generic) else value
     return {"value": value} if _is_plain(value) else None
@@ -137,30 +151,45 @@ def restore_model(
         with torch.random.fork_rng(devices=[]):
             model = network(**arguments)
     else:
-        blueprint, maker = Blueprint(*(state[part] for part in _PARTS)), f"builder '{state['builder']}'"
+        blueprint, maker = (
+            Blueprint(*(state[part] for part in _PARTS)),
+            f"builder '{state['builder']}'",
+        )
         model = blueprint.build(restore_graph(state["label_graph"], label_names))
     try:
         model.load_state_dict(state["state_dict"])
-        if others := model.state_dict().keys() ^ state["state_dict"].keys():  # of parts that are None
+        if (
+            others := model.state_dict().keys() ^ state["state_dict"].keys()
+        ):  # of parts that are None
             raise RuntimeError(f"other parts: {sorted(others)[:3]}")
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:300]
         hint = "make all changes to it in a builder of your own"
         if network is not None:
             hint = f"it was made with the arguments {list(arguments)} alone: pass 'arguments' to 'save' for others"
-        raise ValueError(f"Expected a model as its {maker} makes it (got another one: {reason}); {hint}") from None
+        raise ValueError(
+            f"Expected a model as its {maker} makes it (got another one: {reason}); {hint}"
+        ) from None
     if "settings" in state:
         check_settings(state["settings"], describe_settings(model))
     return model.eval()
 
 
-def check_same_model(stored: Mapping[str, Any], model: nn.Module, settings: Mapping[str, Any]) -> None:
+def check_same_model(
+    stored: Mapping[str, Any], model: nn.Module, settings: Mapping[str, Any]
+) -> None:
     """Refuses weights that were trained along another label graph or with other settings: outputs would be wrong."""
-    trained, present = (restore_graph(graph) for graph in (stored["label_graph"], _describe_graph(model)))
+    trained, present = (
+        restore_graph(graph) for graph in (stored["label_graph"], _describe_graph(model))
+    )
     if trained is None or present is None:
         if trained is not present:
-            raise ValueError(f"Expected a model with label graph {trained} as in the checkpoint (got {present})")
-    elif trained.num_labels != present.num_labels or not torch.equal(trained.edge_index, present.edge_index):
+            raise ValueError(
+                f"Expected a model with label graph {trained} as in the checkpoint (got {present})"
+            )
+    elif trained.num_labels != present.num_labels or not torch.equal(
+        trained.edge_index, present.edge_index
+    ):
         raise ValueError(
             f"Expected the label graph of the checkpoint, {trained} (got {present}); build the model with "
             f"read_checkpoint(path).label_graph, and change the graph afterwards if you mean to"
@@ -186,7 +215,9 @@ def _described(graph: Data, num_labels: int) -> dict[str, Any]:
     }
 
 
-def restore_graph(entry: Mapping[str, Any] | None, label_names: list[str] | None = None) -> LabelGraph | None:
+def restore_graph(
+    entry: Mapping[str, Any] | None, label_names: list[str] | None = None
+) -> LabelGraph | None:
     """The label graph that :func:`describe_model` described."""
     return None if entry is None else LabelGraph(**entry, label_names=label_names)
 
@@ -200,7 +231,9 @@ def describe_settings(model: nn.Module) -> dict[str, dict[str, str]]:
     for name, part in model.named_modules():
         type_name = type(part).__name__
         if (
-            type_name in ("Identity", "DropPath") or "Dropout" in type_name or type_name.endswith("Loss")
+            type_name in ("Identity", "DropPath")
+            or "Dropout" in type_name
+            or type_name.endswith("Loss")
         ):  # idle in evaluation
             continue
         texts = {key: _text(value) for key, value in vars(part).items() if _is_relevant(key)}
@@ -218,8 +251,12 @@ def check_settings(trained: Mapping[str, Any], present: Mapping[str, Any]) -> No
     for module in dict.fromkeys(chain(trained, present)):
         before, now = trained.get(module, {}), present.get(module, {})
         for name in dict.fromkeys(chain(before, now)) if before != now else ():
-            if (name == _TYPE or (name in before and name in now)) and before.get(name) != now.get(name):
-                change = f"{name}={now.get(name, 'nothing')} instead of {before.get(name, 'nothing')}"
+            if (name == _TYPE or (name in before and name in now)) and before.get(name) != now.get(
+                name
+            ):
+                change = (
+                    f"{name}={now.get(name, 'nothing')} instead of {before.get(name, 'nothing')}"
+                )
                 changed.append(f"{module}.{change}".lstrip("."))
     if changed:
         others = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
@@ -255,7 +292,11 @@ def versions() -> dict[str, str]:
         "torch": str(torch.__version__),
         "torch_geometric": torch_geometric.__version__,
         "numpy": np.__version__,
-        **{name: metadata.version(name) for name in ("scipy", "scikit-learn", "rdkit") if name in installed},
+        **{
+            name: metadata.version(name)
+            for name in ("scipy", "scikit-learn", "rdkit")
+            if name in installed
+        },
     }
 
 
@@ -267,7 +308,9 @@ def data_hash(dataset: Dataset) -> str | None:
     for part in (dataset._data.to_dict(), dataset.slices or {}):
         for name, value in sorted(part.items()):
             digest.update(name.encode())
-            digest.update(value.cpu().numpy().tobytes() if isinstance(value, Tensor) else repr(value).encode())
+            digest.update(
+                value.cpu().numpy().tobytes() if isinstance(value, Tensor) else repr(value).encode()
+            )
     return digest.hexdigest()
 
 
@@ -275,7 +318,9 @@ def names_in(model: nn.Module) -> list[str]:
     """The labels of a network's label graph."""
     layer = next(label_graph_users(model), None)
     if layer is None:
-        raise ValueError(f"Expected 'label_names' for a {type(model).__name__} without a label graph (got none)")
+        raise ValueError(
+            f"Expected 'label_names' for a {type(model).__name__} without a label graph (got none)"
+        )
     graph = layer.label_graph
     names = graph.label_names if isinstance(graph, LabelGraph) else None
     return names or [f"label {number}" for number in range(layer.num_labels)]

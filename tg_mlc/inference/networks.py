@@ -43,7 +43,9 @@ class Networks(Stage):
             :func:`~tg_mlc.models.builder` nor attributes tell them.
     """
 
-    examples: Batch | None = None  #: by which a user's own network is compared with the one made again
+    examples: Batch | None = (
+        None  #: by which a user's own network is compared with the one made again
+    )
 
     def __init__(
         self,
@@ -102,10 +104,14 @@ class Networks(Stage):
             outputs.append(torch.cat(found))
         if self.examples is None and self.own is not None:
             self.examples = batch
-        if flow.given is None and given:  # Data sets that make batches may put given labels into them.
+        if (
+            flow.given is None and given
+        ):  # Data sets that make batches may put given labels into them.
             flow.given = torch.cat(given)
         if len(outputs) > 1:
-            flow.logits = torch.from_numpy(np.mean([each.double().numpy() for each in outputs], axis=0))
+            flow.logits = torch.from_numpy(
+                np.mean([each.double().numpy() for each in outputs], axis=0)
+            )
         elif self.gives_logits:
             flow.logits = outputs[0]
         else:
@@ -113,7 +119,9 @@ class Networks(Stage):
 
     def of_batch(self, network: nn.Module, batch: Batch) -> Tensor:
         """Returns logits :math:`(B, L)`, or scores if there are no logits."""
-        output = network(batch).float() if self.gives_logits else self.objective.scores(network, batch)
+        output = (
+            network(batch).float() if self.gives_logits else self.objective.scores(network, batch)
+        )
         return cast(Tensor, output)
 
     def module(self) -> TensorStage:
@@ -122,21 +130,31 @@ class Networks(Stage):
     def state_dict(self) -> dict[str, Any]:
         settings = self.settings or [describe_settings(network) for network in self.networks]
         pairs = zip(self.networks, settings, strict=True)
-        states = [model_state(network, each, self.label_names, self.arguments) for network, each in pairs]
+        states = [
+            model_state(network, each, self.label_names, self.arguments) for network, each in pairs
+        ]
         objective = self.objective
         return {
-            "networks": [{**state, "settings": each} for state, each in zip(states, settings, strict=True)],
-            "objective": None if objective is None else {"class": type(objective).__name__, **vars(objective)},
+            "networks": [
+                {**state, "settings": each} for state, each in zip(states, settings, strict=True)
+            ],
+            "objective": None
+            if objective is None
+            else {"class": type(objective).__name__, **vars(objective)},
             "reads_given": self.reads_given,
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
+    def from_state(
+        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
+    ) -> Self:
         networks = [restore_model(each, label_names, network) for each in state["networks"]]
         entry = None if state["objective"] is None else dict(state["objective"])
         objective = None if entry is None else find("objective", entry.pop("class"))(**entry)
         settings = [each["settings"] for each in state["networks"]]
-        return cls(networks, label_names, objective, reads_given=state["reads_given"], settings=settings)
+        return cls(
+            networks, label_names, objective, reads_given=state["reads_given"], settings=settings
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds no sample."""
@@ -201,10 +219,15 @@ class _NetworkModules(TensorStage):
         if given is not None and stage.reads_given:
             data.given = given
         if not stage.gives_logits:
-            scores = scores_of(stage.objective, self.networks[0], in_type_of(self.networks[0], data))
+            scores = scores_of(
+                stage.objective, self.networks[0], in_type_of(self.networks[0], data)
+            )
             return {**values, "probability": scores.float()}
         outputs = [network(in_type_of(network, data)).float() for network in self.networks]
-        return {**values, "logits": torch.stack(outputs).mean(dim=0) if len(outputs) > 1 else outputs[0]}
+        return {
+            **values,
+            "logits": torch.stack(outputs).mean(dim=0) if len(outputs) > 1 else outputs[0],
+        }
 
 
 class Combination(Stage):
@@ -220,7 +243,9 @@ class Combination(Stage):
         self.weight, self.bias, self.names = np.asarray(weight), np.asarray(bias), list(names)
         if self.weight.shape != (len(self.bias), len(self.names)):
             expected = [len(self.bias), len(self.names)]
-            raise ValueError(f"Expected weights of shape {expected} (got {list(self.weight.shape)})")
+            raise ValueError(
+                f"Expected weights of shape {expected} (got {list(self.weight.shape)})"
+            )
 
     def columns(self, flow: Flow) -> np.ndarray:
         """Returns the logits of the parts :math:`(N, L, C)`."""
@@ -242,11 +267,15 @@ class Combination(Stage):
         return _CombinationModule(self)
 
     def state_dict(self) -> dict[str, Any]:
-        state: dict[str, Any] = as_tensors({"weight": self.weight, "bias": self.bias, "names": self.names})
+        state: dict[str, Any] = as_tensors(
+            {"weight": self.weight, "bias": self.bias, "names": self.names}
+        )
         return state
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
+    def from_state(
+        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
+    ) -> Self:
         return cls(state["weight"].numpy(), state["bias"].numpy(), state["names"])
 
     def __str__(self) -> str:

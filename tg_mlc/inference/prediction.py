@@ -18,12 +18,16 @@ class Prediction:
     """Probabilities and decisions of a few samples, with what else is to be told of them."""
 
     label_names: list[str]
-    probabilities: np.ndarray  #: :math:`(N, L)`, NaN for inputs that cannot be read or computed with
+    probabilities: (
+        np.ndarray
+    )  #: :math:`(N, L)`, NaN for inputs that cannot be read or computed with
     decisions: np.ndarray  #: whether labels apply :math:`(N, L)`, not for such inputs
     thresholds: np.ndarray  #: :math:`(L)`, NaN where label sets decide
     reasons: Mapping[int, str]  #: why inputs have no probabilities, by rows
     warnings: tuple[str, ...] = ()
-    given: np.ndarray | None = None  #: labels that were given or follow from these :math:`(N, L)`, NaN for unknown
+    given: np.ndarray | None = (
+        None  #: labels that were given or follow from these :math:`(N, L)`, NaN for unknown
+    )
     calibrated: bool = False  #: whether probabilities are calibrated for each label
 
     def __len__(self) -> int:
@@ -31,10 +35,16 @@ class Prediction:
 
     def part(self, start: int, stop: int) -> Prediction:
         """Returns the prediction of the samples from one row on to another, with the warnings of all."""
-        reasons = {row - start: reason for row, reason in self.reasons.items() if start <= row < stop}
+        reasons = {
+            row - start: reason for row, reason in self.reasons.items() if start <= row < stop
+        }
         given = None if self.given is None else self.given[start:stop]
         probabilities, decisions = self.probabilities[start:stop], self.decisions[start:stop]
-        changes: dict[str, Any] = {"probabilities": probabilities, "decisions": decisions, "given": given}
+        changes: dict[str, Any] = {
+            "probabilities": probabilities,
+            "decisions": decisions,
+            "given": given,
+        }
         return replace(self, reasons=reasons, **changes)
 
     def frame(self, index: Any = None) -> Any:
@@ -84,7 +94,10 @@ def _frame_class() -> Any:
         def to_dict(self, orient: str = "dict", **options: Any) -> Any:
             if orient != "records" or self.columns.nlevels == 1:
                 return super().to_dict(orient, **options)
-            parts = {what: self[what].astype(object) for what in dict.fromkeys(self.columns.get_level_values(0))}
+            parts = {
+                what: self[what].astype(object)
+                for what in dict.fromkeys(self.columns.get_level_values(0))
+            }
             records = [part.where(part.notna(), None).to_dict("records") for part in parts.values()]
             return [dict(zip(parts, row, strict=True)) for row in zip(*records, strict=True)]
 

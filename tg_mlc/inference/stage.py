@@ -73,7 +73,9 @@ class Stage(ABC):
 
     @classmethod
     @abstractmethod
-    def from_state(cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None) -> Self:
+    def from_state(
+        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
+    ) -> Self:
         """Makes a stage of its state.
 
         Args:

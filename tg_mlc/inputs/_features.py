@@ -36,28 +36,43 @@ class TableKind(InputKind):
     kind: str  #: of the samples, as of :class:`~tg_mlc.data.MultiLabelDataset`
     feature_names: list[str] | None  #: the vocabulary, or the names of columns
     num_inputs: int  #: the size of the vocabulary, or of a row
-    schema: dict[str, Any] | None = None  #: what the columns were, as of :class:`~tg_mlc.inputs.schema.Schema`
+    schema: dict[str, Any] | None = (
+        None  #: what the columns were, as of :class:`~tg_mlc.inputs.schema.Schema`
+    )
     _read_schema: tuple[dict[str, Any], Schema] | None = None
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         if not self.matches(dataset) or dataset.kind is None or dataset.num_inputs is None:
             expected = " or ".join(repr(form.kind) for form in self.forms.values())
-            raise ValueError(f"Expected samples of kind {expected} (got {dataset} of kind {dataset.kind!r})")
-        self.kind, self.feature_names, self.num_inputs = dataset.kind, dataset.feature_names, dataset.num_inputs
+            raise ValueError(
+                f"Expected samples of kind {expected} (got {dataset} of kind {dataset.kind!r})"
+            )
+        self.kind, self.feature_names, self.num_inputs = (
+            dataset.kind,
+            dataset.feature_names,
+            dataset.num_inputs,
+        )
         self.schema = None if dataset.schema is None else dataset.schema.to_dict()
         return super().fit(dataset, split)
 
     def transform(self, raw: Any) -> MultiLabelDataset:
         """Samples of raw inputs; samples as they are, if they have the same words or columns."""
         samples = super().transform(raw)
-        if any(getattr(samples, name) != getattr(self, name) for name in ("kind", "num_inputs", "feature_names")):
+        if any(
+            getattr(samples, name) != getattr(self, name)
+            for name in ("kind", "num_inputs", "feature_names")
+        ):
             expected = f"samples of kind {self.kind!r} with the {self.num_inputs} words or columns of those before"
             got = f"{samples} of kind {samples.kind!r}"
-            raise ValueError(f"Expected {expected} (got {got}); pass raw inputs, or take 'from_arrays(..., like=...)'")
+            raise ValueError(
+                f"Expected {expected} (got {got}); pass raw inputs, or take 'from_arrays(..., like=...)'"
+            )
         return samples
 
     def state_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in super().state_dict().items() if name != "_read_schema"}
+        return {
+            name: value for name, value in super().state_dict().items() if name != "_read_schema"
+        }
 
     def _schema(self) -> Schema | None:
         """The schema of the training table, which is read once because rows may come one by one."""
@@ -88,17 +103,23 @@ class TableKind(InputKind):
     def _new_samples(self, raw: Any) -> MultiLabelDataset:
         raw = read_frame(raw, self.feature_names, self.kind, is_old=True, schema=self._schema())[0]
         old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
-        return self.samples(raw, self._unknown(num_rows(raw) or 0), self.label_names, self.kind, **old)
+        return self.samples(
+            raw, self._unknown(num_rows(raw) or 0), self.label_names, self.kind, **old
+        )
 
     def _column(self, raw: Any) -> Any:
         """A data frame's columns that training had, if all are there."""
         if not hasattr(raw, "columns") or self.schema is not None:
             return raw
         columns = [str(column) for column in raw.columns]
-        wanted = {column.name for column in Schema.of_names(self.feature_names or (), columns).columns}
+        wanted = {
+            column.name for column in Schema.of_names(self.feature_names or (), columns).columns
+        }
         if not wanted or not wanted.issubset(columns):
             return raw
-        return raw[[own for own, column in zip(raw.columns, columns, strict=True) if column in wanted]]
+        return raw[
+            [own for own, column in zip(raw.columns, columns, strict=True) if column in wanted]
+        ]
 
 
 def as_documents(X: Any) -> list[Document] | None:
@@ -123,7 +144,12 @@ def may_be_rows(documents: list[Document]) -> bool:
 
 
 def read_frame(
-    X: Any, feature_names: Sequence[str] | None, kind: str | None, *, is_old: bool, schema: Schema | None = None
+    X: Any,
+    feature_names: Sequence[str] | None,
+    kind: str | None,
+    *,
+    is_old: bool,
+    schema: Schema | None = None,
 ) -> tuple[Any, Sequence[str] | None, Schema | None]:
     """A data frame as a matrix, the names of its columns, and its schema, by the rules of files; anything else, and a
     frame of sparse columns, as it is.
@@ -135,7 +161,11 @@ def read_frame(
     if is_old:
         if schema is None:
             old = Schema.of_names(feature_names or (), dict.fromkeys(map(str, X.columns)))
-            return old.matrix(cells_of(in_order(X, [column.name for column in old.columns], "X"))), feature_names, None
+            return (
+                old.matrix(cells_of(in_order(X, [column.name for column in old.columns], "X"))),
+                feature_names,
+                None,
+            )
         return schema.matrix(cells_of(X)), feature_names, schema
     X = take_by_name(X, feature_names, "feature_names")
     cells = cells_of(X)
@@ -145,7 +175,9 @@ def read_frame(
     chosen = feature_names is not None or kind == "bag"  # whose columns are words
     schema = Schema.infer(cells, {}, hints_of(X, cells), chosen=chosen)
     if not schema.inputs:
-        raise ValueError(f"Expected a column of inputs in 'X' (got none: {'; '.join(schema.summary())})")
+        raise ValueError(
+            f"Expected a column of inputs in 'X' (got none: {'; '.join(schema.summary())})"
+        )
     schema.announce()
     return schema.matrix(cells), schema.feature_names, schema
 
@@ -157,7 +189,11 @@ def read_matrix(
 
     With :obj:`num_inputs`, columns and their names are those of an old data set, and stay as they are.
     """
-    X = in_order(X, feature_names, "X") if num_inputs is not None else take_by_name(X, feature_names, "feature_names")
+    X = (
+        in_order(X, feature_names, "X")
+        if num_inputs is not None
+        else take_by_name(X, feature_names, "feature_names")
+    )
     matrix = sparse_matrix(X)
     if sparse:
         x = sp.csr_array(dense_matrix(X) if matrix is None else matrix).astype(np.float32)
@@ -175,7 +211,11 @@ def read_matrix(
             _refuse(x[tuple(infinite[0])], *infinite[0])
     if num_inputs not in (None, x.shape[1]):
         raise ValueError(f"Expected 'X' of {num_inputs} columns, as 'like' has (got {x.shape[1]})")
-    given = feature_names if feature_names is not None or num_inputs is not None else getattr(X, "columns", None)
+    given = (
+        feature_names
+        if feature_names is not None or num_inputs is not None
+        else getattr(X, "columns", None)
+    )
     if given is None:
         return x, None
     names = [str(name) for name in given]
@@ -203,9 +243,13 @@ def dense_matrix(X: Any) -> np.ndarray:
     if values.ndim != 2:
         expected = "inputs as a matrix of shape [num_samples, num_features] or as lists of words"
         hint = "split texts into words first, or take 'from_csv' with 'text_column'"
-        raise ValueError(f"Expected {expected} (got an array of shape {list(values.shape)}); {hint}")
+        raise ValueError(
+            f"Expected {expected} (got an array of shape {list(values.shape)}); {hint}"
+        )
     return to_numbers(values, getattr(X, "columns", None), "inputs")
 
 
 def _refuse(value: float, row: int, column: int) -> None:
-    raise ValueError(f"Expected finite inputs that 32 bits can hold (got {value} in row {row}, column {column})")
+    raise ValueError(
+        f"Expected finite inputs that 32 bits can hold (got {value} in row {row}, column {column})"
+    )

@@ -36,7 +36,9 @@ class LabelFile(NamedTuple):
     """The labels that an XML file names."""
 
     names: list[str]  #: in the order of the file
-    parents: list[tuple[str, str]]  #: pairs (child, parent), as :func:`tg_mlc.graphs.tree` takes them
+    parents: list[
+        tuple[str, str]
+    ]  #: pairs (child, parent), as :func:`tg_mlc.graphs.tree` takes them
 
 
 def from_arff(
@@ -86,14 +88,21 @@ def from_arff(
     second = None if test is None else read_arff(test, drop, labels=first.labels, encoding=encoding)
     schema = arff_schema(first)
     ids = {column.name for column in schema.columns if column.role == "id"}
-    records = make_records(first.without(ids), None if second is None else second.without(ids), kind)
+    records = make_records(
+        first.without(ids), None if second is None else second.without(ids), kind
+    )
     if kind is None:
         announce_kind(records.kind, _REASONS[records.kind])
     dataset = ArrayDataset(records.to_samples(), transform)
     dataset.schema = schema
     schema.announce()
     check_samples(dataset)
-    parents = [pair for name in first.labels if name in first.columns for pair in pairs(first.columns[name].parents)]
+    parents = [
+        pair
+        for name in first.labels
+        if name in first.columns
+        for pair in pairs(first.columns[name].parents)
+    ]
     return with_hierarchy(dataset, parents) if parents else dataset
 
 
@@ -107,15 +116,27 @@ def arff_schema(table: Arff, hints: Hints | None = None) -> Schema:
     for index, name in enumerate(table.names):
         cells = matrix[:, [index]].data if is_sparse else matrix[:, index]
         known, missing = cells[~np.isnan(cells)], int(np.isnan(cells).sum())
-        values = [each.removeprefix(f"{name}=") for each in table.columns[name].names] if name in table.columns else []
+        values = (
+            [each.removeprefix(f"{name}=") for each in table.columns[name].names]
+            if name in table.columns
+            else []
+        )
         role: Role = "label" if name in table.labels else "category" if values else "number"
         role = "ignored" if name in hints.ignore else role
         words = [word.lower() for word in table.ordered.get(name, ())]
-        notation = None if role != "number" else Truth(*words).to_dict() if len(words) == 2 else PLAIN.to_dict()
+        notation = (
+            None
+            if role != "number"
+            else Truth(*words).to_dict()
+            if len(words) == 2
+            else PLAIN.to_dict()
+        )
         example = f"{known[0]:g}" if len(known) else "0"
         column = Column(name, role, "attribute of the header", notation, values, example, missing)
         is_judged = role in INPUTS and not is_sparse  # whose names are words of texts
-        columns.append(judge(column, None if values else cells, len(cells), hints) if is_judged else column)
+        columns.append(
+            judge(column, None if values else cells, len(cells), hints) if is_judged else column
+        )
     return Schema(columns)
 
 
@@ -146,14 +167,20 @@ def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
         tags = [element.tag.rpartition("}")[2] for element in (root, *labels)]
         names = [label.get("name", "") for label in labels]
         if tags != ["labels"] + ["label"] * len(labels) or not labels or "" in names:
-            raise ValueError(f"Expected <labels> of <label name=...> (got {list(dict.fromkeys(tags))}, {names[:5]})")
+            raise ValueError(
+                f"Expected <labels> of <label name=...> (got {list(dict.fromkeys(tags))}, {names[:5]})"
+            )
         if len(set(names)) < len(names):
             repeated = next(name for name in names if names.count(name) > 1)
             raise ValueError(f"Expected distinct labels (got '{repeated}' twice)")
     except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from None
     parents = {child: parent for parent in labels for child in parent}
-    pairs = [(child.get("name", ""), parents[child].get("name", "")) for child in labels if child in parents]
+    pairs = [
+        (child.get("name", ""), parents[child].get("name", ""))
+        for child in labels
+        if child in parents
+    ]
     return LabelFile(names, pairs)
 
 
@@ -162,18 +189,26 @@ def make_records(train: Arff, test: Arff | None, kind: Literal["bag", "vector"] 
     for name in filter(train.ordered.__contains__, train.labels):
         got = f"{_values(train, name)} for '{name}'"
         hint = "write {0,1} instead, and 1 where the label applies"
-        raise ValueError(f"Expected labels that mean 0 and 1, such as {{0,1}} or {{no,yes}} (got {got}); {hint}")
+        raise ValueError(
+            f"Expected labels that mean 0 and 1, such as {{0,1}} or {{no,yes}} (got {got}); {hint}"
+        )
     features = [name for name in train.names if name not in set(train.labels)]
     if not features:
-        raise ValueError(f"Expected attributes that are no labels (got {len(train.names)} labels alone)")
+        raise ValueError(
+            f"Expected attributes that are no labels (got {len(train.names)} labels alone)"
+        )
     label_names, y = _spread(train, train.labels, np.nan)
     feature_names, x = _spread(train, features, 0)
     if both := sorted(set(label_names) & set(feature_names)):
-        raise ValueError(f"Expected no column of a label among the inputs (got {both[:5]}); rename an attribute")
+        raise ValueError(
+            f"Expected no column of a label among the inputs (got {both[:5]}); rename an attribute"
+        )
     parts: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
     if test is not None:
         if differing := sorted(set(train.names) ^ set(test.names)):
-            raise ValueError(f"Expected both files to have the same attributes (got {differing[:5]} in one alone)")
+            raise ValueError(
+                f"Expected both files to have the same attributes (got {differing[:5]} in one alone)"
+            )
         for name in train.names:
             if train.ordered.get(name) != test.ordered.get(name):
                 expected = f"both files to list the values of attribute '{name}' in the same order, which numbers them"
@@ -215,17 +250,25 @@ def _spread(
         matrix = sp.hstack(parts, format="csr") if sp.issparse(table.matrix) else np.hstack(parts)
     if order is not None and names != order:
         if differing := sorted(set(names) ^ set(order)):
-            raise ValueError(f"Expected both files to have the same attributes (got {differing[:5]} in one alone)")
+            raise ValueError(
+                f"Expected both files to have the same attributes (got {differing[:5]} in one alone)"
+            )
         place = {name: index for index, name in enumerate(names)}
         return order, matrix[:, [place[name] for name in order]]
     return names, matrix
 
 
-def _stack(above: sp.csr_array | np.ndarray, below: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
+def _stack(
+    above: sp.csr_array | np.ndarray, below: sp.csr_array | np.ndarray
+) -> sp.csr_array | np.ndarray:
     if sp.issparse(above) or sp.issparse(below):
         return sp.csr_array(sp.vstack([sp.csr_array(above), sp.csr_array(below)]))
     return np.concatenate([above, below])
 
 
 def _values(table: Arff, name: str) -> str:
-    return f"{{{','.join(table.ordered[name])}}}" if name in table.ordered else "values of known meaning"
+    return (
+        f"{{{','.join(table.ordered[name])}}}"
+        if name in table.ordered
+        else "values of known meaning"
+    )

@@ -78,7 +78,9 @@ def from_arrays(
     num_inputs = None
     if like is not None:
         if label_names is not None or feature_names is not None:
-            raise ValueError("Expected 'like' or names of labels and features (got both); 'like' has names")
+            raise ValueError(
+                "Expected 'like' or names of labels and features (got both); 'like' has names"
+            )
         num_inputs = like.num_inputs
         if like.kind is None or num_inputs is None:
             expected = "a data set of bags, vectors or sequences, with 'kind' and 'num_inputs'"
@@ -86,20 +88,30 @@ def from_arrays(
         label_names, feature_names, kind = like.label_names, like.feature_names, kind or like.kind
         Y = in_order(Y, label_names, "Y")
     if isinstance(feature_names, str):
-        raise ValueError(f"Expected 'feature_names' to be a list of names (got the string '{feature_names}')")
+        raise ValueError(
+            f"Expected 'feature_names' to be a list of names (got the string '{feature_names}')"
+        )
     X = as_list(X)
     if Y is None:
         if label_names is None:
-            raise ValueError("Expected labels 'Y', or 'like' or 'label_names' for samples of unknown labels (got none)")
+            raise ValueError(
+                "Expected labels 'Y', or 'like' or 'label_names' for samples of unknown labels (got none)"
+            )
         Y = np.full((num_rows(X) or 0, len(label_names)), np.nan)
     y, names = read_labels(as_list(Y), label_names, None if like is None else like.num_labels)
     if num_rows(X) not in (None, len(y)):
-        raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")
-    parts = predefined_split(_row_numbers(train, len(y), "train"), (), _row_numbers(test, len(y), "test"), len(y))
+        raise ValueError(
+            f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})"
+        )
+    parts = predefined_split(
+        _row_numbers(train, len(y), "train"), (), _row_numbers(test, len(y), "test"), len(y)
+    )
     schema = None if like is None else like.schema
     if kind is None and not is_mixed_frame(X):
         kind = infer_kind(X)
-    X, feature_names, schema = read_frame(X, feature_names, kind, is_old=num_inputs is not None, schema=schema)
+    X, feature_names, schema = read_frame(
+        X, feature_names, kind, is_old=num_inputs is not None, schema=schema
+    )
     kind = kind or infer_kind(X)
     dataset = kind_named(kind).samples(
         X,
@@ -125,5 +137,7 @@ def _row_numbers(rows: Any, num_samples: int, name: str) -> np.ndarray:
         return np.flatnonzero(given)
     if given.size and given.dtype.kind not in "iu":
         expected = f"numbers of rows, or a mask of {num_samples} entries"
-        raise ValueError(f"Expected '{name}' to be {expected} (got {given.dtype} of shape {list(given.shape)})")
+        raise ValueError(
+            f"Expected '{name}' to be {expected} (got {given.dtype} of shape {list(given.shape)})"
+        )
     return given.astype(np.int64)

@@ -15,10 +15,14 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.inputs.schema import by_spelling
 
-MIN_CLASS = 10  #: rows that have a label, and that do not have it; fewer may be told apart by chance
+MIN_CLASS = (
+    10  #: rows that have a label, and that do not have it; fewer may be told apart by chance
+)
 PERFECT = 0.999  #: the area under the ROC curve from which a single input tells a label
 ALWAYS_LOST = 5  #: rows that may be left out of a file, however small it is
-MAX_CELLS = 5 * 10**6  #: of a table, times its labels of which some are unknown, whose inputs are looked at one by one
+MAX_CELLS = (
+    5 * 10**6
+)  #: of a table, times its labels of which some are unknown, whose inputs are looked at one by one
 
 
 def check_samples(dataset: MultiLabelDataset) -> None:
@@ -31,18 +35,26 @@ def check_samples(dataset: MultiLabelDataset) -> None:
     counts = zip(names, positive, known.sum(axis=0), strict=True)
     constant = [f"'{name}'" for name, ones, all_ in counts if ones in (0, all_)]
     if constant and len(y) > 1:
-        _warn(f"Labels with one value in all rows, which nothing can be learned of: {few(constant)}")
+        _warn(
+            f"Labels with one value in all rows, which nothing can be learned of: {few(constant)}"
+        )
     if len(y) >= MIN_CLASS and known[:-1].any(axis=1).all() and not known[-1].any():
-        _warn("The last row has no label, and all others have some. If it sums up the others, delete it")
+        _warn(
+            "The last row has no label, and all others have some. If it sums up the others, delete it"
+        )
     if alike := [found for found in by_spelling(names).values() if len(found) > 1]:
         _warn(f"Labels whose names differ in case or spaces alone, taken as different: {alike[:5]}")
     x = inputs_of(dataset) if dataset.kind in ("vector", "bag") else None
     size = 0 if x is None else x.nnz if sp.issparse(x) else x.size
     if x is not None and size * max(1, int((~known).any(axis=0).sum())) <= MAX_CELLS:
-        _warn_of_leaks(x, y, dataset.feature_names or [f"column {i}" for i in range(x.shape[1])], names)
+        _warn_of_leaks(
+            x, y, dataset.feature_names or [f"column {i}" for i in range(x.shape[1])], names
+        )
 
 
-def check_lost(refused: Mapping[int, str], num_rows: int, where: Callable[[int], str], max_lost: float) -> None:
+def check_lost(
+    refused: Mapping[int, str], num_rows: int, where: Callable[[int], str], max_lost: float
+) -> None:
     """Says which rows cannot be read, by their reasons, and are left out; a :class:`ValueError` if they are more than
     the share :obj:`max_lost` of all, and than :obj:`ALWAYS_LOST`.
     """
@@ -52,7 +64,9 @@ def check_lost(refused: Mapping[int, str], num_rows: int, where: Callable[[int],
     lost = f"{len(refused)} of {num_rows} rows cannot be read and are left out, the first of them {first}"
     if len(refused) > max(max_lost * num_rows, ALWAYS_LOST):
         hint = f"mend them, or pass max_lost={len(refused) / num_rows:.2f}"
-        raise ValueError(f"Expected at most {max_lost:.0%} of the rows to be left out (got more: {lost}); {hint}")
+        raise ValueError(
+            f"Expected at most {max_lost:.0%} of the rows to be left out (got more: {lost}); {hint}"
+        )
     _warn(lost)
 
 
@@ -63,7 +77,10 @@ def _warn_of_leaks(x: Any, y: np.ndarray, inputs: Sequence[str], names: Sequence
     known, is_bag = ~np.isnan(y), sp.issparse(x)
     if is_bag:
         present = sp.csr_array((x != 0).astype(np.float32).T)
-        with_label, everywhere = sp.csc_array(present @ sp.csc_array((y == 1).astype(np.float32))), present.sum(axis=1)
+        with_label, everywhere = (
+            sp.csc_array(present @ sp.csc_array((y == 1).astype(np.float32))),
+            present.sum(axis=1),
+        )
     else:
         means = np.nanmean(x, axis=0, keepdims=True, where=~np.isnan(x))
         finite = np.nan_to_num(np.where(np.isnan(x), means, x))

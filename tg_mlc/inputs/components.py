@@ -32,7 +32,9 @@ class Components(ABC):
     class of their own, such as :class:`Nodes`.
     """
 
-    option: ClassVar[str]  #: the name of the kind, in the options of the command line if it has some
+    option: ClassVar[
+        str
+    ]  #: the name of the kind, in the options of the command line if it has some
     parts: ClassVar[str] = "components"  #: what components are, for people
     #: Whether the components are the columns of the attribute :obj:`x` :math:`(1, F)`, which
     #: networks read together.
@@ -109,7 +111,9 @@ class Components(ABC):
         dataset.tokenizer = like.tokenizer
         return dataset
 
-    def state_fractions(self, sample: Data, prepared: Data, network: nn.Module, num_rows: int) -> np.ndarray | None:
+    def state_fractions(
+        self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
+    ) -> np.ndarray | None:
         """Returns the fraction :math:`(C, N)` of each component in the rows of a network's states;
         :obj:`None` if rows are not those of components alone.
 

@@ -103,7 +103,10 @@ def from_csv(
         schema = table.schema(list(feature_columns or ()), labels, hints)
         if feature_columns is None:
             warn_of_claimed(schema, table.cells(), hints.ignore)
-        X, names = schema.matrix(table.cells([each.name for each in schema.inputs]), table.place), schema.feature_names
+        X, names = (
+            schema.matrix(table.cells([each.name for each in schema.inputs]), table.place),
+            schema.feature_names,
+        )
     else:
         old = list(feature_columns or like.feature_names or ())
         schema = like.schema or Schema.of_names(old, table.header)
@@ -122,18 +125,28 @@ def from_csv(
     dataset.schema, dataset.tokenizer = schema, "words" if tokenizer is tokenize else "other"
     if like is None:
         schema.announce()
-        if (parents := table.hierarchy(label_columns or (), dataset.label_names, label_paths)) is not None:
+        if (
+            parents := table.hierarchy(label_columns or (), dataset.label_names, label_paths)
+        ) is not None:
             return with_hierarchy(dataset, parents, listed=True)
     return dataset
 
 
 def _check_options(
-    label_columns: Sequence[str] | str | None, label_separator: str | None, like: MultiLabelDataset | None
+    label_columns: Sequence[str] | str | None,
+    label_separator: str | None,
+    like: MultiLabelDataset | None,
 ) -> None:
     if like is None and label_columns is None:
-        raise ValueError("Expected 'label_columns', or 'like' for samples whose labels are unknown (got none)")
+        raise ValueError(
+            "Expected 'label_columns', or 'like' for samples whose labels are unknown (got none)"
+        )
     if like is not None and not (label_columns is None or isinstance(label_columns, str)):
-        raise ValueError("Expected 'like' or a list of 'label_columns' (got both); 'like' names the columns of labels")
+        raise ValueError(
+            "Expected 'like' or a list of 'label_columns' (got both); 'like' names the columns of labels"
+        )
     if label_separator is not None and not isinstance(label_columns, str):
         got = f"label_columns={label_columns!r}, label_separator={label_separator!r}"
-        raise ValueError(f"Expected 'label_columns' to be one column with 'label_separator' (got {got})")
+        raise ValueError(
+            f"Expected 'label_columns' to be one column with 'label_separator' (got {got})"
+        )

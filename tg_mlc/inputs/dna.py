@@ -53,7 +53,9 @@ class Kmers(View):
         rows = [kmer_numbers(data.x.numpy()) for data in dataset]
         ptr = np.cumsum([0, *map(len, rows)])
         shape = (len(rows), sum(4**size for size in SIZES))
-        counts = sp.csr_array((np.ones(ptr[-1], dtype=np.float32), np.concatenate(rows), ptr), shape=shape)
+        counts = sp.csr_array(
+            (np.ones(ptr[-1], dtype=np.float32), np.concatenate(rows), ptr), shape=shape
+        )
         counts.sum_duplicates()
         return counts
 
@@ -84,19 +86,25 @@ class DNA(InputKind):
     @classmethod
     def claims(cls, texts: Sequence[Any]) -> bool:
         """Tells whether strings are at least ten letters of DNA each."""
-        return all(len(text) >= MIN_LETTERS and not set(text.upper()) - {*LETTERS, "N"} for text in texts)
+        return all(
+            len(text) >= MIN_LETTERS and not set(text.upper()) - {*LETTERS, "N"} for text in texts
+        )
 
     @classmethod
     def check(cls, raw: Any) -> None:
         letter_codes(raw)
 
     @classmethod
-    def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Tokens, list[str] | None]:
+    def read(
+        cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]
+    ) -> tuple[Tokens, list[str] | None]:
         codes: Any = [letter_codes(text) for text in X]
         return Tokens.of(codes), list(LETTERS)
 
     @classmethod
-    def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
+    def encoder(
+        cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]
+    ) -> nn.Module:
         from tg_mlc.nn.encoders import DNAEncoder
 
         return DNAEncoder(channels, pool=POOL, both_strands=True)

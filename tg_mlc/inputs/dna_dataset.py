@@ -46,7 +46,10 @@ class DNADataset(MultiLabelDataset):
     """
 
     def __init__(
-        self, samples: Samples, headers: Sequence[str], transform: Callable[[Data], Data] | None = None
+        self,
+        samples: Samples,
+        headers: Sequence[str],
+        transform: Callable[[Data], Data] | None = None,
     ) -> None:
         super().__init__(None, transform)
         self._adopt(samples)
@@ -55,7 +58,9 @@ class DNADataset(MultiLabelDataset):
     @property
     def headers(self) -> list[str]:
         """The line before each sequence in its file, without the ``>``."""
-        return [self._headers[place] for place in self._places()] if self._is_part() else self._headers
+        return (
+            [self._headers[place] for place in self._places()] if self._is_part() else self._headers
+        )
 
     def get(self, idx: int) -> Data:
         """The sample of a number, which is not kept, as PyG would do: a million of them take gigabytes."""
@@ -131,7 +136,9 @@ class DNADataset(MultiLabelDataset):
         Raises:
             ValueError: If a file is malformed or a sequence's name has a label that is not among :obj:`labels`.
         """
-        names = read_names(labels) if isinstance(labels, (str, bytes, os.PathLike)) else list(labels)
+        names = (
+            read_names(labels) if isinstance(labels, (str, bytes, os.PathLike)) else list(labels)
+        )
         check_names(names, len(names), "labels")
         column = {name: place for place, name in enumerate(names)}
         files = FastaFiles([fasta], [] if test is None else [test])
@@ -161,13 +168,19 @@ class DNADataset(MultiLabelDataset):
         """
         names = list(files)
         if test is not None and set(test) != set(names):
-            raise ValueError(f"Expected 'test' to have the labels of 'files', {names} (got {list(test)})")
+            raise ValueError(
+                f"Expected 'test' to have the labels of 'files', {names} (got {list(test)})"
+            )
         sequences = FastaFiles(list(files.values()), [test[name] for name in names] if test else [])
         return cls._of(sequences, one_known(sequences, len(names)), names, transform)
 
     @classmethod
     def _of(
-        cls, files: FastaFiles, labels: Iterable[np.ndarray], names: list[str], transform: Callable[[Data], Data] | None
+        cls,
+        files: FastaFiles,
+        labels: Iterable[np.ndarray],
+        names: list[str],
+        transform: Callable[[Data], Data] | None,
     ) -> DNADataset:
         y = torch.from_numpy(map_temporarily(labels)).view(len(files), len(names))
         each = torch.arange(len(files) + 1)
@@ -175,9 +188,15 @@ class DNADataset(MultiLabelDataset):
         slices = {"x": torch.from_numpy(files.ptr), "y": each}
         samples = Samples(data, slices, names, None, "sequence", list(LETTERS), len(LETTERS))
         if num_test := len(files) - files.num_train:
-            samples = samples._replace(train=each[: files.num_train], test=each[files.num_train : -1])
+            samples = samples._replace(
+                train=each[: files.num_train], test=each[files.num_train : -1]
+            )
             if overlap := files.num_repeated():
-                logger.warning("%d of %d test sequences occur among the training sequences too", overlap, num_test)
+                logger.warning(
+                    "%d of %d test sequences occur among the training sequences too",
+                    overlap,
+                    num_test,
+                )
         return cls(samples, files.headers, transform)
 
 

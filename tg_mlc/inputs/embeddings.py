@@ -29,7 +29,10 @@ class Pooled(Scaled):
 
     def _rows(self, dataset: MultiLabelDataset) -> Tensor:
         x, sample = _vectors_of(dataset)
-        return torch.cat([scatter(x, sample, dim_size=len(dataset), reduce=how) for how in ("mean", "max")], dim=1)
+        return torch.cat(
+            [scatter(x, sample, dim_size=len(dataset), reduce=how) for how in ("mean", "max")],
+            dim=1,
+        )
 
 
 class Embeddings(TableKind):
@@ -47,7 +50,11 @@ class Embeddings(TableKind):
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
-        return ("embeddings", "they are a matrix of vectors for each sample") if _num_dims(as_list(X)) == 3 else None
+        return (
+            ("embeddings", "they are a matrix of vectors for each sample")
+            if _num_dims(as_list(X)) == 3
+            else None
+        )
 
     @classmethod
     def listed(cls, X: Any, form: str) -> list[Any]:
@@ -58,12 +65,16 @@ class Embeddings(TableKind):
         _read(raw, size)
 
     @classmethod
-    def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Tokens, list[str] | None]:
+    def read(
+        cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]
+    ) -> tuple[Tokens, list[str] | None]:
         """Reads matrices of as many columns, or an array :math:`(N, n, F)`."""
         rows: list[np.ndarray] = []
         for row, raw in enumerate(as_list(X)):
             try:
-                rows.append(_read(raw, options.get("num_inputs") or (rows[0].shape[1] if rows else None)))
+                rows.append(
+                    _read(raw, options.get("num_inputs") or (rows[0].shape[1] if rows else None))
+                )
             except ValueError as error:
                 raise ValueError(f"{error} in row {row}") from None
         names = options.get("feature_names")
@@ -85,16 +96,23 @@ class Embeddings(TableKind):
         return InputKind._column(self, raw)
 
     @classmethod
-    def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
+    def encoder(
+        cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]
+    ) -> nn.Module:
         from tg_mlc.nn.encoders import NodeEncoder
 
         size = train.num_inputs or 0
         scaling = StandardScaler(size).fit(_vectors_of(train)[0])
-        return NodeEncoder(size, channels, scaling=scaling, dropout=options.get("input_dropout", 0.2))
+        return NodeEncoder(
+            size, channels, scaling=scaling, dropout=options.get("input_dropout", 0.2)
+        )
 
     def examples(self, number: int) -> Any:
         rng = np.random.default_rng(0)
-        return [rng.normal(size=(1 + row % 7, self.num_inputs)).round(3).tolist() for row in range(number)]
+        return [
+            rng.normal(size=(1 + row % 7, self.num_inputs)).round(3).tolist()
+            for row in range(number)
+        ]
 
     def components(self, sample: Data) -> list[str]:
         """The vectors by their places."""
@@ -107,7 +125,12 @@ def _read(raw: Any, size: int | None) -> np.ndarray:
         values = as_array(raw)
     except ValueError:  # lists of several lengths
         raise ValueError(f"Expected {expected} (got lists of several lengths)") from None
-    if values.dtype.kind not in "biuf" or values.ndim != 2 or 0 in values.shape or size not in (None, values.shape[1]):
+    if (
+        values.dtype.kind not in "biuf"
+        or values.ndim != 2
+        or 0 in values.shape
+        or size not in (None, values.shape[1])
+    ):
         raise ValueError(f"Expected {expected} (got {values.dtype} of shape {list(values.shape)})")
     with np.errstate(over="ignore"):
         values = values.astype(np.float32)
@@ -126,4 +149,6 @@ def _num_dims(X: Any) -> int:
 def _vectors_of(dataset: MultiLabelDataset) -> tuple[Tensor, Tensor]:
     """All vectors, and the samples that they belong to."""
     rows = [data.x for data in dataset]
-    return torch.cat(rows), torch.arange(len(rows)).repeat_interleave(torch.tensor([len(row) for row in rows]))
+    return torch.cat(rows), torch.arange(len(rows)).repeat_interleave(
+        torch.tensor([len(row) for row in rows])
+    )

@@ -40,7 +40,9 @@ class EventSequences:
     ptr: Tensor
     time: Tensor  #: days since 1970-01-01, in 64 bits; infinite for events of :meth:`with_next`
     y: sp.csr_array  #: 1 where an event has a label
-    amount: sp.csr_array  #: the sum of the amounts of a label in an event, NaN where all of them are missing
+    amount: (
+        sp.csr_array
+    )  #: the sum of the amounts of a label in an event, NaN where all of them are missing
     label_names: list[str]
 
     @property
@@ -78,7 +80,9 @@ class EventSequences:
         if not keep.any():
             got = f"at most {int(lengths.max())} events in {self.num_entities} entities"
             hint = "pass a smaller 'num_events'"
-            raise ValueError(f"Expected an entity with at least {num_events} events (got {got}); {hint}")
+            raise ValueError(
+                f"Expected an entity with at least {num_events} events (got {got}); {hint}"
+            )
         if not keep.all():
             few = f"{int((~keep).sum()):,} of {self.num_entities:,} entities have fewer than {num_events} events"
             warnings.warn(f"{few} and are left out", stacklevel=2)
@@ -86,7 +90,9 @@ class EventSequences:
         ptr = torch.cat([self.ptr[:1], lengths[keep].cumsum(0)])
         entities = [name for name, kept in zip(self.entities, keep.tolist(), strict=True) if kept]
         rows = events.numpy()
-        return EventSequences(entities, ptr, self.time[events], self.y[rows], self.amount[rows], self.label_names)
+        return EventSequences(
+            entities, ptr, self.time[events], self.y[rows], self.amount[rows], self.label_names
+        )
 
     def with_next(self) -> EventSequences:
         """Adds to each entity the event to predict: its next one, whose date and labels are unknown.
@@ -96,10 +102,14 @@ class EventSequences:
         is_next = torch.zeros(self.num_events + self.num_entities, dtype=torch.bool)
         ptr = self.ptr + torch.arange(self.num_entities + 1)
         is_next[ptr[1:] - 1] = True
-        time = torch.full(is_next.shape, torch.inf, dtype=self.time.dtype).masked_scatter(~is_next, self.time)
+        time = torch.full(is_next.shape, torch.inf, dtype=self.time.dtype).masked_scatter(
+            ~is_next, self.time
+        )
         rows = torch.cat([torch.zeros(1, dtype=torch.long), (~is_next).cumsum(0)]).numpy()
         y, amount = (
-            sp.csr_array((old.data, old.indices, old.indptr[rows]), shape=(len(is_next), self.num_labels))
+            sp.csr_array(
+                (old.data, old.indices, old.indptr[rows]), shape=(len(is_next), self.num_labels)
+            )
             for old in (self.y, self.amount)
         )
         return EventSequences(self.entities, ptr, time, y, amount, self.label_names)
@@ -154,7 +164,9 @@ def from_events(
         raise ValueError(f"Expected {expected} (got time={times}, time_format={time_format!r})")
     used = [name for name in (entity, *times, label, amount) if name is not None]
     cells = _EventTable(table, used, columns, delimiter, encoding)
-    entities, entity_of = (["all"], np.zeros(len(cells), dtype=np.int64)) if entity is None else cells.names(entity)
+    entities, entity_of = (
+        (["all"], np.zeros(len(cells), dtype=np.int64)) if entity is None else cells.names(entity)
+    )
     label_names, label_of = cells.names(label)
     days = cells.days(time, time_format) if isinstance(time, str) else cells.months(*times)
     amounts = np.ones(len(cells)) if amount is None else cells.amounts(amount)
@@ -186,7 +198,12 @@ class _EventTable:
     """
 
     def __init__(
-        self, table: Any, used: list[str], columns: Sequence[str] | None, delimiter: str | None, encoding: str | None
+        self,
+        table: Any,
+        used: list[str],
+        columns: Sequence[str] | None,
+        delimiter: str | None,
+        encoding: str | None,
     ) -> None:
         self._pandas = require("pandas", extra="data")
         is_path = isinstance(table, (str, os.PathLike))
@@ -195,12 +212,19 @@ class _EventTable:
         if is_path:
             self._csv = read_table(table, delimiter, encoding, header=columns)
             check_columns(used, self._csv.header, self.source)
-            table = {name: self._csv.frame[self._csv.header.index(name)].reset_index(drop=True) for name in used}
+            table = {
+                name: self._csv.frame[self._csv.header.index(name)].reset_index(drop=True)
+                for name in used
+            }
         elif columns is not None:
-            raise ValueError(f"Expected 'columns' only for a CSV file without header (got them for {self.source})")
+            raise ValueError(
+                f"Expected 'columns' only for a CSV file without header (got them for {self.source})"
+            )
         else:
             if not hasattr(table, "columns"):
-                raise ValueError(f"Expected a data frame, or the path of a file (got {type(table).__name__})")
+                raise ValueError(
+                    f"Expected a data frame, or the path of a file (got {type(table).__name__})"
+                )
             check_columns(used, list(table.columns), self.source)
             if len(table) == 0:
                 raise ValueError(f"Expected at least one row in {self.source} (got none)")
@@ -216,7 +240,9 @@ class _EventTable:
     def names(self, column: str) -> tuple[list[str], np.ndarray]:
         """The names in a column, sorted, and the place of each row's name among them."""
         texts = self.columns[column].astype(str).str.strip()
-        self._refuse(self.columns[column].isna() | texts.str.lower().isin(MISSING), column, "a name")
+        self._refuse(
+            self.columns[column].isna() | texts.str.lower().isin(MISSING), column, "a name"
+        )
         places, names = self._pandas.factorize(texts, sort=True)
         return names.tolist(), places
 
@@ -225,31 +251,53 @@ class _EventTable:
         values = self._written(column, "number", self._numbers(column))
         unknown = ~np.isfinite(values)
         cells = self.columns[column][unknown]
-        unknown[unknown] = cells.notna() & ~cells.astype(str).str.strip().str.lower().isin({*MISSING, "-"})
+        unknown[unknown] = cells.notna() & ~cells.astype(str).str.strip().str.lower().isin(
+            {*MISSING, "-"}
+        )
         self._refuse(unknown, column, "a finite number or a blank cell")
         return values
 
     def days(self, column: str, time_format: str | None) -> np.ndarray:
         """The days since 1970-01-01 of a column of dates, or of numbers."""
         cells = self.columns[column]
-        if time_format is None and cells.dtype.kind != "M" and not np.isnan(self._numbers(column, stop=1)[0]):
+        if (
+            time_format is None
+            and cells.dtype.kind != "M"
+            and not np.isnan(self._numbers(column, stop=1)[0])
+        ):
             days = self._numbers(column)
-            self._refuse(~np.isfinite(days), column, "a finite number of days, because the first row has a number,")
+            self._refuse(
+                ~np.isfinite(days),
+                column,
+                "a finite number of days, because the first row has a number,",
+            )
             hint = (
                 "; pass time_format='%Y%m%d' for dates such as 20240131, '%Y%m' for such as 202401, and divide seconds "
                 "since 1970 by 86,400"
             )
-            self._refuse(abs(days) > MAX_DAYS, column, f"a number of at most {MAX_DAYS:,} days", hint)
+            self._refuse(
+                abs(days) > MAX_DAYS, column, f"a number of at most {MAX_DAYS:,} days", hint
+            )
             return days
         texts = cells if time_format is None else cells.astype(str).str.strip()
         try:
-            moments = self._pandas.to_datetime(texts, format=time_format or "ISO8601", utc=True, errors="coerce")
+            moments = self._pandas.to_datetime(
+                texts, format=time_format or "ISO8601", utc=True, errors="coerce"
+            )
         except (ValueError, re.error):  # of a format that is none
-            moments = self._pandas.Series(self._pandas.NaT, range(len(self)), dtype="datetime64[ns, UTC]")
-        days = np.asarray((moments - self._pandas.Timestamp(0, tz="UTC")) / self._pandas.Timedelta(days=1))
+            moments = self._pandas.Series(
+                self._pandas.NaT, range(len(self)), dtype="datetime64[ns, UTC]"
+            )
+        days = np.asarray(
+            (moments - self._pandas.Timestamp(0, tz="UTC")) / self._pandas.Timedelta(days=1)
+        )
         days = self._written(column, "date", days) if time_format is None else days
-        expected = "a date as in ISO 8601" if time_format is None else f"a date written as '{time_format}'"
-        self._refuse(np.isnan(days), column, expected, "; say with 'time_format' how dates are written")
+        expected = (
+            "a date as in ISO 8601" if time_format is None else f"a date written as '{time_format}'"
+        )
+        self._refuse(
+            np.isnan(days), column, expected, "; say with 'time_format' how dates are written"
+        )
         return days
 
     def months(self, year: str, month: str) -> np.ndarray:
@@ -257,7 +305,9 @@ class _EventTable:
         years, months = self._numbers(year), self._numbers(month)
         is_month = np.isin(months, range(1, 13)) & np.isin(years, range(1, 10_000))
         self._refuse(~is_month, f"{year}' and '{month}", "a year and a month from 1 to 12")
-        first_days = ((years - 1970) * 12 + months - 1).astype("datetime64[M]").astype("datetime64[D]")
+        first_days = (
+            ((years - 1970) * 12 + months - 1).astype("datetime64[M]").astype("datetime64[D]")
+        )
         return np.asarray(first_days.astype(np.float64))
 
     def _numbers(self, column: str, stop: int | None = None) -> np.ndarray:
@@ -287,4 +337,6 @@ class _EventTable:
             row = int(np.argmax(is_wrong))
             cells = [self.columns[name].iloc[row] for name in column.split("' and '")]
             got = ", ".join(repr(cell) if isinstance(cell, str) else str(cell) for cell in cells)
-            raise ValueError(f"Expected {expected} in {self._place(row, column)} (got {got[:80]}){hint}")
+            raise ValueError(
+                f"Expected {expected} in {self._place(row, column)} (got {got[:80]}){hint}"
+            )

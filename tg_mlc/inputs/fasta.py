@@ -29,14 +29,18 @@ ROWS_AT_ONCE = 1 << 14
 _KNOWN = {**dict.fromkeys("NRYSWKMBDHVX", UNKNOWN_LETTER), "A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
 _LETTERS_IN_WORDS = f"{', '.join(LETTERS)} or another of IUPAC"
 _STRANGE = 255
-_CODES = bytes(_KNOWN.get(chr(byte).upper(), _STRANGE) if byte < 128 else _STRANGE for byte in range(256))
+_CODES = bytes(
+    _KNOWN.get(chr(byte).upper(), _STRANGE) if byte < 128 else _STRANGE for byte in range(256)
+)
 _SPACES = b" \t\r\n\v\f"
 
 
 def letter_codes(text: str) -> np.ndarray:
     """The codes of the letters of DNA, as :func:`read_fasta` gives them."""
     if not isinstance(text, str):
-        raise ValueError(f"Expected DNA as a string of letters (got {str(text)[:40]!r} of {type(text).__name__})")
+        raise ValueError(
+            f"Expected DNA as a string of letters (got {str(text)[:40]!r} of {type(text).__name__})"
+        )
     codes = np.frombuffer(text.encode().translate(_CODES, _SPACES), dtype=np.uint8)
     if not codes.size or (codes == _STRANGE).any():
         raise ValueError(f"Expected letters of DNA ({_LETTERS_IN_WORDS}; got {text[:40]!r})")
@@ -63,7 +67,9 @@ def read_fasta(path: FilePath) -> Iterator[FastaRecord]:
 
     def record(header: str) -> FastaRecord:
         if not codes:
-            raise ValueError(f"Expected letters after the name in line {begun} of '{path}' (got none for '{header}')")
+            raise ValueError(
+                f"Expected letters after the name in line {begun} of '{path}' (got none for '{header}')"
+            )
         return FastaRecord(header, np.frombuffer(codes, dtype=np.uint8), begun)
 
     for number, line in byte_lines(path, MAX_LETTERS):
@@ -76,10 +82,14 @@ def read_fasta(path: FilePath) -> Iterator[FastaRecord]:
             if _STRANGE in new:
                 strange = bytes([line.translate(None, _SPACES)[new.index(_STRANGE)]])
                 where = f"line {number} of '{path}'"
-                raise ValueError(f"Expected letters of DNA ({_LETTERS_IN_WORDS}) in {where} (got {strange!r})")
+                raise ValueError(
+                    f"Expected letters of DNA ({_LETTERS_IN_WORDS}) in {where} (got {strange!r})"
+                )
             codes += new
         elif line.strip():
-            raise ValueError(f"Expected a name that begins with '>' in line {number} of '{path}' (got {line[:40]!r})")
+            raise ValueError(
+                f"Expected a name that begins with '>' in line {number} of '{path}' (got {line[:40]!r})"
+            )
     if header is None:
         raise ValueError(f"Expected at least one sequence in '{path}' (got none)")
     yield record(header)
@@ -95,7 +105,9 @@ class FastaFiles:
         self._ptr, self._lines = array("q", [0]), array("q")
         self._hashes = array("q")  # of 64 bits: no two sequences have the same by chance
         self.letters = map_temporarily(self._read())  #: the codes of the letters of all sequences
-        self.ptr = np.frombuffer(self._ptr, dtype=np.int64)  #: where in these each begins, and the last one ends
+        self.ptr = np.frombuffer(
+            self._ptr, dtype=np.int64
+        )  #: where in these each begins, and the last one ends
         self.num_train = self.ends[len(train) - 1]
 
     def __len__(self) -> int:
@@ -140,9 +152,13 @@ class LabelTable:
         for number, cell in enumerate(block.texts(id_column), start=block.first):
             name = cell.strip()
             if self._row.setdefault(name, number) != number:
-                lines = [line for each in read_blocks(self.path, self._delimiter) for line in each.lines]
+                lines = [
+                    line for each in read_blocks(self.path, self._delimiter) for line in each.lines
+                ]
                 got = f"'{name}' in lines {lines[self._row[name]]} and {lines[number]}"
-                raise ValueError(f"Expected one row for every sequence in '{self.path}' (got {got})")
+                raise ValueError(
+                    f"Expected one row for every sequence in '{self.path}' (got {got})"
+                )
         labels = block.labels(self.names)
         return np.where(np.isnan(labels), UNKNOWN_LABEL, labels).astype(np.uint8)
 
@@ -154,13 +170,20 @@ class LabelTable:
             name = (header.split(maxsplit=1) or [""])[0]
             if name not in self._row:
                 where = files.where(number)
-                raise ValueError(f"Expected a row in '{self.path}' for every sequence (got none for '{name}', {where})")
+                raise ValueError(
+                    f"Expected a row in '{self.path}' for every sequence (got none for '{name}', {where})"
+                )
             row = rows[number] = self._row[name]
             if taken[row] >= 0:
                 where = f"{files.where(taken[row])} and in {files.where(number)}"
-                raise ValueError(f"Expected every sequence to have a name of its own (got '{name}' in {where})")
+                raise ValueError(
+                    f"Expected every sequence to have a name of its own (got '{name}' in {where})"
+                )
             taken[row] = number
-        return (self._values[rows[start : start + ROWS_AT_ONCE]] for start in range(0, len(rows), ROWS_AT_ONCE))
+        return (
+            self._values[rows[start : start + ROWS_AT_ONCE]]
+            for start in range(0, len(rows), ROWS_AT_ONCE)
+        )
 
 
 def listed_labels(
@@ -171,7 +194,9 @@ def listed_labels(
         labels = np.zeros(len(column), dtype=np.uint8)
         for name in parse(header):
             if name not in column:
-                expected = f"the name in {files.where(number)} to list some of the {len(column)} labels"
+                expected = (
+                    f"the name in {files.where(number)} to list some of the {len(column)} labels"
+                )
                 raise ValueError(f"Expected {expected} (got '{name}')")
             labels[column[name]] = 1
         yield labels
@@ -182,10 +207,15 @@ def one_known(files: FastaFiles, num_labels: int) -> Iterator[np.ndarray]:
     counted over and over, which is the name of the sequence.
     """
     for file, (start, end) in enumerate(pairwise([0, *files.ends])):
-        strange = next((number for number in range(start, end) if files.headers[number] not in ("0", "1")), None)
+        strange = next(
+            (number for number in range(start, end) if files.headers[number] not in ("0", "1")),
+            None,
+        )
         if strange is not None:
             got = f"'{files.headers[strange][:80]}'"
-            raise ValueError(f"Expected the name '0' or '1', its label, in {files.where(strange)} (got {got})")
+            raise ValueError(
+                f"Expected the name '0' or '1', its label, in {files.where(strange)} (got {got})"
+            )
         labels = np.full((end - start, num_labels), UNKNOWN_LABEL, dtype=np.uint8)
         labels[:, file % num_labels] = [int(header) for header in files.headers[start:end]]
         yield labels

@@ -13,7 +13,9 @@ from tg_mlc.graphs.parents import Parents
 DatasetT = TypeVar("DatasetT", bound=MultiLabelDataset)
 
 
-def with_hierarchy(dataset: DatasetT, parents: Parents | LabelGraph, *, listed: bool = False) -> DatasetT:
+def with_hierarchy(
+    dataset: DatasetT, parents: Parents | LabelGraph, *, listed: bool = False
+) -> DatasetT:
     """Gives a data set the hierarchy of its labels as attribute :obj:`label_graph`, of kind :obj:`"hierarchy"`: models
     that are trained on it make coherent predictions.
 
@@ -37,7 +39,9 @@ def with_hierarchy(dataset: DatasetT, parents: Parents | LabelGraph, *, listed: 
     pairs = pairs_of(graph, names, "parents")
     if len(names) > 1 and not pairs.numel() and not isinstance(parents, LabelGraph):
         got = ", ".join(map(repr, names[:3]))
-        raise ValueError(f"Expected 'parents' to join labels (got none of {got}); do they have other names there?")
+        raise ValueError(
+            f"Expected 'parents' to join labels (got none of {got}); do they have other names there?"
+        )
     y = dataset._data.y
     dataset._data["y"] = coherent(y, pairs) if listed else propagate(y, pairs, names, "labels")
     dataset.label_graph = LabelGraph(**{**graph.to_dict(), "kind": "hierarchy"})
@@ -46,4 +50,8 @@ def with_hierarchy(dataset: DatasetT, parents: Parents | LabelGraph, *, listed: 
 
 def pairs(parents: Mapping[str, Sequence[str]]) -> list[tuple[str, str | None]]:
     """Pairs of child and parent, :obj:`None` for those without one."""
-    return [(child, each) for child, above in parents.items() for each in [*above, *([] if above else [None])]]
+    return [
+        (child, each)
+        for child, above in parents.items()
+        for each in [*above, *([] if above else [None])]
+    ]

@@ -67,8 +67,12 @@ class ReadOptions(TypedDict, total=False):
     """Options of how raw inputs are read."""
 
     feature_names: Sequence[str] | None  #: the words or columns; by default, those of the inputs
-    train: np.ndarray | None  #: the rows of training samples, from which words are taken; by default, all
-    num_inputs: int | None  #: the number of words or columns of an old data set, which stay the same
+    train: (
+        np.ndarray | None
+    )  #: the rows of training samples, from which words are taken; by default, all
+    num_inputs: (
+        int | None
+    )  #: the number of words or columns of an old data set, which stay the same
 
 
 class SampleOptions(ReadOptions, total=False):
@@ -82,13 +86,17 @@ class SampleOptions(ReadOptions, total=False):
 class FileOptions:
     """A person's choices about how to read a file, which are inferred otherwise."""
 
-    label_separator: str | None = None  #: the mark between names, if one column lists the labels of a row
+    label_separator: str | None = (
+        None  #: the mark between names, if one column lists the labels of a row
+    )
     label_paths: str | None = None  #: the mark between the parts of names of labels that are paths
     delimiter: str | None = None  #: the mark between cells
     encoding: str | None = None  #: how characters are stored
     max_lost: float = 0.1  #: the share of rows that may be left out because they cannot be read
     hints: Hints = field(default_factory=Hints)  #: those about columns
-    hierarchy: str | Path | None = None  #: a file of the parents of labels, as read_parents takes it
+    hierarchy: str | Path | None = (
+        None  #: a file of the parents of labels, as read_parents takes it
+    )
 
 
 class EncoderOptions(TypedDict, total=False):
@@ -110,19 +118,31 @@ class InputKind(Preprocessor, Components):
         ValueError: On use, if there is no input, or a string in place of a list of them.
     """
 
-    forms: ClassVar[Mapping[str, Form]]  #: the forms of raw inputs by the names that estimators have for them
+    forms: ClassVar[
+        Mapping[str, Form]
+    ]  #: the forms of raw inputs by the names that estimators have for them
     #: its option on the command line, which the class declares; none if no file has such inputs
     command_option: ClassVar[InputOption | None] = None
     noun: ClassVar[str] = "an input"  #: what a single input is, for messages
-    role: ClassVar[Role] = "number"  #: of a column of such inputs, as of :class:`~tg_mlc.inputs.schema.Column`
-    settings: ClassVar[str] = "table"  #: the name of LaMP's settings in :obj:`tg_mlc.stacking.folds.SETTINGS`
+    role: ClassVar[Role] = (
+        "number"  #: of a column of such inputs, as of :class:`~tg_mlc.inputs.schema.Column`
+    )
+    settings: ClassVar[str] = (
+        "table"  #: the name of LaMP's settings in :obj:`tg_mlc.stacking.folds.SETTINGS`
+    )
     #: Factories of views by name; the last one keeps most of the content of a sample.
     views: ClassVar[Mapping[str, Callable[[], View]]]
-    reads_columns: ClassVar[bool] = False  #: whether an input is several columns of a table, not the cell of one
-    lists_labels: ClassVar[bool] = False  #: whether the command line takes a column that lists the names of labels
+    reads_columns: ClassVar[bool] = (
+        False  #: whether an input is several columns of a table, not the cell of one
+    )
+    lists_labels: ClassVar[bool] = (
+        False  #: whether the command line takes a column that lists the names of labels
+    )
     splits: ClassVar[tuple[str, ...]] = ("random", "stratified")  #: the ways to choose test samples
     takes_view: ClassVar[bool] = False  #: whether networks take the inputs on the scale of a view
-    constant_names: ClassVar[list[str] | None] = None  #: the :obj:`feature_names` of all data sets of the kind
+    constant_names: ClassVar[list[str] | None] = (
+        None  #: the :obj:`feature_names` of all data sets of the kind
+    )
     label_names: list[str]  #: the labels of the samples that it was fitted to
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -150,7 +170,9 @@ class InputKind(Preprocessor, Components):
 
     @classmethod
     @abstractmethod
-    def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Rows, list[str] | None]:
+    def read(
+        cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]
+    ) -> tuple[Rows, list[str] | None]:
         """Reads raw inputs, and the names of their features if they have any.
 
         Args:
@@ -164,7 +186,9 @@ class InputKind(Preprocessor, Components):
         """Raw inputs one by one, for estimators, of kinds that are not rows of a matrix."""
         texts = as_texts(X)
         if texts is None:
-            raise ValueError(f"Expected a list or column of strings for inputs '{form}' (got {X!r:.60})")
+            raise ValueError(
+                f"Expected a list or column of strings for inputs '{form}' (got {X!r:.60})"
+            )
         return texts
 
     @classmethod
@@ -223,7 +247,9 @@ class InputKind(Preprocessor, Components):
         """
         options = options or FileOptions()
         table = read_table(path, options.delimiter, options.encoding)
-        schema = table.schema(columns, labels, options.hints, None if cls.reads_columns else cls.role)
+        schema = table.schema(
+            columns, labels, options.hints, None if cls.reads_columns else cls.role
+        )
         y, label_names = table.targets(labels, options.label_separator, options.label_paths)
         X: Any
         if cls.reads_columns:
@@ -239,7 +265,9 @@ class InputKind(Preprocessor, Components):
         dataset.schema = schema
         check_samples(dataset)
         if options.hierarchy is not None:
-            return with_hierarchy(dataset, read_parents(options.hierarchy), listed=options.label_separator is not None)
+            return with_hierarchy(
+                dataset, read_parents(options.hierarchy), listed=options.label_separator is not None
+            )
         parents = table.hierarchy(labels, label_names, options.label_paths)
         return dataset if parents is None else with_hierarchy(dataset, parents, listed=True)
 
@@ -252,15 +280,29 @@ class InputKind(Preprocessor, Components):
         if isinstance(raw, MultiLabelDataset):
             return raw
         if isinstance(raw, (str, bytes)):
-            raise ValueError(f"Expected a list of raw inputs (got the string {raw[:40]!r}); pass one input as [input]")
+            raise ValueError(
+                f"Expected a list of raw inputs (got the string {raw[:40]!r}); pass one input as [input]"
+            )
         if num_rows(raw) is None or (isinstance(raw, Tensor) and raw.is_meta):
-            expected = "raw inputs in a list, a column, a matrix or a data frame, with one for each sample"
+            expected = (
+                "raw inputs in a list, a column, a matrix or a data frame, with one for each sample"
+            )
             raise ValueError(f"Expected {expected} (got {str(raw)[:40]!r} of {type(raw).__name__})")
         raw = as_list(self._column(raw))
-        raw = raw.tolist() if isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype.kind == "U" else raw
+        raw = (
+            raw.tolist()
+            if isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype.kind == "U"
+            else raw
+        )
         if num_rows(raw) == 0:
-            raise ValueError("Expected at least one raw input (got none); pass a list with one entry per sample")
-        return self._of_list(list(raw)) if isinstance(raw, (list, tuple)) else self._new_samples(self._split(raw))
+            raise ValueError(
+                "Expected at least one raw input (got none); pass a list with one entry per sample"
+            )
+        return (
+            self._of_list(list(raw))
+            if isinstance(raw, (list, tuple))
+            else self._new_samples(self._split(raw))
+        )
 
     def _of_list(self, raw: list[Any]) -> MultiLabelDataset:
         """Samples of raw inputs one by one, of which each is read by itself.
@@ -306,7 +348,10 @@ class InputKind(Preprocessor, Components):
         """The only column of a data frame; anything else but a data frame as it is."""
         columns = list(getattr(raw, "columns", ()))
         if len(columns) > 1:
-            got, hint = f"a data frame of the columns {columns[:5]}", f"choose one, as in frame[{columns[0]!r}]"
+            got, hint = (
+                f"a data frame of the columns {columns[:5]}",
+                f"choose one, as in frame[{columns[0]!r}]",
+            )
             raise ValueError(f"Expected a list or one column of raw inputs (got {got}); {hint}")
         return raw[columns[0]] if columns else raw
 
@@ -325,12 +370,16 @@ class InputKind(Preprocessor, Components):
 
     @classmethod
     @abstractmethod
-    def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
+    def encoder(
+        cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]
+    ) -> nn.Module:
         """Makes the encoder of samples."""
 
     def examples(self, number: int) -> Any:
         """Raw inputs that are made up, the same in every call, to try a model that comes without data."""
-        raise ValueError(f"Expected a kind of input that makes up examples (got {type(self).__name__}); pass inputs")
+        raise ValueError(
+            f"Expected a kind of input that makes up examples (got {type(self).__name__}); pass inputs"
+        )
 
     def state_dict(self) -> dict[str, Any]:
         if not hasattr(self, "label_names"):
@@ -345,11 +394,15 @@ class InputKind(Preprocessor, Components):
         """
         for name in ("label_names", "feature_names"):
             names = state.get(name)
-            if names is not None and not (isinstance(names, list) and all(isinstance(each, str) for each in names)):
+            if names is not None and not (
+                isinstance(names, list) and all(isinstance(each, str) for each in names)
+            ):
                 raise ValueError(f"Expected '{name}' to list strings (got {str(names)[:40]})")
         sizes = [state.get("num_inputs", 0), *dict(state.get("sizes", {})).values()]
         if not all(type(size) is int and size >= 0 for size in sizes) or "label_names" not in state:
-            raise ValueError(f"Expected 'label_names', and whole numbers as sizes of inputs (got {str(sizes)[:40]})")
+            raise ValueError(
+                f"Expected 'label_names', and whole numbers as sizes of inputs (got {str(sizes)[:40]})"
+            )
         return super().load_state_dict(state)
 
     def __repr__(self) -> str:
@@ -365,7 +418,11 @@ def as_texts(X: Any) -> list[Any] | None:
         return None
     are_texts = (
         isinstance(value, str)
-        or (isinstance(value, (list, tuple)) and bool(value) and all(isinstance(word, str) for word in value))
+        or (
+            isinstance(value, (list, tuple))
+            and bool(value)
+            and all(isinstance(word, str) for word in value)
+        )
         for value in values
     )
     return values if all(are_texts) else None
@@ -374,7 +431,9 @@ def as_texts(X: Any) -> list[Any] | None:
 def check_is_list(raw: Any) -> None:
     """Refuses a matrix of numbers where inputs are strings."""
     if sp.issparse(raw) or isinstance(raw, Tensor):
-        raise ValueError(f"Expected raw inputs as a list or a column of strings (got a {type(raw).__name__})")
+        raise ValueError(
+            f"Expected raw inputs as a list or a column of strings (got a {type(raw).__name__})"
+        )
 
 
 def num_rows(X: Any) -> int | None:

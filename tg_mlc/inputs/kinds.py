@@ -35,7 +35,9 @@ def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
         if kind.matches(dataset):
             return kind
     names = [kind.__name__ for kind in KINDS]
-    raise ValueError(f"Expected samples of one of the kinds {names} (got {dataset} of kind {dataset.kind!r})")
+    raise ValueError(
+        f"Expected samples of one of the kinds {names} (got {dataset} of kind {dataset.kind!r})"
+    )
 
 
 def components_of(dataset: MultiLabelDataset) -> Components:
@@ -48,7 +50,12 @@ def components_of(dataset: MultiLabelDataset) -> Components:
 
 def kind_named(name: Any) -> type[InputKind]:
     """The kind of arrays that become data sets whose :obj:`kind` has this name; a :class:`ValueError` if none does."""
-    named = {form.kind: kind for kind in reversed(KINDS) for form in kind.forms.values() if form.kind is not None}
+    named = {
+        form.kind: kind
+        for kind in reversed(KINDS)
+        for form in kind.forms.values()
+        if form.kind is not None
+    }
     check_choice("kind", name, tuple(map(str, named)))
     return named[name]
 
@@ -82,7 +89,11 @@ def kinds_by_columns() -> dict[str, type[InputKind]]:
 
 def constant_names(dataset: MultiLabelDataset) -> list[str] | None:
     """The names of features that are the same for all data sets of a kind, which tell it; :obj:`None` for others."""
-    return dataset.feature_names if any(dataset.feature_names == kind.constant_names for kind in KINDS) else None
+    return (
+        dataset.feature_names
+        if any(dataset.feature_names == kind.constant_names for kind in KINDS)
+        else None
+    )
 
 
 def infer_form(X: Any) -> str:
@@ -102,7 +113,10 @@ def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
     look like it; in a category, which needs :obj:`MIN_CLAIMED` values, all of them do.
     """
     for column, kind in _claimed(schema, cells):
-        column.role, column.reason = kind.role, f"perhaps inputs: pass --{kind.option} '{column.name}'"
+        column.role, column.reason = (
+            kind.role,
+            f"perhaps inputs: pass --{kind.option} '{column.name}'",
+        )
     return schema
 
 
@@ -118,13 +132,24 @@ def warn_of_claimed(schema: Schema, cells: Mapping[str, np.ndarray], told: Colle
             )
 
 
-def _claimed(schema: Schema, cells: Mapping[str, np.ndarray]) -> Iterator[tuple[Column, type[InputKind]]]:
+def _claimed(
+    schema: Schema, cells: Mapping[str, np.ndarray]
+) -> Iterator[tuple[Column, type[InputKind]]]:
     for column in schema.columns:
         is_category = column.role == "category"
-        if column.role in ("id", "ignored", "refused") or (is_category and len(column.values) >= MIN_CLAIMED):
+        if column.role in ("id", "ignored", "refused") or (
+            is_category and len(column.values) >= MIN_CLAIMED
+        ):
             strings = (cell for cell in cells[column.name][:50].tolist() if isinstance(cell, str))
-            texts = [cell.strip() for cell in strings if not is_blank(cell) and any(map(str.isalpha, cell))]
-            kind = next((k for k in reversed(KINDS) if texts and _claims(k, texts, only_all=is_category)), None)
+            texts = [
+                cell.strip()
+                for cell in strings
+                if not is_blank(cell) and any(map(str.isalpha, cell))
+            ]
+            kind = next(
+                (k for k in reversed(KINDS) if texts and _claims(k, texts, only_all=is_category)),
+                None,
+            )
             if kind is not None:
                 yield column, kind
 
@@ -166,14 +191,22 @@ def input_encoder(
     """
     from tg_mlc.nn.encoders import BagEncoder, GivenComponents
 
-    options: EncoderOptions = {"num_components": num_components, "input_dropout": input_dropout, "min_df": min_df}
+    options: EncoderOptions = {
+        "num_components": num_components,
+        "input_dropout": input_dropout,
+        "min_df": min_df,
+    }
     encoder = kind_of(train).encoder(train, channels, **options)
     if latent and isinstance(encoder, BagEncoder) and not train.y.isnan().all():
         encoder.start_from_documents(bag_of_words(train))
     return GivenComponents(encoder, train.num_labels) if given_labels else encoder
 
 
-def pop_input_encoder(train: MultiLabelDataset, channels: int, options: dict[str, Any]) -> nn.Module:
+def pop_input_encoder(
+    train: MultiLabelDataset, channels: int, options: dict[str, Any]
+) -> nn.Module:
     """Makes the encoder by :func:`input_encoder`, whose arguments are removed from those of a whole model."""
-    taken = {key: options.pop(key) for key in (input_encoder.__kwdefaults__ or {}) if key in options}
+    taken = {
+        key: options.pop(key) for key in (input_encoder.__kwdefaults__ or {}) if key in options
+    }
     return input_encoder(train, channels, **taken)

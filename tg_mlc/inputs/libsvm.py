@@ -63,22 +63,35 @@ def from_libsvm(
     if not any(part.labels for part in parts):
         raise ValueError(f"Expected at least one sample and one label in '{path}' (got none)")
     if len(set(sizes)) > 1:
-        raise ValueError(f"Expected both files to tell the same sizes in their first line (got {sizes})")
+        raise ValueError(
+            f"Expected both files to tell the same sizes in their first line (got {sizes})"
+        )
     each_input = np.concatenate([part.inputs for part in parts])
     if zero_based is None:
         zero_based = sizes[0] is not None or bool((each_input == 0).any())
     first = 0 if zero_based else 1
     labels = [each for part in parts for each in part.labels]
     num_inputs, num_labels = sizes[0] or (int(each_input.max(initial=first - 1)) + 1 - first, None)
-    known = {label for row in labels for label in row} if num_labels is None else range(first, num_labels + first)
-    names, feature_names = list(map(str, sorted(known))), list(map(str, range(first, num_inputs + first)))
+    known = (
+        {label for row in labels for label in row}
+        if num_labels is None
+        else range(first, num_labels + first)
+    )
+    names, feature_names = (
+        list(map(str, sorted(known))),
+        list(map(str, range(first, num_inputs + first))),
+    )
     ptr = np.append(0, np.cumsum(np.concatenate([part.counts for part in parts])))
     weights = np.concatenate([part.values for part in parts])
     x = sp.csr_array((weights, each_input - first, ptr), shape=(len(labels), num_inputs))
     inputs, _ = read_matrix(x, feature_names, None, sparse=kind == "bag")
     values, _ = read_labels([{str(label) for label in row} for row in labels], names)
-    official = (None, None) if test is None else np.split(np.arange(len(labels)), [len(parts[0].labels)])
-    dataset = ArrayDataset(Records(inputs, values, names, feature_names, *official).to_samples(), transform)
+    official = (
+        (None, None) if test is None else np.split(np.arange(len(labels)), [len(parts[0].labels)])
+    )
+    dataset = ArrayDataset(
+        Records(inputs, values, names, feature_names, *official).to_samples(), transform
+    )
     dataset.schema = Schema.of_names(feature_names, ()) if num_inputs <= MAX_COLUMNS else None
     check_samples(dataset)
     return dataset
@@ -101,7 +114,9 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
     while lines and not declared and not lines[-1].strip():
         lines.pop()
     first = 0 if zero_based or (zero_based is None and declared) else 1
-    most_input, most_label = (int(declared[i]) + first - 1 for i in (2, 3)) if declared else (_MAX_INDEX, 10**9)
+    most_input, most_label = (
+        (int(declared[i]) + first - 1 for i in (2, 3)) if declared else (_MAX_INDEX, 10**9)
+    )
     least = first if declared or zero_based is not None else 0
     labels, inputs, values = list[list[int]](), list[list[int]](), list[str]()
     for number, line in enumerate(lines, start=1):
@@ -110,7 +125,11 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
         where = f"line {number} of '{path}'"
         match = LIBSVM_LINE.fullmatch(line.rstrip())
         if match is None or not (line.strip() or declared):
-            hint = "is it in the form of LibSVM?" if match is None else "a sample without both is written as '0:0'"
+            hint = (
+                "is it in the form of LibSVM?"
+                if match is None
+                else "a sample without both is written as '0:0'"
+            )
             hint = next((told for form, told in _OTHERS.items() if re.search(form, line)), hint)
             expected = "labels and inputs as in 'label,label index:value index:value'"
             raise ValueError(f"Expected {expected} in {where} (got {line[:60]!r}); {hint}")
@@ -119,13 +138,20 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
         inputs.append([int(index) for index, _, _ in pairs])
         values += [value for _, _, value in pairs]
         if any(after <= before for before, after in pairwise(inputs[-1])):
-            raise ValueError(f"Expected increasing numbers of inputs in {where} (got {inputs[-1][:8]})")
+            raise ValueError(
+                f"Expected increasing numbers of inputs in {where} (got {inputs[-1][:8]})"
+            )
         label_limits = labels[-1], first if declared else 0, most_label
-        for what, found, lowest, most in (("inputs", inputs[-1], least, most_input), ("labels", *label_limits)):
+        for what, found, lowest, most in (
+            ("inputs", inputs[-1], least, most_input),
+            ("labels", *label_limits),
+        ):
             if found and not lowest <= min(found) <= max(found) <= most:
                 wrong = max(found) if max(found) > most else min(found)
                 hint = "pass 'zero_based' if numbers begin elsewhere"
-                raise ValueError(f"Expected {what} from {lowest} to {most} in {where} (got {wrong}); {hint}")
+                raise ValueError(
+                    f"Expected {what} from {lowest} to {most} in {where} (got {wrong}); {hint}"
+                )
     if declared and len(labels) != int(declared[1]):
         expected = f"{declared[1]} samples in '{path}', as its first line says"
         raise ValueError(f"Expected {expected} (got {len(labels)}; is the file cut off?)")

@@ -75,7 +75,10 @@ class MoleculeReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain lists and numbers."""
-        named = {"invalid": list(map(list, self.invalid)), "duplicates": list(map(list, self.duplicates))}
+        named = {
+            "invalid": list(map(list, self.invalid)),
+            "duplicates": list(map(list, self.duplicates)),
+        }
         return {**vars(self), **named, "filtered": list(self.filtered)}
 
     @classmethod
@@ -89,9 +92,14 @@ class MoleculeReport:
         counts = f"{len(self.invalid)} invalid, {len(self.duplicates)} duplicates, {len(self.filtered)} filtered"
         lines = [f"{self.num_rows} rows: {len(self.kept_rows)} kept ({counts})"]
         lines += _shorten(
-            [f"  row {row}: invalid SMILES '{shorten(smiles)}': {why}" for row, smiles, why in self.invalid]
+            [
+                f"  row {row}: invalid SMILES '{shorten(smiles)}': {why}"
+                for row, smiles, why in self.invalid
+            ]
         )
-        lines += _shorten([f"  row {row}: the molecule of row {first} again" for row, first, _ in self.duplicates])
+        lines += _shorten(
+            [f"  row {row}: the molecule of row {first} again" for row, first, _ in self.duplicates]
+        )
         return "\n".join(lines)
 
 
@@ -116,7 +124,9 @@ class LabeledMolecules(MultiLabelDataset):
     def _adopt(self, samples: Samples) -> None:
         super()._adopt(samples)
         if samples.report is None:
-            raise RuntimeError("Expected molecules with a report (got none); pass force_reload=True to make them again")
+            raise RuntimeError(
+                "Expected molecules with a report (got none); pass force_reload=True to make them again"
+            )
         self.report = MoleculeReport.from_dict(samples.report)
 
 
@@ -136,7 +146,10 @@ class MoleculeDataset(LabeledMolecules):
     ) -> None:
         super().__init__(None, transform)
         self._adopt(samples)
-        lost = {entry.row: f"'{shorten(entry.smiles, 40)}': {entry.reason}" for entry in self.report.invalid}
+        lost = {
+            entry.row: f"'{shorten(entry.smiles, 40)}': {entry.reason}"
+            for entry in self.report.invalid
+        }
         check_lost(lost, self.report.num_rows, where, max_lost)
 
     @classmethod
@@ -168,15 +181,25 @@ class MoleculeDataset(LabeledMolecules):
             ValueError: If shapes or label values are wrong, two labels have one name, no molecule is valid, or an
                 invalid one is met and :obj:`on_error` is :obj:`"raise"`.
         """
-        if isinstance(smiles, str) or not hasattr(smiles, "__len__") or getattr(smiles, "ndim", 1) != 1:
+        if (
+            isinstance(smiles, str)
+            or not hasattr(smiles, "__len__")
+            or getattr(smiles, "ndim", 1) != 1
+        ):
             kind = type(smiles).__name__
-            raise ValueError(f"Expected 'smiles' to be a list of strings (got {kind}); choose a column of a table")
+            raise ValueError(
+                f"Expected 'smiles' to be a list of strings (got {kind}); choose a column of a table"
+            )
         check_same_rows(smiles, y)
         labels, names = read_labels(as_list(y), label_names)
         if len(labels) != len(smiles):
             shape = f"[{len(smiles)}, {len(names)}]"
-            raise ValueError(f"Expected 'y' of shape {shape}, one row per molecule (got {list(labels.shape)})")
-        return cls(molecule_samples(list(smiles), torch.from_numpy(labels), names, **options), transform)
+            raise ValueError(
+                f"Expected 'y' of shape {shape}, one row per molecule (got {list(labels.shape)})"
+            )
+        return cls(
+            molecule_samples(list(smiles), torch.from_numpy(labels), names, **options), transform
+        )
 
     @classmethod
     def from_csv(
@@ -218,14 +241,20 @@ class MoleculeDataset(LabeledMolecules):
         """
 
         def build() -> Samples:
-            smiles, y, names = read_molecules(path, smiles_column, label_columns, delimiter, encoding)
+            smiles, y, names = read_molecules(
+                path, smiles_column, label_columns, delimiter, encoding
+            )
             return molecule_samples(smiles, y, names, **options)
 
-        table = cache(lambda: read_table(path, delimiter, encoding))  # read again only to tell the lines of lost rows
+        table = cache(
+            lambda: read_table(path, delimiter, encoding)
+        )  # read again only to tell the lines of lost rows
         lost: Any = {"max_lost": max_lost, "where": lambda row: table().where(row)}
         columns = None if label_columns is None else list(label_columns)
         changes = options.get("pre_transform"), options.get("pre_filter")
-        key = settings_key(smiles_column, columns, delimiter, encoding, options.get("on_error", "skip"), *changes)
+        key = settings_key(
+            smiles_column, columns, delimiter, encoding, options.get("on_error", "skip"), *changes
+        )
         if root is None or key is None:
             return cls(build(), transform, **lost)
         digest = sha256(Path(path).read_bytes() + key.encode())[:16]
@@ -251,7 +280,9 @@ def molecule_samples(
     samples = []
     to_smiles = require("rdkit.Chem", extra="molecules").MolToSmiles
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
-        for row, text in enumerate(tqdm(smiles, desc="Molecules to graphs", disable=None, leave=False)):
+        for row, text in enumerate(
+            tqdm(smiles, desc="Molecules to graphs", disable=None, leave=False)
+        ):
             try:
                 if not isinstance(text, str):  # as where a cell of a data frame is empty
                     raise MoleculeError("not a string")

@@ -54,9 +54,30 @@ VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")
 BONDS = {"SINGLE": "-", "DOUBLE": "=", "TRIPLE": "#", "AROMATIC": ":"}
 #: Molecules to try a model with: a single atom, salts, rings, charges and stereo centres among them.
 EXAMPLES = (
-    *("C", "CCO", "CC(=O)O", "c1ccccc1", "CC(=O)Oc1ccccc1C(=O)O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C", "[Na+].[Cl-]"),
-    *("CC(C)Cc1ccc(cc1)[C@@H](C)C(=O)O", "CC(=O)Nc1ccc(O)cc1", "C1CCCCC1", "N#Cc1ccccc1", "OC[C@H]1OC(O)[C@H](O)C1O"),
-    *("C[N+](C)(C)CCO", "O=S(=O)(N)c1ccc(N)cc1", "FC(F)(F)c1ccccc1", "CCN(CC)CCNC(=O)c1ccc(N)cc1", "C/C=C/C", "O"),
+    *(
+        "C",
+        "CCO",
+        "CC(=O)O",
+        "c1ccccc1",
+        "CC(=O)Oc1ccccc1C(=O)O",
+        "CN1C=NC2=C1C(=O)N(C(=O)N2C)C",
+        "[Na+].[Cl-]",
+    ),
+    *(
+        "CC(C)Cc1ccc(cc1)[C@@H](C)C(=O)O",
+        "CC(=O)Nc1ccc(O)cc1",
+        "C1CCCCC1",
+        "N#Cc1ccccc1",
+        "OC[C@H]1OC(O)[C@H](O)C1O",
+    ),
+    *(
+        "C[N+](C)(C)CCO",
+        "O=S(=O)(N)c1ccc(N)cc1",
+        "FC(F)(F)c1ccccc1",
+        "CCN(CC)CCNC(=O)c1ccc(N)cc1",
+        "C/C=C/C",
+        "O",
+    ),
     *("Clc1ccc(cc1)C(c1ccccc1)N1CCNCC1", "CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O"),
 )
 
@@ -78,7 +99,9 @@ class MoleculeVectors(View):
     def fit(self, dataset: MultiLabelDataset) -> Self:
         vectors = {key: dataset.rows(key) for key in self.keys if key in dataset[0]}
         if not vectors:
-            raise ValueError(f"Expected molecules with one of the vectors {self.keys} (got {dataset[0]})")
+            raise ValueError(
+                f"Expected molecules with one of the vectors {self.keys} (got {dataset[0]})"
+            )
         self.scalers = {key: molecule_scaler(key, x.size(1)).fit(x) for key, x in vectors.items()}
         return self
 
@@ -131,10 +154,18 @@ class Molecules(InputKind):
         if not is_installed("rdkit"):
             return False
         are_words = [isinstance(text, str) and text.split() == [text] for text in texts]
-        others = [row for row, text in enumerate(texts) if not are_words[row] or find_molecule(text) is None]
+        others = [
+            row
+            for row, text in enumerate(texts)
+            if not are_words[row] or find_molecule(text) is None
+        ]
         if 0 < len(others) < len(texts) / 2:
-            got = f"{len(others)} others, the first {shorten(texts[others[0]])!r} in row {others[0]}"
-            raise ValueError(f"Expected SMILES alone (got {got}); leave these rows out, or pass inputs='texts'")
+            got = (
+                f"{len(others)} others, the first {shorten(texts[others[0]])!r} in row {others[0]}"
+            )
+            raise ValueError(
+                f"Expected SMILES alone (got {got}); leave these rows out, or pass inputs='texts'"
+            )
         return not others
 
     @classmethod
@@ -144,9 +175,13 @@ class Molecules(InputKind):
         molecule_from_smiles(raw)
 
     @classmethod
-    def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Rows, list[str] | None]:
+    def read(
+        cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]
+    ) -> tuple[Rows, list[str] | None]:
         """Refuses all: molecules are no rows of a table; see :meth:`samples`."""
-        raise ValueError("Expected molecules as SMILES (got a table); make them with 'MoleculeDataset.from_smiles'")
+        raise ValueError(
+            "Expected molecules as SMILES (got a table); make them with 'MoleculeDataset.from_smiles'"
+        )
 
     @classmethod
     def samples(
@@ -157,7 +192,10 @@ class Molecules(InputKind):
         kind: str | None = None,
         **options: Unpack[SampleOptions],
     ) -> MultiLabelDataset:
-        kept: dict[str, Any] = {"transform": options.get("transform"), "pre_transform": molecule_features()}
+        kept: dict[str, Any] = {
+            "transform": options.get("transform"),
+            "pre_transform": molecule_features(),
+        }
         return MoleculeDataset.from_smiles(X, y, label_names, on_error="raise", **kept)
 
     @classmethod
@@ -172,7 +210,11 @@ class Molecules(InputKind):
         """Makes molecules with all vectors, which the folder keeps; rows that cannot be read are left out."""
         kept: dict[str, Any] = {"root": folder, "pre_transform": molecule_features()}
         options = options or FileOptions()
-        kept |= {"delimiter": options.delimiter, "encoding": options.encoding, "max_lost": options.max_lost}
+        kept |= {
+            "delimiter": options.delimiter,
+            "encoding": options.encoding,
+            "max_lost": options.max_lost,
+        }
         dataset = MoleculeDataset.from_csv(path, columns[0], labels, **kept)
         check_samples(dataset)
         return dataset
@@ -203,14 +245,20 @@ class Molecules(InputKind):
             raise ValueError(f"Expected {expected} (got {found}); install the same version")
         check_is_list(raw)
         y, describe = torch.from_numpy(self._unknown(len(raw))), _vectors(self.sizes)
-        return ArrayDataset(molecule_samples(list(raw), y, self.label_names, on_error="raise", pre_transform=describe))
+        return ArrayDataset(
+            molecule_samples(
+                list(raw), y, self.label_names, on_error="raise", pre_transform=describe
+            )
+        )
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
         return [cls(describe=not scaled)]
 
     @classmethod
-    def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
+    def encoder(
+        cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]
+    ) -> nn.Module:
         from tg_mlc.nn.encoders import MoleculeEncoder
 
         return MoleculeEncoder(channels)
@@ -219,7 +267,9 @@ class Molecules(InputKind):
         return [EXAMPLES[row % len(EXAMPLES)] for row in range(number)]
 
     def components(self, sample: Data) -> list[str]:
-        return [f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in parse_smiles(sample.smiles).GetAtoms()]
+        return [
+            f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in parse_smiles(sample.smiles).GetAtoms()
+        ]
 
     def smiles(self, sample: Data) -> str:
         return str(sample.smiles)
@@ -234,7 +284,9 @@ class Molecules(InputKind):
         hidden.x = sample.x[rows]
         if "num_nodes" in sample:
             hidden.num_nodes = int(rows.sum())
-        edges = subgraph(rows, sample.edge_index, sample.edge_attr, relabel_nodes=True, num_nodes=len(kept))
+        edges = subgraph(
+            rows, sample.edge_index, sample.edge_attr, relabel_nodes=True, num_nodes=len(kept)
+        )
         hidden.edge_index, hidden.edge_attr = edges
         return _described_as(hidden, partial(with_dummies, sample.smiles, ~kept))
 
@@ -245,7 +297,10 @@ class Molecules(InputKind):
 
     def groups(self, sample: Data) -> np.ndarray:
         """The atoms :math:`(G, C)` of each ring and functional group."""
-        mol, catalogue = parse_smiles(sample.smiles), require("rdkit.Chem.FunctionalGroups", extra="molecules")
+        mol, catalogue = (
+            parse_smiles(sample.smiles),
+            require("rdkit.Chem.FunctionalGroups", extra="molecules"),
+        )
         groups = [*mol.GetRingInfo().AtomRings()]
         for group in catalogue.BuildFuncGroupHierarchy():
             groups += mol.GetSubstructMatches(group.pattern)
@@ -258,7 +313,10 @@ class Molecules(InputKind):
         atoms, bonds = self.components(sample), [*parse_smiles(sample.smiles).GetBonds()]
         ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
         marks = [BONDS.get(bond.GetBondType().name, "~") for bond in bonds]
-        names = [f"{atoms[start]}{mark}{atoms[end]}" for (start, end), mark in zip(ends, marks, strict=True)]
+        names = [
+            f"{atoms[start]}{mark}{atoms[end]}"
+            for (start, end), mark in zip(ends, marks, strict=True)
+        ]
         cut = np.array([without_bond(sample.smiles, bond) for bond in range(len(bonds))], str)
         symmetry = np.unique(cut, return_inverse=True)[1]
         return Links(names, np.array(ends, int).reshape(-1, 2), symmetry)
@@ -299,7 +357,9 @@ def _vectors(sizes: Mapping[str, int | None]) -> Compose:
     """The transform that adds vectors of these sizes, or of the usual ones."""
     return Compose(
         [
-            MoleculeDescriptors() if key == "descriptors" else Fingerprint(cast(Any, key), *([size] if size else []))
+            MoleculeDescriptors()
+            if key == "descriptors"
+            else Fingerprint(cast(Any, key), *([size] if size else []))
             for key, size in sizes.items()
         ]
     )

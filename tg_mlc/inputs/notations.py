@@ -21,8 +21,19 @@ _WRITTEN = re.compile(
     rf"(?: ?(?P<after>{_SYMBOL}[^\W\d]*|[^\W\d_A-Z][^\s0-9]*)| (?P<word>[^\W\d][^\s]*))?"
 )
 #: The marks of decimals and of thousands, the most usual first.
-_CONVENTIONS = ((".", ""), (".", ","), (",", ""), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
-_CLOCK = re.compile(r"([0-9]{1,2}):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]+)?))?(?: ?([ap])\.?m\.?)?", re.IGNORECASE)
+_CONVENTIONS = (
+    (".", ""),
+    (".", ","),
+    (",", ""),
+    (",", "."),
+    (".", " "),
+    (",", " "),
+    (".", "'"),
+    (",", "'"),
+)
+_CLOCK = re.compile(
+    r"([0-9]{1,2}):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]+)?))?(?: ?([ap])\.?m\.?)?", re.IGNORECASE
+)
 _COLONS = re.compile(r"([0-9]+):[0-5][0-9](:[0-5][0-9](?:\.[0-9]+)?)?")
 _HOUR = re.compile(r"([0-9]{1,2})()() ?([ap])\.?m\.?", re.IGNORECASE)
 _DURATION = re.compile(
@@ -31,18 +42,38 @@ _DURATION = re.compile(
     r"(?:([0-9]+) ?(?:m(?:in(?:utes?)?)?|(?<=h[0-9]{2})$) ?)?(?:([0-9.]+) ?s(?:ec)?)?"
     r"|P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9.]+)S)?)?"
 )
-_PERIOD = re.compile(r"(?P<year>[0-9]{4})[- ]?([QW])([0-9]{1,2})|([QW])([0-9]{1,2})[- /]?([0-9]{4})", re.IGNORECASE)
-_WEEKDAY = re.compile(r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? |(?<=:[0-9]{2}) (?:GMT|UTC)$")
+_PERIOD = re.compile(
+    r"(?P<year>[0-9]{4})[- ]?([QW])([0-9]{1,2})|([QW])([0-9]{1,2})[- /]?([0-9]{4})", re.IGNORECASE
+)
+_WEEKDAY = re.compile(
+    r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? |(?<=:[0-9]{2}) (?:GMT|UTC)$"
+)
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}.*)?")
 _MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m-%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y")
 _DAYS = (
     "%Y-%m-%d",
-    *("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%d/%m/%y"),
+    *(
+        "%Y/%m/%d",
+        "%Y.%m.%d",
+        "%d.%m.%Y",
+        "%d/%m/%Y",
+        "%m/%d/%Y",
+        "%d-%m-%Y",
+        "%m-%d-%Y",
+        "%d.%m.%y",
+        "%d/%m/%y",
+    ),
     *("%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
     *("%b %d %Y", "%B %d %Y", "%d. %B %Y"),
 )
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
-_DATES = ("ISO 8601", *(day + time for time in _TIMES for day in _DAYS), "%Y%m%dT%H%M%S", "period", *_MONTHS)
+_DATES = (
+    "ISO 8601",
+    *(day + time for time in _TIMES for day in _DAYS),
+    "%Y%m%dT%H%M%S",
+    "period",
+    *_MONTHS,
+)
 _SAMPLE = 30  # cells whose notation is looked for
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -79,7 +110,9 @@ class Number(Notation):
         whole = written["digits"]
         if not _pattern(self.decimal, self.thousands).fullmatch(whole):
             return None
-        number = float(whole.replace(self.thousands, "").replace(self.decimal, ".") + (written["power"] or ""))
+        number = float(
+            whole.replace(self.thousands, "").replace(self.decimal, ".") + (written["power"] or "")
+        )
         is_negative = "-" in (written["sign"], written["minus"])
         return (-number if is_negative else number) if math.isfinite(number) else None
 
@@ -135,10 +168,16 @@ class Duration(Notation):
     def parse(self, cell: str) -> float | None:
         found = _DURATION.fullmatch(cell)
         parts = [] if found is None else found.groups()
-        told = next((parts[i : i + 4] for i in range(0, len(parts), 4) if any(parts[i : i + 4])), None)
+        told = next(
+            (parts[i : i + 4] for i in range(0, len(parts), 4) if any(parts[i : i + 4])), None
+        )
         try:
             sizes = (1, 24, 1440, 86_400)
-            return sum(float(part or 0) / size for part, size in zip(told, sizes, strict=True)) if told else None
+            return (
+                sum(float(part or 0) / size for part, size in zip(told, sizes, strict=True))
+                if told
+                else None
+            )
         except ValueError:  # of several dots
             return None
 
@@ -152,7 +191,9 @@ class Date(Notation):
 
     form: ClassVar[str] = "date"
     written: str = "ISO 8601"
-    since: float = 0.0  #: the day that is 0, another one if single precision would not tell two cells apart
+    since: float = (
+        0.0  #: the day that is 0, another one if single precision would not tell two cells apart
+    )
 
     def parse(self, cell: str) -> float | None:
         cell = _WEEKDAY.sub("", cell) if cell[:1].isalpha() else cell
@@ -177,11 +218,15 @@ class Date(Notation):
         return (moment - _EPOCH).total_seconds() / 86_400 - self.since
 
     def __str__(self) -> str:
-        return f"dates ({self.written}), read as days since {(_EPOCH + timedelta(self.since)).date()}"
+        return (
+            f"dates ({self.written}), read as days since {(_EPOCH + timedelta(self.since)).date()}"
+        )
 
 
 PLAIN = Number()
-_FORMS: dict[str, type[Notation]] = {each.form: each for each in (Number, Truth, Clock, Duration, Date)}
+_FORMS: dict[str, type[Notation]] = {
+    each.form: each for each in (Number, Truth, Clock, Duration, Date)
+}
 
 
 def notation_of(entry: Mapping[str, Any]) -> Notation:
@@ -194,7 +239,9 @@ class AmbiguousError(ValueError):
     """Cells that may be read in two ways."""
 
 
-def find_notation(cells: Collection[str], decimal: str | None = None, delimiter: str | None = None) -> Notation | None:
+def find_notation(
+    cells: Collection[str], decimal: str | None = None, delimiter: str | None = None
+) -> Notation | None:
     """The only way in which all different cells, without outer spaces and blank ones, can be read as numbers, if there
     is one, given the mark of decimals if it is known; an :class:`AmbiguousError` if there are two. Where a comma is the
     mark between cells, one within a cell is a mark of thousands.
@@ -204,8 +251,12 @@ def find_notation(cells: Collection[str], decimal: str | None = None, delimiter:
     clocks = list(map(_COLONS.fullmatch, cells))
     if None not in clocks:
         have_seconds = {found[2] is not None for found in clocks if found}
-        if False in have_seconds and (True in have_seconds or max(int(found[1]) for found in clocks if found) > 23):
-            raise AmbiguousError("hours and minutes, or minutes and seconds; write them with both, as 00:03:45")
+        if False in have_seconds and (
+            True in have_seconds or max(int(found[1]) for found in clocks if found) > 23
+        ):
+            raise AmbiguousError(
+                "hours and minutes, or minutes and seconds; write them with both, as 00:03:45"
+            )
     for notation in candidates(cells, decimal):
         if all(notation.parse(cell) is not None for cell in cells):
             _refuse_ambiguous(notation, cells, decimal, delimiter)
@@ -219,8 +270,12 @@ def plain_numbers(cells: Collection[str]) -> list[float] | None:
         numbers = list(map(float, cells))
     except ValueError:
         return None
-    text = "".join(cells)  # of which Python takes more than is meant: infinity, 1_000 and digits of other scripts
-    return numbers if text.isascii() and "_" not in text and all(map(math.isfinite, numbers)) else None
+    text = "".join(
+        cells
+    )  # of which Python takes more than is meant: infinity, 1_000 and digits of other scripts
+    return (
+        numbers if text.isascii() and "_" not in text and all(map(math.isfinite, numbers)) else None
+    )
 
 
 def candidates(cells: Iterable[str], decimal: str | None = None) -> Iterator[Notation]:
@@ -258,27 +313,46 @@ def looks_like(cell: str) -> str:
         return "a percentage" if found.unit == "%" else f"a number in '{found.unit}'"
     if isinstance(found, Number):
         if found.thousands:
-            return f"a number with {_name_of(found.thousands)} between thousands, or a decimal comma"
+            return (
+                f"a number with {_name_of(found.thousands)} between thousands, or a decimal comma"
+            )
         return "a number with a decimal comma" if found.decimal == "," else "a number"
     named = {"time": "a time of day", "duration": "a duration", "date": "a date"}
     return "text" if found is None else named[found.form]
 
 
-def _refuse_ambiguous(notation: Notation, cells: Collection[str], decimal: str | None, delimiter: str | None) -> None:
+def _refuse_ambiguous(
+    notation: Notation, cells: Collection[str], decimal: str | None, delimiter: str | None
+) -> None:
     if isinstance(notation, Date):
-        if notation.written in ("%Y-%m", "%Y/%m") and all((int(c[2:4]) + 1) % 100 == int(c[5:]) for c in cells):
-            raise AmbiguousError("months, or spans from a year to the next; write months as 2024-01-01")
-        others = [each for each in map(Date, _DATES) if all(each.parse(cell) is not None for cell in cells)]
+        if notation.written in ("%Y-%m", "%Y/%m") and all(
+            (int(c[2:4]) + 1) % 100 == int(c[5:]) for c in cells
+        ):
+            raise AmbiguousError(
+                "months, or spans from a year to the next; write months as 2024-01-01"
+            )
+        others = [
+            each
+            for each in map(Date, _DATES)
+            if all(each.parse(cell) is not None for cell in cells)
+        ]
         for other in others:
             if any(other.parse(cell) != notation.parse(cell) for cell in cells):
                 raise AmbiguousError(
                     f"dates that may be written as '{notation.written}' or '{other.written}'; write them as 2024-01-31"
                 )
-    if isinstance(notation, Number) and notation.thousands == "," and decimal is None and delimiter != ",":
+    if (
+        isinstance(notation, Number)
+        and notation.thousands == ","
+        and decimal is None
+        and delimiter != ","
+    ):
         other_way = Number(",", "", notation.unit)
         if all(other_way.parse(cell) is not None for cell in cells):
             hint = "pass decimal=',' or decimal='.'"
-            raise AmbiguousError(f"commas that may stand before decimals or between thousands; {hint}")
+            raise AmbiguousError(
+                f"commas that may stand before decimals or between thousands; {hint}"
+            )
 
 
 @cache

@@ -27,7 +27,9 @@ class Preprocessor(ABC):
 
         preprocessor = Chain(Words(), TfIdf())
         known = preprocessor.fit_transform(dataset, split)
-        module = MultiLabelModule(table_lamp(known[split.train], graph), names, preprocessor=preprocessor)
+        module = MultiLabelModule(
+            table_lamp(known[split.train], graph), names, preprocessor=preprocessor
+        )
         ...
         new = read_checkpoint("best.ckpt").preprocessor.transform(["A text without labels."])
     """
@@ -119,7 +121,10 @@ class Chain(Preprocessor):
         return dataset
 
     def transform(self, raw: Any) -> MultiLabelDataset:
-        return cast(MultiLabelDataset, reduce(lambda samples, step: step.transform(samples), self.steps, raw))
+        return cast(
+            MultiLabelDataset,
+            reduce(lambda samples, step: step.transform(samples), self.steps, raw),
+        )
 
     def unreadable(self, raw: Any) -> dict[int, str]:
         return self.steps[0].unreadable(raw)
@@ -149,7 +154,11 @@ def from_state(entry: Mapping[str, Any]) -> Preprocessor:
 def as_tensors(value: Any) -> Any:
     """Plain data with tensors in place of arrays."""
     if isinstance(value, np.ndarray):
-        return torch.tensor(value) if not value.flags.writeable else torch.from_numpy(np.ascontiguousarray(value))
+        return (
+            torch.tensor(value)
+            if not value.flags.writeable
+            else torch.from_numpy(np.ascontiguousarray(value))
+        )
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, dict):

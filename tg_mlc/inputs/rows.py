@@ -14,7 +14,9 @@ from tg_mlc.inputs.schema import Schema, clean, repeated
 ReadRows = tuple[np.ndarray, dict[int, str]]
 
 
-def read_rows(rows: Sequence[Any], width: int, schema_of: Callable[[list[str]], Schema]) -> ReadRows:
+def read_rows(
+    rows: Sequence[Any], width: int, schema_of: Callable[[list[str]], Schema]
+) -> ReadRows:
     """Reads rows of numbers, and rows by names of columns.
 
     Args:
@@ -50,7 +52,9 @@ def only_cell(row: Any, noun: str) -> Any:
     return next(iter(row.values()))
 
 
-def _read_named(rows: Sequence[Mapping[Any, Any]], width: int, schema_of: Callable[[list[str]], Schema]) -> ReadRows:
+def _read_named(
+    rows: Sequence[Mapping[Any, Any]], width: int, schema_of: Callable[[list[str]], Schema]
+) -> ReadRows:
     """Reads rows by names of columns; those with the same columns are read at once."""
     matrix, refused = np.full((len(rows), width), np.nan), dict[int, str]()
     places_of: dict[tuple[Any, ...], list[int]] = {}
@@ -60,13 +64,18 @@ def _read_named(rows: Sequence[Mapping[Any, Any]], width: int, schema_of: Callab
         names, reasons = [clean(str(column)) for column in columns], dict[int, str]()
         try:
             if found := repeated(names):
-                raise ValueError(f"Expected every column to be used once (got {found[:5]} more than once)")
+                raise ValueError(
+                    f"Expected every column to be used once (got {found[:5]} more than once)"
+                )
             cells = {
-                name: [rows[place][column] for place in places] for name, column in zip(names, columns, strict=True)
+                name: [rows[place][column] for place in places]
+                for name, column in zip(names, columns, strict=True)
             }
             values = schema_of(names).matrix_of_rows(cells, reasons)
             if values.shape[1] != width:
-                raise ValueError(f"Expected a row of {width} columns (got the columns {names[:20]})")
+                raise ValueError(
+                    f"Expected a row of {width} columns (got the columns {names[:20]})"
+                )
             matrix[places] = values
         except ValueError as error:
             reasons = dict.fromkeys(range(len(places)), str(error))
@@ -112,5 +121,7 @@ def _read_row(row: Any, width: int) -> list[float]:
         except OverflowError:  # A whole number may have hundreds of digits.
             numbers.append(np.inf)
         except (ValueError, TypeError):
-            raise ValueError(f"Expected inputs to be numbers (got {str(cell)[:40]!r} in column {column})") from None
+            raise ValueError(
+                f"Expected inputs to be numbers (got {str(cell)[:40]!r} in column {column})"
+            ) from None
     return numbers

@@ -90,7 +90,9 @@ class QuantileScaler(nn.Module):
         self.register_buffer("quantiles", torch.full((in_channels, num_quantiles), torch.nan))
         self.register_buffer("varies", torch.zeros(in_channels, dtype=torch.bool))
         # Half a step inside the range, where the normal quantile is finite:
-        rank = (torch.arange(2 * num_quantiles + 1) / 2).clamp(0.5, num_quantiles - 0.5) / num_quantiles
+        rank = (torch.arange(2 * num_quantiles + 1) / 2).clamp(
+            0.5, num_quantiles - 0.5
+        ) / num_quantiles
         self.register_buffer("scaled", torch.special.ndtri(rank), persistent=False)
 
     @torch.no_grad()
@@ -98,7 +100,9 @@ class QuantileScaler(nn.Module):
         """Takes the quantiles from training vectors :math:`(N, F)`."""
         num_entries, num_quantiles = self.quantiles.shape
         if x.dim() != 2 or x.size(1) != num_entries or x.size(0) == 0:
-            raise ValueError(f"Expected training vectors of shape [N, {num_entries}] (got {list(x.shape)})")
+            raise ValueError(
+                f"Expected training vectors of shape [N, {num_entries}] (got {list(x.shape)})"
+            )
         levels = torch.linspace(0, 1, num_quantiles, dtype=torch.float64, device=x.device)
         quantiles = x.double().nanquantile(levels, dim=0).t()
         self.varies.copy_(quantiles[:, -1] > quantiles[:, 0])  # False where all are missing
@@ -107,13 +111,21 @@ class QuantileScaler(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if not torch.compiler.is_compiling() and self.quantiles[:1, :1].isnan().any():
-            raise ValueError("Expected a scaler that knows quantiles (got a new one); call its 'fit', or load weights")
+            raise ValueError(
+                "Expected a scaler that knows quantiles (got a new one); call its 'fit', or load weights"
+            )
         if x.dim() != 2 or x.size(1) != self.quantiles.size(0):
-            raise ValueError(f"Expected vectors to scale of shape [N, {self.quantiles.size(0)}] (got {list(x.shape)})")
-        columns = x.t().clone(memory_format=torch.contiguous_format)  # contiguous() would ask whether a size is 1
+            raise ValueError(
+                f"Expected vectors to scale of shape [N, {self.quantiles.size(0)}] (got {list(x.shape)})"
+            )
+        columns = x.t().clone(
+            memory_format=torch.contiguous_format
+        )  # contiguous() would ask whether a size is 1
         below = torch.searchsorted(self.quantiles, columns, right=False)
         above = torch.searchsorted(self.quantiles, columns, right=True)
-        scaled = self.scaled[below + above].masked_fill(~self.varies.unsqueeze(-1) | columns.isnan(), 0.0)
+        scaled = self.scaled[below + above].masked_fill(
+            ~self.varies.unsqueeze(-1) | columns.isnan(), 0.0
+        )
         return scaled.t().to(x.dtype)
 
 

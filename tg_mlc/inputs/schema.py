@@ -47,12 +47,16 @@ INPUTS = ("number", "category")  #: the roles of columns that become columns of 
 MAX_VALUES = 100  #: of a category; a column with more is likely to name samples
 MOST_ALIKE = 30  #: columns in a row that are printed although they are read alike
 MIN_ROWS = 10  #: of a table; fewer may have other cells in all rows by chance
-_ID = re.compile(r"(?:.*[ _-])?(?:index|idx|row|no|nr|number|num|key)|(?:row|index)[ _-].*|#", re.IGNORECASE)
+_ID = re.compile(
+    r"(?:.*[ _-])?(?:index|idx|row|no|nr|number|num|key)|(?:row|index)[ _-].*|#", re.IGNORECASE
+)
 _KEY = re.compile(r"(?i:(?:.*[ _-])?(?:id|guid|uuid)s?|id[ _-].*)|\w*[a-z]I[Dd]")
 _HASH = re.compile(r"[0-9a-fA-F-]{16,}")  # as of UUIDs
 _MEASURED = re.compile(r"[-+~<>≤≥±($€£\[]*\s*\.?[0-9]")  # how texts that measure something begin
 _OPEN = re.compile(r"[0-9]+ ?\+|[0-9]+ ?[-\u2013] ?[0-9]+")  # ends of what is counted, as 5+
-_APART = re.compile(r"(?:.*[ _-])?(?:split|fold|weight|partition|is_?train|is_?test|subset)s?", re.IGNORECASE)
+_APART = re.compile(
+    r"(?:.*[ _-])?(?:split|fold|weight|partition|is_?train|is_?test|subset)s?", re.IGNORECASE
+)
 _UNNAMED = re.compile(r"(?:Unnamed: [0-9]+(?:\.[0-9]+)*)?(?:_level_[0-9]+)?")
 
 
@@ -63,7 +67,9 @@ class Column:
     name: str
     role: Role
     reason: str = "as told"  #: how the role was decided
-    notation: dict[str, Any] | None = None  #: how its numbers are written, as :meth:`Notation.to_dict` says
+    notation: dict[str, Any] | None = (
+        None  #: how its numbers are written, as :meth:`Notation.to_dict` says
+    )
     values: list[str] = field(default_factory=list)  #: of a category
     example: str = ""
     missing: int = 0  #: the number of cells that say nothing
@@ -90,12 +96,16 @@ class Hints:
     """A person's choices about columns, which are inferred otherwise."""
 
     ignore: Collection[str] = ()  #: columns to leave out
-    categorical: Collection[str] = ()  #: columns whose values are names, even if they are written as numbers
+    categorical: Collection[
+        str
+    ] = ()  #: columns whose values are names, even if they are written as numbers
     ids: Collection[str] = ()  #: columns that name the rows
     decimal: str | None = None  #: the mark of decimals, a dot or a comma
     delimiter: str | None = None  #: the mark between the cells of the file
     schema: Schema | None = None  #: all of the columns
-    of: Literal["table", "frame", "arff"] = "table"  #: what has them: a person changes a data frame instead
+    of: Literal["table", "frame", "arff"] = (
+        "table"  #: what has them: a person changes a data frame instead
+    )
 
     def check(self, names: Sequence[str]) -> None:
         """Refuses columns that are not there."""
@@ -106,7 +116,11 @@ class Hints:
     def drop(self, name: str) -> str:
         """How to leave a column out."""
         option = "drop" if self.of == "arff" else "ignore"
-        return f"drop it: X.drop(columns=[{name!r}])" if self.of == "frame" else f"leave it out: {option}=[{name!r}]"
+        return (
+            f"drop it: X.drop(columns=[{name!r}])"
+            if self.of == "frame"
+            else f"leave it out: {option}=[{name!r}]"
+        )
 
     def as_names(self, name: str) -> str:
         """How to have the cells of a column taken as names."""
@@ -116,11 +130,15 @@ class Hints:
     def __post_init__(self) -> None:
         for name in ("ignore", "categorical", "ids"):
             if isinstance(getattr(self, name), str):
-                raise ValueError(f"Expected '{name}' to be a list of columns (got the string {getattr(self, name)!r})")
+                raise ValueError(
+                    f"Expected '{name}' to be a list of columns (got the string {getattr(self, name)!r})"
+                )
         check_choice("decimal", self.decimal, (None, ".", ","))
         beside = [name for name in ("categorical", "decimal") if getattr(self, name)]
         if self.schema is not None and beside:
-            raise ValueError(f"Expected 'schema' or {beside}, not both (got both); change the roles in the schema")
+            raise ValueError(
+                f"Expected 'schema' or {beside}, not both (got both); change the roles in the schema"
+            )
 
 
 @dataclass
@@ -149,7 +167,11 @@ class Schema:
         """
         hints = hints or Hints()
         hints.check(list(frame))
-        roles = {**roles, **dict.fromkeys(hints.ids, "id"), **dict.fromkeys(hints.ignore, "ignored")}
+        roles = {
+            **roles,
+            **dict.fromkeys(hints.ids, "id"),
+            **dict.fromkeys(hints.ignore, "ignored"),
+        }
         if hints.schema is not None:
             return hints.schema._told(frame, roles, chosen=chosen)
         columns = []
@@ -174,13 +196,17 @@ class Schema:
             if source == name:
                 found[name] = Column(name, "number", notation=PLAIN.to_dict())
             else:
-                found.setdefault(source, Column(source, "category")).values.append(name[len(source) + 1 :])
+                found.setdefault(source, Column(source, "category")).values.append(
+                    name[len(source) + 1 :]
+                )
         return cls(list(found.values()))
 
     def _told(self, frame: Mapping[str, Any], roles: Mapping[str, Role], *, chosen: bool) -> Schema:
         """The columns of a table that this schema is of, of which a person names some beside it, whose roles win."""
         if chosen and (others := [name for name in frame if name not in roles]):
-            raise ValueError(f"Expected 'schema' or the names of columns of inputs (got both, and {others[:5]})")
+            raise ValueError(
+                f"Expected 'schema' or the names of columns of inputs (got both, and {others[:5]})"
+            )
         others = [] if chosen else [column.name for column in self.inputs]
         place = dict(zip(others, match_names(others, list(frame)), strict=True))
         columns = []
@@ -204,7 +230,9 @@ class Schema:
     @property
     def is_plain(self) -> bool:
         """Tells whether the matrix has every column of the table as it is, so that a matrix may stand for a table."""
-        return all(each.role == "number" and each.notation == PLAIN.to_dict() for each in self.columns)
+        return all(
+            each.role == "number" and each.notation == PLAIN.to_dict() for each in self.columns
+        )
 
     def matrix(
         self, frame: Mapping[str, Any], where: Where = WHERE, refused: dict[int, str] | None = None
@@ -230,7 +258,9 @@ class Schema:
                 parts.append(_numbers(column, frame[name], where, refused)[:, None])
         return np.concatenate(parts, axis=1)
 
-    def matrix_of_rows(self, cells: Mapping[str, Sequence[Any]], refused: dict[int, str]) -> np.ndarray:
+    def matrix_of_rows(
+        self, cells: Mapping[str, Sequence[Any]], refused: dict[int, str]
+    ) -> np.ndarray:
         """Returns the matrix of rows that are read one by one: a cell is read by its own type, as in a table of its row
         alone, not by the type of its column.
 
@@ -273,8 +303,16 @@ class Schema:
 
     def summary(self) -> list[str]:
         """The columns in a few lines, for people."""
-        left = [f"'{each.name}' ({each.reason})" for each in self.columns if each.role in ("id", "ignored")]
-        read = [f"'{each.name}' ({each.notes})" for each in self.inputs if each.role == "category" or _is_odd(each)]
+        left = [
+            f"'{each.name}' ({each.reason})"
+            for each in self.columns
+            if each.role in ("id", "ignored")
+        ]
+        read = [
+            f"'{each.name}' ({each.notes})"
+            for each in self.inputs
+            if each.role == "category" or _is_odd(each)
+        ]
         numbers = [each.name for each in self.inputs if each.role == "number" and not _is_odd(each)]
         codes = [f"'{each.name}'" for each in self.inputs if each.reason == _CODES]
         lines = [f"Columns of numbers: {few(numbers, 8)}."] if numbers else []
@@ -298,9 +336,13 @@ class Schema:
         for each in entry["columns"]:
             unknown = set(each) - set(Column.__dataclass_fields__)
             if unknown or "name" not in each or each.get("role") not in Role.__args__:  # type: ignore[attr-defined]
-                raise ValueError(f"Expected a column with a 'name' and one of the roles {Role.__args__} (got {each})")  # type: ignore[attr-defined]
+                raise ValueError(
+                    f"Expected a column with a 'name' and one of the roles {Role.__args__} (got {each})"
+                )  # type: ignore[attr-defined]
             if each["role"] == "refused":
-                raise ValueError(f"Expected another role of column '{each['name']}' (got 'refused': {each['reason']})")
+                raise ValueError(
+                    f"Expected another role of column '{each['name']}' (got 'refused': {each['reason']})"
+                )
             columns.append(Column(**each))
         return cls(columns)
 
@@ -309,14 +351,22 @@ class Schema:
         for (role, notes), run in groupby(self.columns, lambda each: (each.role, each.notes)):
             alike = list(run)
             shown = alike if len(alike) <= MOST_ALIKE else alike[:3]
-            rows += [(each.name or "(no name)", role, notes, each.example, str(each.missing)) for each in shown]
+            rows += [
+                (each.name or "(no name)", role, notes, each.example, str(each.missing))
+                for each in shown
+            ]
             if shown != alike:
                 missing = sum(each.missing for each in alike[3:])
                 rows.append((f"({len(alike) - 3:,} more)", role, notes, "", str(missing)))
         header = ("column", "role", "read as", "example", "missing")
         widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (header, *rows)]
-        return "\n".join([*lines, *(f"Refused: {each.reason}." for each in self.columns if each.role == "refused")])
+        return "\n".join(
+            [
+                *lines,
+                *(f"Refused: {each.reason}." for each in self.columns if each.role == "refused"),
+            ]
+        )
 
 
 _CODES = "few whole numbers with gaps"
@@ -341,7 +391,10 @@ def instead(name: str, names: Sequence[str]) -> str:
 
 
 def match_names(
-    wanted: Sequence[str], names: Sequence[str], source: str = "", others: Collection[str] | None = None
+    wanted: Sequence[str],
+    names: Sequence[str],
+    source: str = "",
+    others: Collection[str] | None = None,
 ) -> list[str]:
     """Returns the columns of a new table that have the names of old ones, or else differ in case and spaces alone.
 
@@ -363,13 +416,20 @@ def match_names(
     for name in wanted:
         alike = [name] if name in known else folded.get(_folded(name), [])
         if others is not None:
-            alike = [one for one in folded.get(_folded(name), []) if one == name or one not in others]
+            alike = [
+                one for one in folded.get(_folded(name), []) if one == name or one not in others
+            ]
         if len(alike) > 1:
-            raise ValueError(f"Expected one column {name!r} (got {alike}, which differ in case or spaces alone)")
+            raise ValueError(
+                f"Expected one column {name!r} (got {alike}, which differ in case or spaces alone)"
+            )
         found += alike
         missing += [] if alike else [name]
     if missing:
-        of, unused = f" in {source}" if source else "", [name for name in names if name not in found]
+        of, unused = (
+            f" in {source}" if source else "",
+            [name for name in names if name not in found],
+        )
         near = next((name for name in missing if get_close_matches(name, unused, 1)), missing[0])
         raise ValueError(f"Expected the columns {missing[:20]}{of} {instead(near, names)}")
     return found
@@ -398,20 +458,29 @@ def is_dense_frame(X: Any) -> bool:
     """Tells whether inputs are a data frame whose columns a schema can read."""
     dtypes = list(X.dtypes) if hasattr(X, "columns") and hasattr(X, "dtypes") else []
     return bool(dtypes) and not any(
-        type(dtype).__name__ == "SparseDtype" or getattr(dtype, "kind", "") == "c" for dtype in dtypes
+        type(dtype).__name__ == "SparseDtype" or getattr(dtype, "kind", "") == "c"
+        for dtype in dtypes
     )
 
 
 def is_mixed_frame(X: Any) -> bool:
     """Tells whether inputs are a data frame of which some columns have no numbers."""
-    return is_dense_frame(X) and any(getattr(dtype, "kind", "O") not in "biuf" for dtype in X.dtypes)
+    return is_dense_frame(X) and any(
+        getattr(dtype, "kind", "O") not in "biuf" for dtype in X.dtypes
+    )
 
 
 def hints_of(frame: Any, names: Iterable[str]) -> Hints:
     """Tells that columns of a data frame, by their names, are categories if their type says so, of texts."""
-    types = [(type(dtype).__name__, np.asarray(getattr(dtype, "categories", ()))) for dtype in frame.dtypes]
+    types = [
+        (type(dtype).__name__, np.asarray(getattr(dtype, "categories", ())))
+        for dtype in frame.dtypes
+    ]
     of_texts = (kind == "CategoricalDtype" and values.dtype.kind in "OU" for kind, values in types)
-    are_names = (found or kind in ("Categorical", "Enum") for found, (kind, _) in zip(of_texts, types, strict=True))
+    are_names = (
+        found or kind in ("Categorical", "Enum")
+        for found, (kind, _) in zip(of_texts, types, strict=True)
+    )
     return Hints(categorical=list(compress(names, are_names)), of="frame")
 
 
@@ -419,7 +488,9 @@ def cells_of(frame: Any) -> dict[str, np.ndarray]:
     """The cells of a data frame, of pandas or polars, by the names of columns without outer spaces."""
     names = [clean(str(name)) for name in frame.columns]
     if several := repeated(names):
-        raise ValueError(f"Expected every column to be used once (got {several[:5]} more than once)")
+        raise ValueError(
+            f"Expected every column to be used once (got {several[:5]} more than once)"
+        )
     cells = {}
     for name, own in zip(names, frame.columns, strict=True):
         series, options = frame[own], dict[str, Any]()
@@ -434,12 +505,19 @@ def cells_of(frame: Any) -> dict[str, np.ndarray]:
 
 def repeated(names: Sequence[str]) -> list[str]:
     """The names that occur more than once."""
-    return [] if len({*names}) == len(names) else [name for name, count in Counter(names).items() if count > 1]
+    return (
+        []
+        if len({*names}) == len(names)
+        else [name for name, count in Counter(names).items() if count > 1]
+    )
 
 
 def texts_of(cells: np.ndarray) -> list[str]:
     """The texts of cells, blank where missing."""
-    return ["" if is_missing(cell) else cell if type(cell) is str else str(cell) for cell in cells.tolist()]
+    return [
+        "" if is_missing(cell) else cell if type(cell) is str else str(cell)
+        for cell in cells.tolist()
+    ]
 
 
 def clean(text: str) -> str:
@@ -453,13 +531,17 @@ def _seen(cells: Sequence[str]) -> dict[str, Any]:
     return {"example": next(told, "")[:40], "missing": sum(map(is_blank, cells))}
 
 
-def _infer(name: str, cells: np.ndarray, place: int, hints: Hints, where: Where, chosen: bool) -> Column:
+def _infer(
+    name: str, cells: np.ndarray, place: int, hints: Hints, where: Where, chosen: bool
+) -> Column:
     """The rules, in their order."""
     has_types = cells.dtype.kind in "biufmM"
     if has_types:
         known = cells[~np.isnan(cells)]  # which knows NaT, too
         notation = {"M": Date(), "m": Duration()}.get(cells.dtype.kind, PLAIN)
-        column = Column(name, "number", "numbers", notation.to_dict(), missing=len(cells) - len(known))
+        column = Column(
+            name, "number", "numbers", notation.to_dict(), missing=len(cells) - len(known)
+        )
         first = known[:1].astype("m8[us]").tolist() if cells.dtype.kind == "m" else known[:1]
         column.example = "".join(map(str, first))
         texts = [_whole(text) for text in texts_of(cells)] if name in hints.categorical else []
@@ -535,7 +617,12 @@ def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints
             "known, leave these cells blank"
         )
     is_few = len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10
-    if column.notation == PLAIN.to_dict() and is_few and (known % 1 == 0).all() and (np.diff(known) > 1).any():
+    if (
+        column.notation == PLAIN.to_dict()
+        and is_few
+        and (known % 1 == 0).all()
+        and (np.diff(known) > 1).any()
+    ):
         column.reason = _CODES
     return column
 
@@ -556,7 +643,9 @@ def _keep_apart(column: Column, values: np.ndarray, hints: Hints) -> None:
     """Counts dates from the first one, or warns of whole numbers, if single precision takes two values for one."""
     is_date = column.notation is not None and column.notation["form"] == "date"
     known = np.unique(values[np.abs(values) < np.finfo(np.float32).max])
-    if len(known) < 2 or not (is_date or (np.abs(known[[0, -1]]).max() > 2**24 and (known % 1 == 0).all())):
+    if len(known) < 2 or not (
+        is_date or (np.abs(known[[0, -1]]).max() > 2**24 and (known % 1 == 0).all())
+    ):
         return
     same = np.flatnonzero(np.diff(known.astype(np.float32)) == 0)
     if same.size and is_date:
@@ -573,24 +662,32 @@ def _differ(values: np.ndarray) -> bool:
     return len(values) > 1 and not np.isnan(values).any() and len(np.unique(values)) == len(values)
 
 
-def _read_texts(column: Column, texts: list[str], unique: list[str], hints: Hints, where: Where) -> Column:
+def _read_texts(
+    column: Column, texts: list[str], unique: list[str], hints: Hints, where: Where
+) -> Column:
     """Texts as numbers, categories, or names of rows."""
     name = column.name
     names = f"{hints.as_names(name)} if these are names, or " if len(unique) <= MAX_VALUES else ""
     hint = names + hints.drop(name)
-    if all(cell.isdigit() for cell in unique) and any(len(cell) > 1 and cell[0] == "0" for cell in unique):
+    if all(cell.isdigit() for cell in unique) and any(
+        len(cell) > 1 and cell[0] == "0" for cell in unique
+    ):
         return _category(column, unique, "digits with leading zeros are names", hints)
     try:
         notation = find_notation(unique, hints.decimal, hints.delimiter)
     except AmbiguousError as error:
         got = f"{unique[0]!r} in {where(texts.index(unique[0]), name)}"
-        raise ValueError(f"Expected cells that can be read in one way (got {error}, such as {got}); {hint}") from error
+        raise ValueError(
+            f"Expected cells that can be read in one way (got {error}, such as {got}); {hint}"
+        ) from error
     if notation is not None:
         _check_numbers(name, notation, texts, unique, hints, where)
         column.notation, column.reason = notation.to_dict(), "all cells are numbers"
         return column
     ways = [way for way in candidates(unique, hints.decimal) if not isinstance(way, Truth)]
-    best = max(ways, key=lambda way: sum(way.parse(cell) is not None for cell in unique), default=None)
+    best = max(
+        ways, key=lambda way: sum(way.parse(cell) is not None for cell in unique), default=None
+    )
     known = len(texts) - column.missing
     others = [cell for cell in unique if best is not None and best.parse(cell) is None]
     are_few = 2 * len(others) <= len(unique)
@@ -616,7 +713,9 @@ def _expected_number(
 ) -> str:
     """The message about a cell that is no number, although most cells of its column are."""
     row, is_word = texts.index(cell), looks_like(cell) == "text" and not any(map(str.isdigit, cell))
-    expected = f"Expected {notation or PLAIN}, or blank (missing), in {where(row, name)}, as in most rows"
+    expected = (
+        f"Expected {notation or PLAIN}, or blank (missing), in {where(row, name)}, as in most rows"
+    )
     told = "holds units, or a second header" if row == 0 else "sums up the others"
     is_outer = num_others < 2 and row in (0, len(texts) - 1) and is_word and len(texts) > 2
     hint = f"delete that row if it {told}, " if is_outer else ""
@@ -641,9 +740,17 @@ def _check_numbers(
     powers = [cell for cell in unique if re.fullmatch(r"[0-9]+[eE][0-9]+", cell)]
     if powers:
         hint = f"If they are names, {hints.as_names(name)}"
-        _warn(f"Column '{name}' has cells such as '{powers[0]}', which are taken as numbers. {hint}")
-    if notation == PLAIN and unique and all(re.fullmatch(r"(?:19|20)[0-9]{6}", cell) for cell in unique):
-        _warn(f"Column '{name}' has cells such as '{unique[0]}', taken as numbers. If they are dates, write 2024-01-31")
+        _warn(
+            f"Column '{name}' has cells such as '{powers[0]}', which are taken as numbers. {hint}"
+        )
+    if (
+        notation == PLAIN
+        and unique
+        and all(re.fullmatch(r"(?:19|20)[0-9]{6}", cell) for cell in unique)
+    ):
+        _warn(
+            f"Column '{name}' has cells such as '{unique[0]}', taken as numbers. If they are dates, write 2024-01-31"
+        )
 
 
 def _category(column: Column, values: Collection[str], reason: str, hints: Hints) -> Column:
@@ -655,15 +762,23 @@ def _category(column: Column, values: Collection[str], reason: str, hints: Hints
     for value in sorted(values):
         folded.setdefault(value.casefold(), []).append(value)
     if alike := [found for found in folded.values() if len(found) > 1]:
-        _warn(f"Column '{column.name}' has values that differ in case alone, taken as different: {alike[:5]}")
+        _warn(
+            f"Column '{column.name}' has values that differ in case alone, taken as different: {alike[:5]}"
+        )
     return replace(column, role="category", values=sorted(values), reason=reason, notation=None)
 
 
-def _numbers(column: Column, cells: np.ndarray, where: Where, refused: dict[int, str] | None) -> np.ndarray:
+def _numbers(
+    column: Column, cells: np.ndarray, where: Where, refused: dict[int, str] | None
+) -> np.ndarray:
     """The numbers of a column, NaN where unknown."""
     if cells.dtype.kind == "M":
         since = (column.notation or {}).get("since", 0)
-        return np.where(np.isnat(cells), np.nan, cells.astype("datetime64[ns]").astype(np.int64) / 86_400e9 - since)
+        return np.where(
+            np.isnat(cells),
+            np.nan,
+            cells.astype("datetime64[ns]").astype(np.int64) / 86_400e9 - since,
+        )
     if cells.dtype.kind == "m":
         return np.where(np.isnat(cells), np.nan, cells / np.timedelta64(1, "D"))
     # A number has lost what told a date: 5012022 is 05.01.2022 to a reader of thousands.
@@ -682,7 +797,9 @@ def _single_cells(column: Column, cells: Sequence[Any], refused: dict[int, str])
     array = np.fromiter(cells, dtype=object, count=len(cells))
     for row, cell in enumerate(cells):
         if isinstance(cell, (list, tuple, dict, set, np.ndarray)):
-            refused.setdefault(row, f"Expected one value in column '{column.name}' (got a {type(cell).__name__})")
+            refused.setdefault(
+                row, f"Expected one value in column '{column.name}' (got a {type(cell).__name__})"
+            )
             array[row] = None
     return array
 
@@ -692,7 +809,9 @@ def _are_numbers(column: Column, cells: Sequence[Any]) -> bool:
     if column.role != "number" or (column.notation or {}).get("form") in _TIMES:
         return False
     largest = float(np.finfo(np.float32).max)  # NumPy compares no number of hundreds of digits
-    return {*map(type, cells)} <= {int, float} and all(-largest <= cell <= largest for cell in cells)
+    return {*map(type, cells)} <= {int, float} and all(
+        -largest <= cell <= largest for cell in cells
+    )
 
 
 def _numbers_by_cell(column: Column, cells: np.ndarray, refused: dict[int, str]) -> np.ndarray:
@@ -733,25 +852,33 @@ def _plain(cell: Any, dtype: str) -> Any:
     return cell
 
 
-def _parsed(column: Column, cells: np.ndarray, where: Where, refused: dict[int, str] | None) -> np.ndarray:
+def _parsed(
+    column: Column, cells: np.ndarray, where: Where, refused: dict[int, str] | None
+) -> np.ndarray:
     """The numbers of texts."""
     notation = PLAIN if column.notation is None else notation_of(column.notation)
     texts = [clean(cell) for cell in texts_of(cells)]
     unique = list(dict.fromkeys(texts))
-    number: dict[str, float | None] = dict.fromkeys((cell for cell in unique if cell == "-" or is_blank(cell)), np.nan)
+    number: dict[str, float | None] = dict.fromkeys(
+        (cell for cell in unique if cell == "-" or is_blank(cell)), np.nan
+    )
     known = [cell for cell in unique if cell not in number]
     plain = plain_numbers(known) if notation == PLAIN else None
     number |= zip(known, map(notation.parse, known) if plain is None else plain, strict=True)
     values = [number[cell] for cell in texts]
     if plain is None and None in number.values():
-        reasons: dict[str, str] = {}  # as finding one takes a thousand times as long as reading a cell
+        reasons: dict[
+            str, str
+        ] = {}  # as finding one takes a thousand times as long as reading a cell
         for row, cell in enumerate(texts):
             if number[cell] is None and row not in (refused or ()):
                 if cell not in reasons:
                     reasons[cell] = f"(got {cell[:80]!r}, {looks_like(cell)})"
                 if refused is None:
                     place = where(row, column.name)
-                    raise ValueError(f"Expected {notation}, or blank (missing) in {place} {reasons[cell]}")
+                    raise ValueError(
+                        f"Expected {notation}, or blank (missing) in {place} {reasons[cell]}"
+                    )
                 refused[row] = f"Expected {notation} in column '{column.name}' {reasons[cell]}"
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
@@ -764,12 +891,16 @@ def _one_hot(column: Column, cells: np.ndarray) -> np.ndarray:
     texts = [clean(cell) for cell in texts_of(cells)]
     for cell in set(texts):
         code[cell] = place.get(cell, -1 if is_blank(cell) else folded.get(cell.casefold(), -2))
-        if code[cell] == -2 and _whole(cell) in place:  # a typed column of whole numbers, of which some are missing
+        if (
+            code[cell] == -2 and _whole(cell) in place
+        ):  # a typed column of whole numbers, of which some are missing
             code[cell] = place[_whole(cell)]
     others = sorted(cell for cell, number in code.items() if number == -2)
     if others:
         names = ", ".join(map(repr, others[:5]))
-        warn(f"Column '{column.name}' has values that training did not have, and that say nothing now: {names}")
+        warn(
+            f"Column '{column.name}' has values that training did not have, and that say nothing now: {names}"
+        )
     return np.eye(len(place) + 1)[[max(code[cell], -1) for cell in texts], :-1]
 
 

@@ -71,7 +71,9 @@ def max_atoms() -> int:
     """
     told = os.environ.get("TG_MLC_MAX_ATOMS", str(MAX_ATOMS))
     if not told.isdecimal() or int(told) < 1:
-        raise ValueError(f"Expected 'TG_MLC_MAX_ATOMS' to be a whole number of at least 1 (got {shorten(told)!r})")
+        raise ValueError(
+            f"Expected 'TG_MLC_MAX_ATOMS' to be a whole number of at least 1 (got {shorten(told)!r})"
+        )
     return int(told)
 
 
@@ -101,7 +103,9 @@ def molecule_from_rdmol(mol: Mol, smiles: str) -> Data:
     try:
         data = from_rdmol(mol)
     except ValueError as error:  # PyG looks categories up with `list.index`.
-        raise MoleculeError(f"PyG's features have no category for one of its atoms or bonds ({error})") from error
+        raise MoleculeError(
+            f"PyG's features have no category for one of its atoms or bonds ({error})"
+        ) from error
     data.smiles = smiles
     return data
 
@@ -139,7 +143,11 @@ class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
         if self.kind == "maccs":
             values = list(require("rdkit.Chem.MACCSkeys", extra="molecules").GenMACCSKeys(molecule))
         else:
-            values = _generator(self.kind, self.num_bits).GetCountFingerprintAsNumPy(molecule).astype("float32")
+            values = (
+                _generator(self.kind, self.num_bits)
+                .GetCountFingerprintAsNumPy(molecule)
+                .astype("float32")
+            )
         data[self.kind] = torch.as_tensor(values, dtype=torch.float).unsqueeze(0)
         return data
 
@@ -237,7 +245,9 @@ def _why_refused(smiles: str) -> str:
 def _valid_molecule(data: Data) -> Any:
     molecule = find_molecule(data.smiles)
     if molecule is None:
-        raise ValueError(f"Expected 'data.smiles' to be a valid SMILES (got '{shorten(data.smiles)}')")
+        raise ValueError(
+            f"Expected 'data.smiles' to be a valid SMILES (got '{shorten(data.smiles)}')"
+        )
     return molecule
 
 

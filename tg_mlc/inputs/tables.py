@@ -33,14 +33,23 @@ from tg_mlc.inputs.schema import Column, Hints, Role, Schema, clean, match_names
 
 MARKS = (",", ";", "\t", "|")  #: that usually stand between cells
 _BETWEEN = (*MARKS, "\n", "\uff1b", "\u3001", " #")  # that usually stand between names of labels
-_NO_LABELS = ("none", "n/a", *DASHES)  # words for unknown labels that people write for no labels, too
+_NO_LABELS = (
+    "none",
+    "n/a",
+    *DASHES,
+)  # words for unknown labels that people write for no labels, too
 _BLOCK = 2**12  # rows that are read at once
 _LONGEST = 2**31 - 1  # characters of a cell, for the module csv
 _WRITTEN = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # how lists begin
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
-_BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # after those of 32 bits, which begin alike
+_BOMS |= {
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}  # after those of 32 bits, which begin alike
 _NUMBERS = r"[0-9]{1,9}(?:\.0*)?(?:,[0-9]{1,9}(?:\.0*)?)*"
-LIBSVM_LINE = re.compile(rf"(?:({_NUMBERS})(?=\s|\Z))?\s*((?:[0-9]{{1,9}}:{NUMBER}(?:\s+|\Z))*)(?:#.*)?")
+LIBSVM_LINE = re.compile(
+    rf"(?:({_NUMBERS})(?=\s|\Z))?\s*((?:[0-9]{{1,9}}:{NUMBER}(?:\s+|\Z))*)(?:#.*)?"
+)
 LIBSVM_SIZES = re.compile(r"\s*([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})\s*")
 _FOREIGN = {
     b"\xd0\xcf\x11\xe0": "an old Excel workbook; save it as .xlsx or CSV",
@@ -51,7 +60,14 @@ _FOREIGN = {
     b"\x28\xb5\x2f\xfd": "a file packed by zstd; unpack it",
     b"version https://git-lfs": "a pointer of Git LFS; get the file itself with 'git lfs pull'",
 }
-_READERS = {"sav": "spss", "dta": "stata", "h5": "hdf", "hdf5": "hdf", "sas7bdat": "sas", "xpt": "sas"}
+_READERS = {
+    "sav": "spss",
+    "dta": "stata",
+    "h5": "hdf",
+    "hdf5": "hdf",
+    "sas7bdat": "sas",
+    "xpt": "sas",
+}
 _READERS |= {"arrow": "feather", "feather": "feather", "orc": "orc"}
 _ENCODINGS = ("cp1252", "cp1251", "gb18030", "shift_jis")  # that files in no UTF-8 are usually in
 
@@ -90,12 +106,16 @@ class Table:
         """The place in the file of a cell."""
         return f"{self.where(row)}, column '{column}' of '{self.path}'"
 
-    def require(self, labels: Sequence[str], features: Sequence[str], *, may_lack_labels: bool = False) -> None:
+    def require(
+        self, labels: Sequence[str], features: Sequence[str], *, may_lack_labels: bool = False
+    ) -> None:
         """Refuses columns that are missing, used twice, or none."""
         check_columns([*labels, *features], self.header, f"'{self.path}'")
         if not (labels or may_lack_labels) or not features:
             got = f"labels={list(labels)}, inputs={list(features)}"
-            raise ValueError(f"Expected at least one column of labels and one of inputs (got {got}) in '{self.path}'")
+            raise ValueError(
+                f"Expected at least one column of labels and one of inputs (got {got}) in '{self.path}'"
+            )
 
     def cells(self, columns: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         """The cells by columns, of which none may have the name of another; all of them if none are named."""
@@ -128,18 +148,30 @@ class Table:
                     hint = "correct the cell, or leave it blank if the label is unknown"
                 if _WRITTEN.match(cells[row]):
                     hint = "name a column of lists of names alone, without others"
-                elif {cell.strip() for cell in cells if not is_blank(cell)} in ({"1", "-1"}, {"+1", "-1"}, {"1", "2"}):
+                elif {cell.strip() for cell in cells if not is_blank(cell)} in (
+                    {"1", "-1"},
+                    {"+1", "-1"},
+                    {"1", "2"},
+                ):
                     hint = "write 1 where the label applies, and 0 where it does not"
                 expected = "Expected a label to be 0, 1 or blank (unknown) in"
-                raise ValueError(f"{expected} {self.place(row, column)} (got '{cells[row][:80]}'); {hint}")
+                raise ValueError(
+                    f"{expected} {self.place(row, column)} (got '{cells[row][:80]}'); {hint}"
+                )
             values[:, target] = converted
         return values
 
-    def schema(self, columns: Sequence[str], labels: Sequence[str], hints: Hints, text: Role | None = None) -> Schema:
+    def schema(
+        self, columns: Sequence[str], labels: Sequence[str], hints: Hints, text: Role | None = None
+    ) -> Schema:
         """The schema of the columns, given those of inputs, if they are chosen, and of labels; :obj:`text` is the role
         of the only column of inputs, if that is no column of a matrix.
         """
-        self.require(labels, columns or [name for name in self._named() if name not in labels], may_lack_labels=True)
+        self.require(
+            labels,
+            columns or [name for name in self._named() if name not in labels],
+            may_lack_labels=True,
+        )
         roles: dict[str, Role] = dict.fromkeys(labels, "label")
         if text is not None:
             roles[columns[0]] = text
@@ -150,15 +182,27 @@ class Table:
             chosen = self.cells([*columns, *labels])
             schema = Schema.infer(chosen, roles, hints, self.place, chosen=True)
             schema.columns += [
-                Column(name, "ignored", "not asked for") for name in self.header if name not in (*columns, *labels)
+                Column(name, "ignored", "not asked for")
+                for name in self.header
+                if name not in (*columns, *labels)
             ]
-        missing = next((each.missing for each in schema.columns if each.role == "text" and each.name in columns), 0)
+        missing = next(
+            (
+                each.missing
+                for each in schema.columns
+                if each.role == "text" and each.name in columns
+            ),
+            0,
+        )
         if missing:
             warnings.warn(
-                f"{missing} cells of column '{columns[0]}' have no text, and become samples without words", stacklevel=2
+                f"{missing} cells of column '{columns[0]}' have no text, and become samples without words",
+                stacklevel=2,
             )
         if text is None and not schema.inputs:
-            got = ", ".join(f"'{each.name}': {each.reason}" for each in schema.columns if each.role != "label")
+            got = ", ".join(
+                f"'{each.name}': {each.reason}" for each in schema.columns if each.role != "label"
+            )
             raise ValueError(f"Expected a column of inputs in '{self.path}' (got none: {got})")
         return schema
 
@@ -167,7 +211,11 @@ class Table:
         several = self.header.count("") > 1
         blank = [i for i, name in enumerate(self.header) if several and not name]
         cells = (cell for place in blank for cell in texts_of(self._cells(place)))
-        return [name for name in self.header if name] if blank and all(map(is_blank, cells)) else self.header
+        return (
+            [name for name in self.header if name]
+            if blank and all(map(is_blank, cells))
+            else self.header
+        )
 
     def targets(
         self, labels: Sequence[str] | str, separator: str | None, paths: str | None = None
@@ -179,7 +227,10 @@ class Table:
         lists_names = isinstance(labels, str) or separator is not None
         if not lists_names and len(labels) == 1:
             cells = self.cells(labels)[labels[0]].tolist()
-            lists_names = any(_WRITTEN.match(cell) if isinstance(cell, str) else np.iterable(cell) for cell in cells)
+            lists_names = any(
+                _WRITTEN.match(cell) if isinstance(cell, str) else np.iterable(cell)
+                for cell in cells
+            )
         if not lists_names:
             return read_labels(self.labels(labels), labels)
         column = labels if isinstance(labels, str) else labels[0]
@@ -190,7 +241,10 @@ class Table:
         if paths is None:
             _judge_paths(set().union(*filter(None, sets)), f"column '{column}' of '{self.path}'")
         if paths:
-            sets = [found and {path for name in found for path in ancestors(name, paths)} for found in sets]
+            sets = [
+                found and {path for name in found for path in ancestors(name, paths)}
+                for found in sets
+            ]
         return read_labels(sets, None)
 
     def hierarchy(
@@ -207,30 +261,50 @@ class Table:
     def label_sets(self, column: str, separator: str | None) -> list[set[str] | None]:
         """The names that the cells of a column list, :obj:`None` where unknown; a blank cell has no label."""
         cells = self.cells([column])[column].tolist()
-        texts = [cell for cell in cells if isinstance(cell, str) and not _WRITTEN.match(cell) and not is_blank(cell)]
-        if texts and (separator is None or (len(texts) > 1 and not any(separator in cell for cell in texts))):
+        texts = [
+            cell
+            for cell in cells
+            if isinstance(cell, str) and not _WRITTEN.match(cell) and not is_blank(cell)
+        ]
+        if texts and (
+            separator is None or (len(texts) > 1 and not any(separator in cell for cell in texts))
+        ):
             shares = {mark: sum(mark in cell for cell in texts) / len(texts) for mark in _BETWEEN}
             other = next((mark for mark, share in shares.items() if share > 1 / 4), None)
             if other is not None or separator is None:
                 mark = other or ";"
                 got = f"cells such as {next((cell for cell in texts if mark in cell), texts[0])[:60]!r}"
-                expected = f"{separator!r} between" if separator else "lists of, or 'label_separator' between,"
-                where = f"column '{column}' of '{self.path}' (got {got}); pass label_separator={mark!r}"
+                expected = (
+                    f"{separator!r} between"
+                    if separator
+                    else "lists of, or 'label_separator' between,"
+                )
+                where = (
+                    f"column '{column}' of '{self.path}' (got {got}); pass label_separator={mark!r}"
+                )
                 raise ValueError(f"Expected {expected} the names of labels in {where}")
-        words = [row for row, cell in enumerate(cells) if isinstance(cell, str) and cell.strip().lower() in _NO_LABELS]
+        words = [
+            row
+            for row, cell in enumerate(cells)
+            if isinstance(cell, str) and cell.strip().lower() in _NO_LABELS
+        ]
         if words:
-            told = (
-                f"{len(words)} cells of column '{column}', such as {cells[words[0]]!r} in {self.where(words[0])}, say"
-            )
+            told = f"{len(words)} cells of column '{column}', such as {cells[words[0]]!r} in {self.where(words[0])}, say"
             warnings.warn(
-                f"{told} that labels are unknown. If they mean that there is no label, leave them blank", stacklevel=2
+                f"{told} that labels are unknown. If they mean that there is no label, leave them blank",
+                stacklevel=2,
             )
-        return [parse_names(cell, separator, partial(self.place, row, column)) for row, cell in enumerate(cells)]
+        return [
+            parse_names(cell, separator, partial(self.place, row, column))
+            for row, cell in enumerate(cells)
+        ]
 
 
 def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> set[str] | None:
     """The names of labels in a cell: between separators, or as a list or set of Python, JSON or NumPy."""
-    found: Iterable[Any] | None = cell if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)) else None
+    found: Iterable[Any] | None = (
+        cell if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)) else None
+    )
     text = "NA" if found is not None or is_missing(cell) else clean(str(cell))
     inner = re.fullmatch(r"(?:set|frozenset|array|list)\((.*?)(?:, dtype=.*)?\)", text, re.DOTALL)
     text = inner[1].strip() if inner else text
@@ -238,14 +312,18 @@ def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> s
         found = _literal_names(text)
         if found is None and text[0] != "(":
             got = f"{text[:60]!r} in {where()}, which begins as a list or a set, and is none"
-            raise ValueError(f"Expected names of labels between {separator!r}, or a list of them (got {got})")
+            raise ValueError(
+                f"Expected names of labels between {separator!r}, or a list of them (got {got})"
+            )
     found = text.split(separator) if found is None else found
     return names_in([clean(name) if isinstance(name, str) else name for name in found], where)
 
 
 def _literal_names(text: str) -> Iterable[Any] | None:
     """The entries of a written list or set."""
-    if re.search(r"""['"]\s+['"]""", text) is None:  # Python would join the strings of NumPy, without commas
+    if (
+        re.search(r"""['"]\s+['"]""", text) is None
+    ):  # Python would join the strings of NumPy, without commas
         for parse in (ast.literal_eval, json.loads):
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 names = parse(text)
@@ -264,10 +342,14 @@ def _judge_paths(names: set[str], where: str) -> None:
     for mark in "/>":
         above = {name: ancestors(name, mark)[:-1] for name in sorted(names)}
         below = next((name for name in above if not names.isdisjoint(above[name])), None)
-        hint = f"pass label_paths={mark!r} to add all ancestors, or '' to take the names as they are"
+        hint = (
+            f"pass label_paths={mark!r} to add all ancestors, or '' to take the names as they are"
+        )
         if below is not None:
             got = f"'{below}', which lies below another name, in {where}"
-            raise ValueError(f"Expected 'label_paths' for names of labels that are paths (got {got}); {hint}")
+            raise ValueError(
+                f"Expected 'label_paths' for names of labels that are paths (got {got}); {hint}"
+            )
         shared = Counter(path for paths in above.values() for path in paths).most_common(1)
         if all(above.values()) and shared and shared[0][1] > 1:
             warnings.warn(
@@ -286,14 +368,20 @@ def ancestors(name: str, mark: str) -> list[str]:
 
 def check_columns(used: Sequence[str], header: Sequence[str], source: str) -> None:
     """Refuses columns that are missing, or used twice."""
-    repeated = sorted({name for name, count in Counter(used).items() if count > 1 or header.count(name) > 1})
+    repeated = sorted(
+        {name for name, count in Counter(used).items() if count > 1 or header.count(name) > 1}
+    )
     if repeated:
-        raise ValueError(f"Expected every column to be used once (got {repeated} more than once in {source})")
+        raise ValueError(
+            f"Expected every column to be used once (got {repeated} more than once in {source})"
+        )
     if not set(used) <= set(header):
         match_names(used, header, source)
         wrong = next(name for name in used if name not in header)
         [found] = match_names([wrong], header)
-        raise ValueError(f"Expected the column {wrong!r} in {source} (got {found!r}, which differs in case or spaces)")
+        raise ValueError(
+            f"Expected the column {wrong!r} in {source} (got {found!r}, which differs in case or spaces)"
+        )
 
 
 def read_table(
@@ -320,7 +408,9 @@ def read_molecules(
 ) -> tuple[list[str], Tensor, list[str]]:
     """Reads the SMILES, the labels ``[num_rows, num_labels]`` and their names from a file."""
     if isinstance(label_columns, str):
-        raise ValueError(f"Expected 'label_columns' to be a list of names (got the string '{label_columns}')")
+        raise ValueError(
+            f"Expected 'label_columns' to be a list of names (got the string '{label_columns}')"
+        )
     table = read_table(path, delimiter, encoding, min_rows=0)
     others = [name for name in table.header if name != smiles_column]
     names = others if label_columns is None else list(label_columns)
@@ -341,14 +431,20 @@ def read_blocks(
     """Reads a file as :func:`read_table` does, some rows at a time; a file without rows has one block."""
     path, size = Path(path), None if whole else _BLOCK
     if re.match(r"\w{2,}:/", str(path)):
-        raise ValueError(f"Expected a file (got the address '{path}'); download it, and pass the file")
+        raise ValueError(
+            f"Expected a file (got the address '{path}'); download it, and pass the file"
+        )
     if not path.is_file():
-        is_other = path.exists() or path.is_symlink()  # a device or a pipe, which may never end, or a link to nothing
+        is_other = (
+            path.exists() or path.is_symlink()
+        )  # a device or a pipe, which may never end, or a link to nothing
         found = "no regular file" if is_other else f"no such file in '{path.parent.absolute()}'"
         found = "a folder" if path.is_dir() else found
         raise FileNotFoundError(f"Expected the file '{path}' (got {found})")
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise ValueError(f"Expected 'delimiter' to be one character that may stand between cells (got {delimiter!r})")
+        raise ValueError(
+            f"Expected 'delimiter' to be one character that may stand between cells (got {delimiter!r})"
+        )
     parents: Mapping[str, Any] = {}
     if ".arff" in map(str.lower, path.suffixes):
         frame, parents = read_arff_cells(path)
@@ -361,14 +457,26 @@ def read_blocks(
             return
         frame = file.records()
     if header is not None:
-        raise ValueError(f"Expected 'columns' only for a text file without header (got them for '{path}')")
+        raise ValueError(
+            f"Expected 'columns' only for a text file without header (got them for '{path}')"
+        )
     names = [clean(str(name)) for name in frame.columns]
     frame.columns = range(len(names))
     if len(frame) < max(min_rows, 1) and min_rows:
-        raise ValueError(f"Expected at least one row in '{path}' (got {len(names)} columns and no row)")
+        raise ValueError(
+            f"Expected at least one row in '{path}' (got {len(names)} columns and no row)"
+        )
     size = size or max(len(frame), 1)
     for start in range(0, max(len(frame), 1), size):
-        yield Table(path, names, frame.iloc[start : start + size].reset_index(drop=True), start, None, None, parents)
+        yield Table(
+            path,
+            names,
+            frame.iloc[start : start + size].reset_index(drop=True),
+            start,
+            None,
+            None,
+            parents,
+        )
 
 
 def _typed(path: Path) -> Any:
@@ -384,10 +492,14 @@ def _typed(path: Path) -> Any:
             return require("pandas", extra="parquet").read_parquet(path, engine="pyarrow")
         if head.startswith(b"PK\x03\x04") and "xl/workbook.xml" in zipfile.ZipFile(path).namelist():
             require("openpyxl", extra="excel")
-            sheets = require("pandas", extra="excel").read_excel(path, sheet_name=None, dtype=object, na_filter=False)
+            sheets = require("pandas", extra="excel").read_excel(
+                path, sheet_name=None, dtype=object, na_filter=False
+            )
             sheets = {name: sheet for name, sheet in sheets.items() if sheet.size}
             if len(sheets) != 1:
-                raise ValueError(f"one sheet with a table is needed, not {list(sheets)}; save it as CSV")
+                raise ValueError(
+                    f"one sheet with a table is needed, not {list(sheets)}; save it as CSV"
+                )
             return next(iter(sheets.values()))
     except ImportError as error:
         raise ImportError(f"{error}; or save '{path}' as CSV") from error
@@ -396,7 +508,9 @@ def _typed(path: Path) -> Any:
         got = f"{type(error).__name__}: {error}"
         raise ValueError(f"Expected '{path}' to be {what} of one table (got {got})") from error
     if path.suffix.lower() == ".parquet":
-        raise ValueError(f"Expected '{path}' to be a parquet file (got one that begins with {head[:4]!r})")
+        raise ValueError(
+            f"Expected '{path}' to be a parquet file (got one that begins with {head[:4]!r})"
+        )
     return None
 
 
@@ -413,8 +527,14 @@ def _records(text: str) -> list[dict[str, Any]]:
                 raise whole if number == 1 else ValueError(f"line {number}: {error}") from None
     several = [records] if isinstance(records, dict) else records
     if not isinstance(several, list) or not all(isinstance(record, dict) for record in several):
-        raise ValueError("other values than objects with a name for each cell, in an array or one in each line")
-    if several is not records and records and all(isinstance(cell, (list, dict)) for cell in records.values()):
+        raise ValueError(
+            "other values than objects with a name for each cell, in an array or one in each line"
+        )
+    if (
+        several is not records
+        and records
+        and all(isinstance(cell, (list, dict)) for cell in records.values())
+    ):
         hint = "pass a data frame to 'from_arrays'"
         raise ValueError(
             f"one object of lists or objects under {list(records)[:5]}, not one object for each row; {hint}"
@@ -429,28 +549,46 @@ class _TextFile:
     has, on which line it ends, and whether a quote was closed.
     """
 
-    def __init__(self, path: Path, delimiter: str | None, encoding: str | None, given: Sequence[str] | None) -> None:
+    def __init__(
+        self, path: Path, delimiter: str | None, encoding: str | None, given: Sequence[str] | None
+    ) -> None:
         self.path, self.given = path, None if given is None else [name.strip() for name in given]
         with self._open() as file:
             head = file.read(2**16)
         self.encoding = encoding or _encoding_of(head)
         if encoding is None and b"\0" in head and self.encoding == "utf-8-sig":
             reader = _READERS.get(path.suffix.lower().lstrip("."))
-            hint = f"read it with pandas.read_{reader}, and use 'from_arrays'" if reader else "export the table as CSV"
+            hint = (
+                f"read it with pandas.read_{reader}, and use 'from_arrays'"
+                if reader
+                else "export the table as CSV"
+            )
             raise ValueError(f"Expected a table in '{path}' (got a binary file); {hint}")
         with self._named_if_damaged():
             text = codecs.getincrementaldecoder(self.encoding)().decode(head)
         lines = text.splitlines()
         begin = next((number for number, line in enumerate(lines) if line), 0)
-        told = re.fullmatch(r'"?sep=(.)"?', lines[begin].strip(" \r\n"), re.IGNORECASE) if lines else None
+        told = (
+            re.fullmatch(r'"?sep=(.)"?', lines[begin].strip(" \r\n"), re.IGNORECASE)
+            if lines
+            else None
+        )
         begin += told is not None
         width = None if given is None else len(given)
         rest = range(begin, len(lines))
-        first = next((number for number in rest if lines[number] and lines[number][0] != "#"), begin)
-        mark = delimiter or (told[1] if told else _delimiter_of(lines[first] if first < len(lines) else "", width))
+        first = next(
+            (number for number in rest if lines[number] and lines[number][0] != "#"), begin
+        )
+        mark = delimiter or (
+            told[1] if told else _delimiter_of(lines[first] if first < len(lines) else "", width)
+        )
         # Lines with '#' are comments, unless they have as many cells as the line after them: then one is the header.
         width = lines[first].count(mark) if first < len(lines) else 0
-        wide = (number for number in rest[: first - begin] if lines[number] and lines[number].count(mark) == width)
+        wide = (
+            number
+            for number in rest[: first - begin]
+            if lines[number] and lines[number].count(mark) == width
+        )
         self.skips = next(wide, first)
         self.delimiter = mark
         names = {*path.name.lower().split(".")[1:]}
@@ -469,11 +607,17 @@ class _TextFile:
             except ValueError as error:
                 if isinstance(error, UnicodeDecodeError):
                     raise
-                raise ValueError(f"Expected '{self.path}' to be JSON of one table (got {error})") from error
+                raise ValueError(
+                    f"Expected '{self.path}' to be JSON of one table (got {error})"
+                ) from error
 
     def blocks(self, min_rows: int, size: int | None) -> Iterator[Table]:
         """The rows of the file, some at a time, or all together."""
-        header, place, first = self.given, 0, 0  # how many records were read, and how many of them are rows
+        header, place, first = (
+            self.given,
+            0,
+            0,
+        )  # how many records were read, and how many of them are rows
         with self._named_if_damaged():
             self._check_quotes()
             for read in _without_last_blanks(self._frames(size)):
@@ -484,7 +628,9 @@ class _TextFile:
                     if len(header) > 2 and sum(map(bool, header)) == 1:
                         got = f"the title {next(filter(None, header))!r}"
                         hint = "delete what stands above the line with the names of columns"
-                        raise ValueError(f"Expected names of columns in '{self.path}' (got {got}); {hint}")
+                        raise ValueError(
+                            f"Expected names of columns in '{self.path}' (got {got}); {hint}"
+                        )
                 # pandas takes a row with too few cells, and a blank line, for a row with blank ones.
                 if len(header) != frame.shape[1] or not all(frame.iloc[:, -1].tolist()):
                     widths = [width for _, width in self._take(start, place)]
@@ -510,12 +656,24 @@ class _TextFile:
         if head != b"PK\x03\x04":
             return open_unpacked(self.path, MAX_BYTES)
         with zipfile.ZipFile(self.path) as archive:
-            names = [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX" not in name]
+            names = [
+                name
+                for name in archive.namelist()
+                if not name.endswith("/") and "__MACOSX" not in name
+            ]
             if len(names) != 1 or names[0].endswith(".npy"):
                 are_arrays = bool(names) and all(name.endswith(".npy") for name in names)
-                hint = "load the arrays with NumPy, and use 'from_arrays'" if are_arrays else "unpack it"
-                raise ValueError(f"Expected one file in the zip archive '{self.path}' (got {names[:5]}); {hint}")
-            content = read_bounded(archive.open(names[0]), f"'{names[0]}' in '{self.path}'", MAX_BYTES)
+                hint = (
+                    "load the arrays with NumPy, and use 'from_arrays'"
+                    if are_arrays
+                    else "unpack it"
+                )
+                raise ValueError(
+                    f"Expected one file in the zip archive '{self.path}' (got {names[:5]}); {hint}"
+                )
+            content = read_bounded(
+                archive.open(names[0]), f"'{names[0]}' in '{self.path}'", MAX_BYTES
+            )
         return open_unpacked(names[0], MAX_BYTES, content)
 
     def _text(self) -> Any:
@@ -545,13 +703,18 @@ class _TextFile:
             for number in chain([None if size is None else size + 1], repeat(size)):
                 with _long_cells():
                     frame = frames.get_chunk(number)
-                yield frame if engine == "c" else frame.fillna("")  # which the other has in blank lines
+                yield (
+                    frame if engine == "c" else frame.fillna("")
+                )  # which the other has in blank lines
 
     def _take(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The line on which each of these records ends, and how many cells it has."""
         if start < self._place:
             self._place, self._records = 0, self._read()
-        found = [(line, len(cells)) for line, cells in islice(self._records, start - self._place, stop - self._place)]
+        found = [
+            (line, len(cells))
+            for line, cells in islice(self._records, start - self._place, stop - self._place)
+        ]
         self._place = stop
         return found
 
@@ -599,7 +762,9 @@ class _TextFile:
         lines = [line for line in lines if line.strip()]
         what = None
         if looks_like_libsvm(lines):
-            what = "rows in the form of LibSVM, svmlight or XMC; read it with tg_mlc.data.from_libsvm"
+            what = (
+                "rows in the form of LibSVM, svmlight or XMC; read it with tg_mlc.data.from_libsvm"
+            )
         elif lines and re.match(r"\s*<(?:!doctype|html|\?xml)", lines[0], re.IGNORECASE):
             what = "a web page or XML; get the file itself"
         elif lines and re.match(r"@relation\b", lines[0], re.IGNORECASE):
@@ -622,7 +787,9 @@ class _TextFile:
             hint = "is a quote not closed, or is it of another encoding?"
             if isinstance(error, LookupError):
                 hint = "pass an 'encoding' that Python knows"
-            expected = f"'{self.path}' to be a CSV file in {self.encoding.replace('utf-8-sig', 'UTF-8')}"
+            expected = (
+                f"'{self.path}' to be a CSV file in {self.encoding.replace('utf-8-sig', 'UTF-8')}"
+            )
             raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
 
     def _refuse_encoding(self, error: UnicodeDecodeError) -> None:
@@ -636,10 +803,16 @@ class _TextFile:
         for name in _ENCODINGS:
             with suppress(UnicodeDecodeError):
                 text = content.decode(name).strip()
-                at = max(next((place for place, letter in enumerate(text) if not letter.isascii()), 0) - 5, 0)
+                at = max(
+                    next((place for place, letter in enumerate(text) if not letter.isascii()), 0)
+                    - 5,
+                    0,
+                )
                 readings.setdefault(text[at : at + 20], name)
         told = " or ".join(f"encoding={name!r} for {text!r}" for text, name in readings.items())
-        expected = f"'{self.path}' to be a text file in {self.encoding.replace('utf-8-sig', 'UTF-8')}"
+        expected = (
+            f"'{self.path}' to be a text file in {self.encoding.replace('utf-8-sig', 'UTF-8')}"
+        )
         got = f"the byte {error.object[error.start]:#x}{where}"
         hint = f"pass how its characters are stored, such as {told}"
         raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
@@ -667,7 +840,9 @@ def _long_cells() -> Iterator[None]:
 
 def _without_last_blanks(frames: Iterator[Any]) -> Iterator[Any]:
     """Records without the blank lines at the end of a file of one column."""
-    held: list[Any] = []  # a frame and those after it that are blank, which are rows only if another one follows
+    held: list[
+        Any
+    ] = []  # a frame and those after it that are blank, which are rows only if another one follows
     for frame in frames:
         if held and (frame.shape[1] > 1 or any(frame.iloc[:, 0].tolist())):
             yield from held

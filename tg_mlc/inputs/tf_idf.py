@@ -43,7 +43,9 @@ class TfIdf(Preprocessor):
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
-    idf: np.ndarray  #: the second factor for every word, of shape :math:`(V)`, 0 for words to leave out
+    idf: (
+        np.ndarray
+    )  #: the second factor for every word, of shape :math:`(V)`, 0 for words to leave out
     counts: bool  #: whether training documents had numbers of words, not weights
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
@@ -73,7 +75,9 @@ class TfIdf(Preprocessor):
         self.counts = _are_counts(words)
         known, idf = (words != 0).sum(axis=0).A1 > 0, 1.0
         if self.counts:
-            transformer = require("sklearn.feature_extraction.text", extra="data").TfidfTransformer(sublinear_tf=True)
+            transformer = require("sklearn.feature_extraction.text", extra="data").TfidfTransformer(
+                sublinear_tf=True
+            )
             idf = transformer.fit(words).idf_
         self.idf = np.where(known, idf, 0.0)
         return self
@@ -101,7 +105,10 @@ class TfIdf(Preprocessor):
         words = words.copy()
         words.eliminate_zeros()
         if self.counts:
-            values = np.log(words.data.astype(np.float32 if words.dtype == np.float32 else np.float64)) + 1
+            values = (
+                np.log(words.data.astype(np.float32 if words.dtype == np.float32 else np.float64))
+                + 1
+            )
             values *= self.idf[words.indices]
         else:
             values = words.data * self.idf[words.indices]
@@ -115,7 +122,9 @@ class TfIdf(Preprocessor):
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         self.idf, self.counts = np.asarray(state["idf"]), state["counts"]
         if self.idf.ndim != 1 or self.idf.dtype.kind != "f":
-            raise ValueError(f"Expected 'idf' to hold a number for each word (got {self.idf.dtype}, {self.idf.shape})")
+            raise ValueError(
+                f"Expected 'idf' to hold a number for each word (got {self.idf.dtype}, {self.idf.shape})"
+            )
         return self
 
     def __repr__(self) -> str:

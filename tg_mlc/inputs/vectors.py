@@ -81,7 +81,9 @@ class Vectors(TableKind):
         return "vector", "they make a dense matrix of numbers"
 
     @classmethod
-    def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Rows, list[str] | None]:
+    def read(
+        cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]
+    ) -> tuple[Rows, list[str] | None]:
         documents = as_documents(X)
         if documents is not None and not may_be_rows(documents):
             raise ValueError("Expected a matrix of numbers for kind='vector' (got lists of words)")
@@ -106,10 +108,15 @@ class Vectors(TableKind):
         return [cls(), Scale("standard")] if scaled else [cls()]
 
     @classmethod
-    def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
+    def encoder(
+        cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]
+    ) -> nn.Module:
         from tg_mlc.nn.encoders import VectorEncoder
 
-        num_components, dropout = options.get("num_components", 8), options.get("input_dropout", 0.2)
+        num_components, dropout = (
+            options.get("num_components", 8),
+            options.get("input_dropout", 0.2),
+        )
         return VectorEncoder(train.num_inputs or 0, channels, num_components, dropout=dropout)
 
     def examples(self, number: int) -> Any:

@@ -25,7 +25,9 @@ _WORD = rf"(?:[^\W_{_UNSPACED}]|[{_SIGNS}])"
 #: How texts are split, by the names that models store.
 PATTERNS = {
     "letters": re.compile(r"[^\W\d_]+"),
-    "words": re.compile(rf"[0-9]+(?:[.,][0-9]+)+|{_WORD}+(?:[+#]+(?:[0-9]+|(?![+#]|{_WORD})))?|[{_UNSPACED}]+"),
+    "words": re.compile(
+        rf"[0-9]+(?:[.,][0-9]+)+|{_WORD}+(?:[+#]+(?:[0-9]+|(?![+#]|{_WORD})))?|[{_UNSPACED}]+"
+    ),
 }
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]{{2,}}")
 
@@ -53,7 +55,9 @@ def tokenize(text: str, how: str = "words") -> list[str]:
     return words
 
 
-def build_vocabulary(documents: Iterable[Sequence[str]], min_count: int = 1, max_size: int | None = None) -> list[str]:
+def build_vocabulary(
+    documents: Iterable[Sequence[str]], min_count: int = 1, max_size: int | None = None
+) -> list[str]:
     """The words of training documents in the order of their numbers, as :obj:`feature_names` of a data set of texts:
     first :obj:`"<unk>"`, which stands for all others, then the most frequent ones, and words of one frequency in the
     order of the alphabet.
@@ -99,5 +103,7 @@ def encode(documents: Iterable[Sequence[str]], numbers: Mapping[str, int], unkno
 def _lists_of_words(documents: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
     for document in documents:
         if isinstance(document, str):
-            raise ValueError(f"Expected lists of words (got the text {document[:40]!r}); split it with 'tokenize'")
+            raise ValueError(
+                f"Expected lists of words (got the text {document[:40]!r}); split it with 'tokenize'"
+            )
         yield document

@@ -33,7 +33,14 @@ from tg_mlc.inputs._features import (
 from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.tf_idf import TfIdf
-from tg_mlc.inputs.vocabulary import PATTERNS, UNKNOWN, build_vocabulary, check_words, encode, tokenize
+from tg_mlc.inputs.vocabulary import (
+    PATTERNS,
+    UNKNOWN,
+    build_vocabulary,
+    check_words,
+    encode,
+    tokenize,
+)
 
 #: The number of words that have none.
 NO_NUMBER = -1
@@ -79,10 +86,15 @@ class Words(TableKind):
                     "'bag'"
                 )
                 got = f"{len(documents)} of length {len(documents[0])}"
-                raise ValueError(f"Expected 'kind' for lists of whole numbers all of one length (got {got}): {hint}")
+                raise ValueError(
+                    f"Expected 'kind' for lists of whole numbers all of one length (got {got}): {hint}"
+                )
             if any(isinstance(word, str) for document in documents for word in document):
                 return "sequence", "they are lists of words"
-            return "sequence", "they are lists of whole numbers, not all of one length, as numbers of words may be"
+            return (
+                "sequence",
+                "they are lists of whole numbers, not all of one length, as numbers of words may be",
+            )
         if sparse_matrix(X) is not None:
             return "bag", "they are a sparse matrix"
         values = dense_matrix(X)
@@ -91,13 +103,17 @@ class Words(TableKind):
         return None
 
     @classmethod
-    def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Rows, list[str] | None]:
+    def read(
+        cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]
+    ) -> tuple[Rows, list[str] | None]:
         """Reads lists of words, or a matrix of their weights."""
         documents, num_inputs = as_documents(X), options.get("num_inputs")
         if documents is None and kind == "bag":
             return read_matrix(X, options.get("feature_names"), num_inputs, sparse=True)
         if documents is None:
-            raise ValueError("Expected lists of words for kind='sequence' (got a matrix); pass one list per sample")
+            raise ValueError(
+                "Expected lists of words for kind='sequence' (got a matrix); pass one list per sample"
+            )
         tokens, words, unknown = number_words(documents, kind == "sequence", **options)
         if kind == "sequence":
             return tokens, words
@@ -110,7 +126,9 @@ class Words(TableKind):
         """Lists of words of texts; anything else as it is."""
         if isinstance(raw, (list, tuple)) and any(isinstance(text, str) for text in raw):
             if how not in PATTERNS:
-                raise ValueError("Expected lists of words (got texts, and a model of words that others made of texts)")
+                raise ValueError(
+                    "Expected lists of words (got texts, and a model of words that others made of texts)"
+                )
             return [tokenize(text, how) if isinstance(text, str) else text for text in raw]
         return raw
 
@@ -124,7 +142,9 @@ class Words(TableKind):
         if self.kind == "bag":
             values = bag_of_words(dataset[split.train]).data
             are_counts = ((values >= 0) & (values == np.floor(values))).all()
-            self.values = "presence" if (values == 1).all() else "counts" if are_counts else "weights"
+            self.values = (
+                "presence" if (values == 1).all() else "counts" if are_counts else "weights"
+            )
         return self
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
@@ -143,7 +163,9 @@ class Words(TableKind):
         places: dict[str, list[int]] = {}
         for place, one in enumerate(raw):
             places.setdefault(self._form(one), []).append(place)
-        parts = [self._of_form(form, [raw[place] for place in found]) for form, found in places.items()]
+        parts = [
+            self._of_form(form, [raw[place] for place in found]) for form, found in places.items()
+        ]
         if len(parts) == 1:
             return parts[0]
         order = np.argsort(np.concatenate([*places.values()]))
@@ -191,48 +213,74 @@ class Words(TableKind):
             if len(inputs) == 1:
                 return {first: str(error).replace(" of row 0)", ")").removesuffix(" in row 0")}
         middle = len(inputs) // 2
-        return self._unreadable(inputs[:middle], first) | self._unreadable(inputs[middle:], first + middle)
+        return self._unreadable(inputs[:middle], first) | self._unreadable(
+            inputs[middle:], first + middle
+        )
 
     def _new_samples(self, raw: Any) -> MultiLabelDataset:
         documents = as_documents(raw)
-        if documents and self.kind == "bag" and may_be_rows(documents) and len(documents[0]) == self.num_inputs:
-            raw, documents = np.array(documents), None  # rows of a matrix, as a list of all words is unlikely
+        if (
+            documents
+            and self.kind == "bag"
+            and may_be_rows(documents)
+            and len(documents[0]) == self.num_inputs
+        ):
+            raw, documents = (
+                np.array(documents),
+                None,
+            )  # rows of a matrix, as a list of all words is unlikely
         if documents is None or self.values == "presence":
             return super()._new_samples(raw)
         if self.values == "weights":
             expected = "a matrix with the weights of words, as training samples had weights that are no counts"
-            raise ValueError(f"Expected {expected} (got texts or lists of words); weigh words as there")
+            raise ValueError(
+                f"Expected {expected} (got texts or lists of words); weigh words as there"
+            )
         old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
         tokens, words, unknown = number_words(documents, False, **old)
         counts = count_words(tokens, self.num_inputs, unknown)
-        return ArrayDataset(Records(counts, self._unknown(len(documents)), self.label_names, words).to_samples())
+        return ArrayDataset(
+            Records(counts, self._unknown(len(documents)), self.label_names, words).to_samples()
+        )
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
         return [cls(), TfIdf()]
 
     @classmethod
-    def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
+    def encoder(
+        cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]
+    ) -> nn.Module:
         from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder
 
-        size, min_df, dropout = train.num_inputs or 0, options.get("min_df", 1), options.get("input_dropout", 0.2)
+        size, min_df, dropout = (
+            train.num_inputs or 0,
+            options.get("min_df", 1),
+            options.get("input_dropout", 0.2),
+        )
         if train.kind == "sequence":
             return SequenceEncoder(size, channels)
         present = (bag_of_words(train) != 0).sum(axis=0) if min_df > 1 else None
         kept = None if present is None else torch.from_numpy(np.asarray(present).ravel() >= min_df)
-        return BagEncoder(size, channels, dropout=dropout, normalized="weight" in train[0], kept=kept)
+        return BagEncoder(
+            size, channels, dropout=dropout, normalized="weight" in train[0], kept=kept
+        )
 
     def examples(self, number: int) -> Any:
         rng = np.random.default_rng(0)
         if self.values == "weights":
-            return rng.random((number, self.num_inputs)) * (rng.random((number, self.num_inputs)) < 0.1)
+            return rng.random((number, self.num_inputs)) * (
+                rng.random((number, self.num_inputs)) < 0.1
+            )
         names = [name for name in self.feature_names or range(self.num_inputs) if name != UNKNOWN]
         sizes = 2 + np.arange(number) % 25  # which tells them from rows of a matrix
         return [[names[place] for place in rng.integers(len(names), size=size)] for size in sizes]
 
     def components(self, sample: Data) -> list[str]:
         names = self.feature_names
-        return [f"word {number}" if names is None else names[number] for number in sample.x.tolist()]
+        return [
+            f"word {number}" if names is None else names[number] for number in sample.x.tolist()
+        ]
 
     def component_names(self, sample: Data, raw: Any) -> list[str]:
         """The words of a text, whether the model knows them or not."""
@@ -242,7 +290,9 @@ class Words(TableKind):
         words = tokenize(raw, self.tokenizer) if isinstance(raw, str) else list(map(str, raw))
         return words if len(words) == len(names) else names
 
-    def state_fractions(self, sample: Data, prepared: Data, network: nn.Module, num_rows: int) -> np.ndarray | None:
+    def state_fractions(
+        self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
+    ) -> np.ndarray | None:
         """The rows of each word, which are fewer where a bag holds each word once, or an encoder keeps
         frequent words only.
         """
@@ -285,17 +335,25 @@ def number_words(
     elif num_inputs is None and words is not None:
         words = check_words(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words])
     elif words is None:
-        raise ValueError("Expected the numbers of words, as those of 'like' have no names (got strings)")
+        raise ValueError(
+            "Expected the numbers of words, as those of 'like' have no names (got strings)"
+        )
     numbers = {word: number for number, word in enumerate(words or ())}
     unknown = numbers.get(UNKNOWN, NO_NUMBER)
     if ordered and unknown == NO_NUMBER:
-        _check(documents, numbers.__contains__, f"words that 'like' has, as it has no '{UNKNOWN}' for others")
+        _check(
+            documents,
+            numbers.__contains__,
+            f"words that 'like' has, as it has no '{UNKNOWN}' for others",
+        )
     return encode(documents, numbers, unknown), words, unknown
 
 
 def count_words(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_array:
     """The number of times that each known word occurs."""
-    width = num_words if num_words is not None else int(tokens.ids.max()) + 1 if tokens.ids.size else 0
+    width = (
+        num_words if num_words is not None else int(tokens.ids.max()) + 1 if tokens.ids.size else 0
+    )
     rows = np.repeat(np.arange(len(tokens.ptr) - 1), np.diff(tokens.ptr))
     kept = tokens.ids != unknown
     occurrences = (np.ones(int(kept.sum()), dtype=np.float32), (rows[kept], tokens.ids[kept]))

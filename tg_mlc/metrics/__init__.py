@@ -1,6 +1,13 @@
 """Metrics and thresholds. A NaN target is unknown: it is left out everywhere."""
 
-from tg_mlc.metrics.decisions import DECISION_METRICS, example_f1, hamming_accuracy, macro_f1, micro_f1, subset_accuracy
+from tg_mlc.metrics.decisions import (
+    DECISION_METRICS,
+    example_f1,
+    hamming_accuracy,
+    macro_f1,
+    micro_f1,
+    subset_accuracy,
+)
 from tg_mlc.metrics.label_sets import LabelSets
 from tg_mlc.metrics.ranking import (
     hit_rate_at_k,

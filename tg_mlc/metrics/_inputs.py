@@ -43,7 +43,9 @@ def read_decisions(y_pred: ArrayLike, targets: Targets) -> BoolArray:
     """Returns decisions as bool, with the shape of the targets."""
     values = read_matrix(y_pred, "y_pred", targets)
     positive: BoolArray = values == 1.0
-    _check_entries("y_pred", values, positive | (values == 0.0), "0 or 1 (apply a threshold to scores first)")
+    _check_entries(
+        "y_pred", values, positive | (values == 0.0), "0 or 1 (apply a threshold to scores first)"
+    )
     return positive
 
 
@@ -51,10 +53,14 @@ def read_matrix(values: ArrayLike, name: str, targets: Targets | None = None) ->
     """Returns a float64 matrix that is not empty, with the shape of the targets if there are any."""
     matrix = read_array(values)
     if matrix.ndim != 2 or matrix.size == 0:
-        raise ValueError(f"Expected {name!r} of shape [num_samples, num_labels], not empty (got {list(matrix.shape)})")
+        raise ValueError(
+            f"Expected {name!r} of shape [num_samples, num_labels], not empty (got {list(matrix.shape)})"
+        )
     if targets is not None and matrix.shape != targets.observed.shape:
         shape = list(targets.observed.shape)
-        raise ValueError(f"Expected {name!r} to have the shape of the targets, {shape} (got {list(matrix.shape)})")
+        raise ValueError(
+            f"Expected {name!r} to have the shape of the targets, {shape} (got {list(matrix.shape)})"
+        )
     return matrix
 
 
@@ -79,4 +85,6 @@ def check_scale(scores: FloatArray, grid: Sequence[float]) -> FloatArray:
 def _check_entries(name: str, values: FloatArray, valid: BoolArray, expected: str) -> None:
     if not valid.all():
         sample, label = np.argwhere(~valid)[0]
-        raise ValueError(f"Expected {name!r} to hold {expected} (got {values[sample, label]} at [{sample}, {label}])")
+        raise ValueError(
+            f"Expected {name!r} to hold {expected} (got {values[sample, label]} at [{sample}, {label}])"
+        )

@@ -13,7 +13,15 @@ from scipy.special import expit, logit
 from torch import Tensor, nn
 
 from tg_mlc._optional import require
-from tg_mlc.metrics._inputs import ArrayLike, FloatArray, IntArray, Targets, check_scale, read_scores, read_targets
+from tg_mlc.metrics._inputs import (
+    ArrayLike,
+    FloatArray,
+    IntArray,
+    Targets,
+    check_scale,
+    read_scores,
+    read_targets,
+)
 
 NUM_BINS = 15  #: of equal width, as is usual
 #: Labels with fewer known positives, or negatives, share the function that calibrates them.
@@ -29,7 +37,9 @@ class Reliability:
     #: The expected calibration error of each label: of bins of equal width, the mean distance of mean probability and
     #: share of positives, weighted by entries; NaN where all entries are unknown.
     ece: list[float]
-    brier: list[float]  #: the mean squared distance of the probabilities of each label from its targets
+    brier: list[
+        float
+    ]  #: the mean squared distance of the probabilities of each label from its targets
     #: mean probability, share of positives and entries of each bin that has any, of all labels together
     bins: list[tuple[float, float, int]]
 
@@ -40,17 +50,25 @@ class Reliability:
         weights = (targets.observed, np.where(targets.observed, scores, 0.0), targets.positive)
         shape = (scores.shape[1], NUM_BINS)
         cells = (place + NUM_BINS * np.arange(shape[0])).ravel()
-        count, total, positive = (np.bincount(cells, w.ravel(), shape[0] * NUM_BINS).reshape(shape) for w in weights)
+        count, total, positive = (
+            np.bincount(cells, w.ravel(), shape[0] * NUM_BINS).reshape(shape) for w in weights
+        )
         squared = np.where(targets.observed, (scores - targets.positive) ** 2, 0.0).sum(axis=0)
         with np.errstate(invalid="ignore"):  # labels without known entries
-            ece, brier = np.abs(total - positive).sum(axis=1) / count.sum(axis=1), squared / count.sum(axis=1)
+            ece, brier = (
+                np.abs(total - positive).sum(axis=1) / count.sum(axis=1),
+                squared / count.sum(axis=1),
+            )
         pooled = zip(*(each.sum(axis=0).tolist() for each in (total, positive, count)), strict=True)
-        return cls(ece.tolist(), brier.tolist(), [(p / n, y / n, int(n)) for p, y, n in pooled if n])
+        return cls(
+            ece.tolist(), brier.tolist(), [(p / n, y / n, int(n)) for p, y, n in pooled if n]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as plain values for JSON, with None for NaN."""
         return {
-            name: [None if np.any(np.isnan(each)) else each for each in values] for name, values in vars(self).items()
+            name: [None if np.any(np.isnan(each)) else each for each in values]
+            for name, values in vars(self).items()
         }
 
     def to_svg(self) -> str:
@@ -58,8 +76,13 @@ class Reliability:
         the dashed line, and the area of a dot is that of its bin's entries.
         """
         most = max((n for *_, n in self.bins), default=1)
-        at = [(20 + 200 * p, 220 - 200 * share, 1.5 + 6 * (n / most) ** 0.5) for p, share, n in self.bins]
-        dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}" stroke="none"/>' for x, y, r in at)
+        at = [
+            (20 + 200 * p, 220 - 200 * share, 1.5 + 6 * (n / most) ** 0.5)
+            for p, share, n in self.bins
+        ]
+        dots = "".join(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}" stroke="none"/>' for x, y, r in at
+        )
         line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in at)
         words = "".join(
             f'<text x="{x}" y="{y}" text-anchor="middle" font-size="11" stroke="none"{turned}>{text}</text>'
@@ -105,7 +128,9 @@ class Calibration(nn.Module):
     def forward(self, logits: Tensor) -> Tensor:
         """Returns calibrated logits :math:`(N, L)`."""
         mapped = self.scale * logits + self.shift
-        for place in range(len(self.knots)):  # by number, because an unbind of no rows cannot be exported
+        for place in range(
+            len(self.knots)
+        ):  # by number, because an unbind of no rows cannot be exported
             mapped = mapped + self.bends[place] * (logits - self.knots[place]).relu()
         return mapped
 
@@ -137,7 +162,10 @@ class Calibration(nn.Module):
             row, place = np.nonzero(targets.observed[:, labels])
             entries = row, z[row, labels[place]], targets.positive[row, labels[place]].astype(float)
             chosen |= dict.fromkeys(labels.tolist(), _chosen(*entries, folds[row]))
-        found = cls([chosen[label][0] for label in range(len(own))], max(len(each[2]) for each in chosen.values()))
+        found = cls(
+            [chosen[label][0] for label in range(len(own))],
+            max(len(each[2]) for each in chosen.values()),
+        )
         for label, (_, weights, knots) in chosen.items():
             found.shift[label], found.scale[label] = weights[:2].tolist()
             found.bends[: len(knots), label] = torch.from_numpy(weights[2:])
@@ -188,7 +216,9 @@ _FITS: dict[str, Callable[[FloatArray, FloatArray], _Fitted]] = {
 }
 
 
-def _chosen(row: IntArray, z: FloatArray, y: FloatArray, fold: IntArray) -> tuple[str, FloatArray, FloatArray]:
+def _chosen(
+    row: IntArray, z: FloatArray, y: FloatArray, fold: IntArray
+) -> tuple[str, FloatArray, FloatArray]:
     """The function that does best on folds that it was not fitted to, fitted to all."""
     if len(np.unique(fold)) < NUM_FOLDS:
         return "identity", *_IDENTITY

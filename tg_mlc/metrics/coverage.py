@@ -32,8 +32,14 @@ class Coverage(NamedTuple):
     def check(self) -> None:
         """Refuses shares outside of (0, 1)."""
         check_choice("coverage_per", self.per, get_args(Per))
-        if isinstance(self.share, bool) or not isinstance(self.share, (int, float)) or not 0 < self.share < 1:
-            raise ValueError(f"Expected 'coverage' between 0 and 1, such as 0.9 (got {self.share!r})")
+        if (
+            isinstance(self.share, bool)
+            or not isinstance(self.share, (int, float))
+            or not 0 < self.share < 1
+        ):
+            raise ValueError(
+                f"Expected 'coverage' between 0 and 1, such as 0.9 (got {self.share!r})"
+            )
 
     @property
     def least(self) -> int:
@@ -68,7 +74,9 @@ class ConformalThresholds:
     def __init__(self, y: ArrayLike, scores: ArrayLike) -> None:
         targets = read_targets(y, "y")
         if not targets.positive.any():
-            raise ValueError("Expected samples to which labels apply, by whose scores sets are chosen (got none)")
+            raise ValueError(
+                "Expected samples to which labels apply, by whose scores sets are chosen (got none)"
+            )
         self.row, self.label = np.nonzero(targets.positive)
         self.score = read_scores(scores, targets)[targets.positive]
         self.num_labels = targets.positive.shape[1]
@@ -84,7 +92,11 @@ class ConformalThresholds:
         counts = np.bincount(self.label, minlength=self.num_labels)
         most = counts.max() if per_label else len({*self.row.tolist()})
         if most < coverage.least:
-            what = "samples of a label that applies to them" if per_label else "samples to which a label applies"
+            what = (
+                "samples of a label that applies to them"
+                if per_label
+                else "samples to which a label applies"
+            )
             raise ValueError(
                 f"Expected at least {coverage.least} {what} to calibrate coverage={coverage.share:g} by (got "
                 f"{'at most ' if per_label else ''}{most}); pass more to 'conformalize', or ask for less"
@@ -97,11 +109,17 @@ class ConformalThresholds:
             tuner.thresholds = np.where(allowed > 0, self.score[order][np.maximum(place, 0)], 0.0)
         else:
             sizes, order = np.bincount(self.row), np.argsort(self.score)
-            missed = np.cumsum(1 / sizes[self.row[order]])  # samples, if all up to a score are missed
+            missed = np.cumsum(
+                1 / sizes[self.row[order]]
+            )  # samples, if all up to a score are missed
             budget = (np.count_nonzero(sizes) + 1) * (1 - coverage.share) - 1
-            tuner.thresholds = self.score[order[[np.searchsorted(missed, budget + _TINY, side="right")]]]
+            tuner.thresholds = self.score[
+                order[[np.searchsorted(missed, budget + _TINY, side="right")]]
+            ]
         if per_label and (few := np.flatnonzero(counts < coverage.least).tolist()):
-            named = ", ".join(shorten(label_names[place], 40) for place in few[:5]) + ", ..." * (len(few) > 5)
+            named = ", ".join(shorten(label_names[place], 40) for place in few[:5]) + ", ..." * (
+                len(few) > 5
+            )
             warn(
                 f"All label sets hold {len(few)} of {self.num_labels} labels, each known to apply to fewer than "
                 f"{coverage.least} of the samples for coverage={coverage.share:g}: {named}",
@@ -118,10 +136,21 @@ class ConformalThresholds:
         """Makes them of their state, whose parts have to agree."""
         found = cls.__new__(cls)
         found.num_labels = int(state["num_labels"])
-        found.row, found.label, found.score = (np.asarray(state[name]) for name in ("row", "label", "score"))
+        found.row, found.label, found.score = (
+            np.asarray(state[name]) for name in ("row", "label", "score")
+        )
         sizes, places = {each.shape for each in (found.row, found.label, found.score)}, found.label
-        if len(sizes) > 1 or not places.size or places.min() < 0 or places.max() >= found.num_labels:
-            raise ValueError(f"the scores of label sets have to be of {found.num_labels} labels (got shapes {sizes})")
+        if (
+            len(sizes) > 1
+            or not places.size
+            or places.min() < 0
+            or places.max() >= found.num_labels
+        ):
+            raise ValueError(
+                f"the scores of label sets have to be of {found.num_labels} labels (got shapes {sizes})"
+            )
         if found.row.min() < 0 or not ((found.score >= 0) & (found.score <= 1)).all():
-            raise ValueError("the scores of label sets have to be probabilities of samples (got others)")
+            raise ValueError(
+                "the scores of label sets have to be probabilities of samples (got others)"
+            )
         return found

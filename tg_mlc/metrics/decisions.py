@@ -7,7 +7,15 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, IntArray, Targets, read_decisions, read_targets
+from tg_mlc.metrics._inputs import (
+    ArrayLike,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Targets,
+    read_decisions,
+    read_targets,
+)
 
 ZeroDivision = Literal[0, 1, "drop"]
 ZeroDivisions = ZeroDivision | Mapping[str, ZeroDivision] | None
@@ -96,14 +104,18 @@ class GridCounts:
     sample or label says how many entries reach how many thresholds; its sum from the top, how many reach each.
     """
 
-    def __init__(self, targets: Targets, scores: FloatArray, grid: Sequence[float] | FloatArray) -> None:
+    def __init__(
+        self, targets: Targets, scores: FloatArray, grid: Sequence[float] | FloatArray
+    ) -> None:
         self.targets = targets
         self.grid = np.asarray(grid)
         if self.grid.ndim == 1:
             self.reached = np.searchsorted(self.grid, scores, side="right")
         else:
             columns = zip(self.grid, scores.T, strict=True)
-            self.reached = np.stack([np.searchsorted(row, column, side="right") for row, column in columns], axis=1)
+            self.reached = np.stack(
+                [np.searchsorted(row, column, side="right") for row, column in columns], axis=1
+            )
         self._counts: dict[int, Counts] = {}
 
     def per(self, per: int) -> Counts:
@@ -132,7 +144,9 @@ def resolve_zero_division(zero_division: ZeroDivisions = None) -> dict[str, Zero
     if not isinstance(named, Mapping):
         named = dict.fromkeys(DEFAULT_ZERO_DIVISION, named)
     if unknown := sorted(set(named) - set(DEFAULT_ZERO_DIVISION)):
-        raise ValueError(f"Expected 'zero_division' only for {list(DEFAULT_ZERO_DIVISION)} (got {unknown})")
+        raise ValueError(
+            f"Expected 'zero_division' only for {list(DEFAULT_ZERO_DIVISION)} (got {unknown})"
+        )
     for value in named.values():
         if value not in (0, 1, "drop"):
             raise ValueError(f"Expected 'zero_division' to be 0, 1 or 'drop' (got {value!r})")
@@ -152,7 +166,9 @@ def values_of(name: str, counts: Counts, zero_division: ZeroDivision) -> FloatAr
     if name == "hamming_accuracy":
         return np.asarray(1.0 - counts.wrong.sum(axis=-1) / counts.observed.sum())
     if name == "f1_micro":
-        return f1_per_item(Counts(*(np.asarray(part.sum(axis=-1)) for part in counts)), zero_division)
+        return f1_per_item(
+            Counts(*(np.asarray(part.sum(axis=-1)) for part in counts)), zero_division
+        )
     exact = name == "subset_accuracy"
     values = (counts.wrong == 0).astype(np.float64) if exact else f1_per_item(counts, zero_division)
     kept = (counts.observed > 0) & ~np.isnan(values)
@@ -162,11 +178,19 @@ def values_of(name: str, counts: Counts, zero_division: ZeroDivision) -> FloatAr
     return mean
 
 
-def value_of(name: str, targets: Targets, decisions: BoolArray, zero_division: Mapping[str, ZeroDivision]) -> float:
+def value_of(
+    name: str, targets: Targets, decisions: BoolArray, zero_division: Mapping[str, ZeroDivision]
+) -> float:
     """Returns the value of a metric, given what :func:`resolve_zero_division` returned."""
-    return float(values_of(name, count(targets, decisions, DECISION_METRICS[name]), zero_division.get(name, 0)))
+    return float(
+        values_of(
+            name, count(targets, decisions, DECISION_METRICS[name]), zero_division.get(name, 0)
+        )
+    )
 
 
-def _measure(name: str, y_true: ArrayLike, y_pred: ArrayLike, zero_division: ZeroDivision | None = None) -> float:
+def _measure(
+    name: str, y_true: ArrayLike, y_pred: ArrayLike, zero_division: ZeroDivision | None = None
+) -> float:
     chosen, targets = resolve_zero_division(zero_division), read_targets(y_true)
     return value_of(name, targets, read_decisions(y_pred, targets), chosen)

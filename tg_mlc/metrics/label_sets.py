@@ -13,7 +13,15 @@ from torch import Tensor
 from typing_extensions import Self
 
 from tg_mlc._options import check_choice
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, check_scale, read_matrix, read_scores, read_targets
+from tg_mlc.metrics._inputs import (
+    ArrayLike,
+    BoolArray,
+    FloatArray,
+    check_scale,
+    read_matrix,
+    read_scores,
+    read_targets,
+)
 from tg_mlc.metrics.decisions import DECISION_METRICS, DEFAULT_ZERO_DIVISION, value_of
 
 #: Priors that :meth:`LabelSets.tuned` tries: from all label sets alike to as often as they occur.
@@ -58,7 +66,9 @@ class LabelSets:
         ValueError: If no training sample has all its labels observed, or the metric is unknown.
     """
 
-    def __init__(self, y_train: ArrayLike, prior: float = 0.0, metric: str = "subset_accuracy") -> None:
+    def __init__(
+        self, y_train: ArrayLike, prior: float = 0.0, metric: str = "subset_accuracy"
+    ) -> None:
         check_choice("metric", metric, DECISION_METRICS)
         positive, observed = read_targets(y_train, "y_train")
         known: BoolArray = np.asarray(observed.all(axis=1))
@@ -66,7 +76,11 @@ class LabelSets:
             raise ValueError("Expected 'y_train' to have samples without unknown labels (got none)")
         rows = positive[known]
         _, first, own, self.counts = np.unique(
-            np.packbits(rows, axis=1), axis=0, return_index=True, return_inverse=True, return_counts=True
+            np.packbits(rows, axis=1),
+            axis=0,
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
         )
         self.sets = sp.csr_array(rows[first], dtype=np.float64)
         self.prior, self.metric = prior, metric
@@ -105,7 +119,9 @@ class LabelSets:
             raise ValueError("Expected 'priors' to hold at least one number (got none)")
         targets, sets = read_targets(y, "y"), cls(y_train, metric=metric)
         decisions = sets.decide(read_scores(scores, targets), priors)
-        return sets.choose(priors, [value_of(metric, targets, each, DEFAULT_ZERO_DIVISION) for each in decisions])
+        return sets.choose(
+            priors, [value_of(metric, targets, each, DEFAULT_ZERO_DIVISION) for each in decisions]
+        )
 
     def choose(self, priors: Sequence[float], values: Sequence[float]) -> Self:
         """Takes the first of the best priors."""
@@ -121,13 +137,21 @@ class LabelSets:
                 probabilities.
         """
         decisions = self.decide(read_matrix(scores, "scores"), [self.prior])[0].astype(np.int64)
-        return torch.from_numpy(decisions).to(scores.device) if isinstance(scores, Tensor) else decisions
+        return (
+            torch.from_numpy(decisions).to(scores.device)
+            if isinstance(scores, Tensor)
+            else decisions
+        )
 
-    def decide(self, scores: FloatArray, priors: Sequence[float], *, of_training: bool = False) -> list[BoolArray]:
+    def decide(
+        self, scores: FloatArray, priors: Sequence[float], *, of_training: bool = False
+    ) -> list[BoolArray]:
         """Returns decisions :math:`(N, L)` for each prior; those of training samples are by the sets of all others."""
         check_scale(scores, (0.0, 1.0))
         if scores.shape[1] != self.sets.shape[1]:
-            raise ValueError(f"Expected 'scores' of {self.sets.shape[1]} labels (got {scores.shape[1]})")
+            raise ValueError(
+                f"Expected 'scores' of {self.sets.shape[1]} labels (got {scores.shape[1]})"
+            )
         found: list[BoolArray] = [np.zeros(scores.shape, dtype=bool) for _ in priors]
         size = max(1, _CHUNK // max(self.sets.shape))
         for start in range(0, len(scores), size):
@@ -158,7 +182,8 @@ class LabelSets:
             return found
         # How likely each label is in a set of each size, from which follows what it adds to a decision for k labels.
         jointly = np.stack(
-            [(self.sets[sizes == size].T @ probability[:, sizes == size].T).T for size in groups], axis=-1
+            [(self.sets[sizes == size].T @ probability[:, sizes == size].T).T for size in groups],
+            axis=-1,
         )
         for k in range(1, int(groups[-1]) + 1):
             worth = jointly @ (2 / (groups + k))
@@ -186,7 +211,8 @@ class LabelSets:
         """Makes label sets of what :meth:`state_dict` returned."""
         labels, sizes, counts = (np.asarray(state[name]) for name in ("labels", "sizes", "counts"))
         sets = sp.csr_array(
-            (np.ones(len(labels)), labels, np.append(0, sizes.cumsum())), shape=(len(sizes), state["num_labels"])
+            (np.ones(len(labels)), labels, np.append(0, sizes.cumsum())),
+            shape=(len(sizes), state["num_labels"]),
         )
         sets.check_format()
         restored = cls(np.zeros((1, state["num_labels"])), state["prior"], state["metric"])

@@ -21,7 +21,10 @@ class Difference(NamedTuple):
 
 
 def corrected_difference(
-    difference: Sequence[float] | np.ndarray, test_share: float = 0.1, train_share: float = 0.8, level: float = 0.95
+    difference: Sequence[float] | np.ndarray,
+    test_share: float = 0.1,
+    train_share: float = 0.8,
+    level: float = 0.95,
 ) -> Difference:
     r"""The corrected resampled t-test of the `"Inference for the Generalization Error"
     <https://doi.org/10.1023/A:1024068626366>`_ paper, whose variance allows for samples that splits share,
@@ -45,7 +48,9 @@ def corrected_difference(
     if width < ROUNDING:
         return Difference(mean, mean, mean, 1.0 if abs(mean) < ROUNDING else None)
     reach = width * float(student_t.ppf((1 + level) / 2, df=n - 1))
-    return Difference(mean, mean - reach, mean + reach, float(2 * student_t.sf(abs(mean) / width, df=n - 1)))
+    return Difference(
+        mean, mean - reach, mean + reach, float(2 * student_t.sf(abs(mean) / width, df=n - 1))
+    )
 
 
 def holm(p: Sequence[float]) -> list[float]:

@@ -8,7 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tg_mlc._options import check_count
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, IntArray, Targets, read_scores, read_targets
+from tg_mlc.metrics._inputs import (
+    ArrayLike,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Targets,
+    read_scores,
+    read_targets,
+)
 
 
 def micro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:

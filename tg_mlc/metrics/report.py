@@ -94,18 +94,24 @@ class Evaluation:
     #: Names of the labels with neither an observed positive nor a prediction, which f1_macro counts by
     #: :attr:`zero_division`.
     undefined_f1: list[str]
-    zero_division: dict[str, ZeroDivision]  #: what each F1 counts as where there are neither positives nor predictions
+    zero_division: dict[
+        str, ZeroDivision
+    ]  #: what each F1 counts as where there are neither positives nor predictions
     num_samples: int
     num_labels: int
     num_unknown: int  #: entries whose label is unknown, left out everywhere
-    reliability: Reliability | None = None  #: how far probabilities are from shares; of other scores, none
+    reliability: Reliability | None = (
+        None  #: how far probabilities are from shares; of other scores, none
+    )
 
     def __getitem__(self, metric: str) -> float:
         return self.values[metric]
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as plain values for JSON, with None for NaN (which JSON does not have)."""
-        values = {name: None if np.isnan(value) else float(value) for name, value in self.values.items()}
+        values = {
+            name: None if np.isnan(value) else float(value) for name, value in self.values.items()
+        }
         reliability = None if self.reliability is None else self.reliability.to_dict()
         return {**vars(self), "values": values, "reliability": reliability}
 
@@ -118,7 +124,9 @@ class Evaluation:
             rows.append((name, f"{value:.4f}", shown, str(self.zero_division.get(name, ""))))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        lines.append(f"{self.num_samples} samples, {self.num_labels} labels, {self.num_unknown} unknown entries")
+        lines.append(
+            f"{self.num_samples} samples, {self.num_labels} labels, {self.num_unknown} unknown entries"
+        )
         return "\n".join([*lines, *self.notes])
 
     @property
@@ -133,7 +141,8 @@ class Evaluation:
         if self.undefined_f1:
             found.append(
                 f"f1_macro counts {len(self.undefined_f1)} of {self.num_labels} labels (neither positives nor "
-                f"predictions) by zero_division={self.zero_division['f1_macro']}: " + _first(self.undefined_f1)
+                f"predictions) by zero_division={self.zero_division['f1_macro']}: "
+                + _first(self.undefined_f1)
             )
         return found
 
@@ -179,7 +188,11 @@ def evaluate(
     if thresholds is None:
         check_scale(matrix, (0.5,))
         thresholds = 0.5
-    names = list(map(str, range(targets.observed.shape[1]))) if label_names is None else list(label_names)
+    names = (
+        list(map(str, range(targets.observed.shape[1])))
+        if label_names is None
+        else list(label_names)
+    )
     check_names(names, targets.observed.shape[1], "label_names", of="labels")
     chosen = {name: _read_threshold(thresholds, name) for name in DECISION_METRICS}
     divisions = resolve_zero_division(zero_division)
@@ -190,10 +203,15 @@ def evaluate(
     counts, scored = count(targets, decisions["f1_macro"], LABELS), Scored(targets, matrix)
     return Evaluation(
         values={
-            **{name: value_of(name, targets, decisions[name], divisions) for name in DECISION_METRICS},
+            **{
+                name: value_of(name, targets, decisions[name], divisions)
+                for name in DECISION_METRICS
+            },
             **{name: metric(scored) for name, metric in SCORE_METRICS.items()},
         },
-        thresholds={name: _shown(each) for name, each in chosen.items() if not isinstance(each, LabelSets)},
+        thresholds={
+            name: _shown(each) for name, each in chosen.items() if not isinstance(each, LabelSets)
+        },
         undefined=list(compress(names, np.isnan(scored.areas[0]))),
         undefined_f1=list(compress(names, counts.predicted + counts.positive == 0)),
         zero_division=divisions,
@@ -204,10 +222,14 @@ def evaluate(
     )
 
 
-def _read_threshold(thresholds: Threshold | Mapping[str, Threshold], name: str) -> Decider | FloatArray:
+def _read_threshold(
+    thresholds: Threshold | Mapping[str, Threshold], name: str
+) -> Decider | FloatArray:
     if isinstance(thresholds, Mapping):
         if name not in thresholds:
-            raise ValueError(f"Expected 'thresholds' for each of {list(DECISION_METRICS)} (got {list(thresholds)})")
+            raise ValueError(
+                f"Expected 'thresholds' for each of {list(DECISION_METRICS)} (got {list(thresholds)})"
+            )
         thresholds = thresholds[name]
     return thresholds if isinstance(thresholds, Decider) else read_array(thresholds)
 

@@ -42,7 +42,9 @@ from tg_mlc.metrics.label_sets import PRIORS, LabelSets
 Method = Literal["shared", "per_label", "frequency", "rank", "cross_fitted"]
 
 #: 0.01 to 0.10 by 0.01 and 0.15 to 0.95 by 0.05, the grid of the LaMP, MPED and Graph2Graph papers.
-PAPER_GRID: tuple[float, ...] = tuple(percent / 100 for percent in (*range(1, 11), *range(15, 100, 5)))
+PAPER_GRID: tuple[float, ...] = tuple(
+    percent / 100 for percent in (*range(1, 11), *range(15, 100, 5))
+)
 
 #: Steps of 0.01: on many samples, more than the papers' 27 thresholds can be told apart.
 FINE_GRID: tuple[float, ...] = tuple(percent / 100 for percent in range(1, 100))
@@ -112,7 +114,9 @@ class ThresholdTuner:
         """The one threshold for all labels; a :obj:`RuntimeError` if there is one per label, or none yet."""
         thresholds = self.fitted()
         if self.per_label:
-            raise RuntimeError("Expected one threshold for all labels (got per_label=True); read 'thresholds' instead")
+            raise RuntimeError(
+                "Expected one threshold for all labels (got per_label=True); read 'thresholds' instead"
+            )
         return float(thresholds[0])
 
     def fit(self, y: ArrayLike, scores: ArrayLike) -> Self:
@@ -154,7 +158,10 @@ class ThresholdTuner:
             KeyError: If an entry is missing.
         """
         options = {name: state_dict[name] for name in ("metric", "per_label", "zero_division")}
-        restored, thresholds = type(self)(**options, grid=state_dict["grid"]), state_dict["thresholds"]
+        restored, thresholds = (
+            type(self)(**options, grid=state_dict["grid"]),
+            state_dict["thresholds"],
+        )
         restored.thresholds = None if thresholds is None else np.array(thresholds, dtype=float)
         restored.best_value = state_dict["best_value"]
         vars(self).update(vars(restored))
@@ -165,7 +172,9 @@ class ThresholdTuner:
 
     def fit_counts(self, counts: GridCounts) -> Self:
         """Chooses the thresholds from counts at every one of a grid."""
-        values = values_of(self.metric, counts.per(DECISION_METRICS[self.metric]), self.zero_division)
+        values = values_of(
+            self.metric, counts.per(DECISION_METRICS[self.metric]), self.zero_division
+        )
         if np.isnan(values).all():
             raise ValueError(
                 f"Expected {self.metric} to be defined at some threshold (got neither positives nor predictions, and "
@@ -178,7 +187,9 @@ class ThresholdTuner:
             place = [_middle_of_best(column) if column.max() > 0.0 else best for column in columns]
             self.thresholds = cast("FloatArray", counts.grid[place])
         else:
-            self.thresholds = np.atleast_1d(counts.grid[..., best])  # one for all labels, or one for each
+            self.thresholds = np.atleast_1d(
+                counts.grid[..., best]
+            )  # one for all labels, or one for each
         return self
 
     def fitted(self) -> FloatArray:
@@ -264,16 +275,29 @@ def tune_thresholds(
         grids = _shifted_grids(candidates, trained, targets.observed.shape[1], strengths)
     elif method == "rank":
         columns = zip(targets.positive.T, targets.observed.T, matrix.T, strict=True)
-        grids = [np.stack([_at_rates(positive[rows].sum(), column[rows]) for positive, rows, column in columns])]
+        grids = [
+            np.stack(
+                [
+                    _at_rates(positive[rows].sum(), column[rows])
+                    for positive, rows, column in columns
+                ]
+            )
+        ]
     else:
         grids = [np.asarray(candidates)]
     best: dict[str, Decider] = {}
-    options: dict[str, Any] = {"per_label": method == "per_label", "grid": candidates, "zero_division": zero_division}
+    options: dict[str, Any] = {
+        "per_label": method == "per_label",
+        "grid": candidates,
+        "zero_division": zero_division,
+    }
     for each in grids:
         counts = GridCounts(targets, matrix, each)
         for metric in metrics:
             tuner = ThresholdTuner(metric, **options).fit_counts(counts)
-            if metric not in best or cast(float, tuner.best_value) > cast(float, best[metric].best_value):
+            if metric not in best or cast(float, tuner.best_value) > cast(
+                float, best[metric].best_value
+            ):
                 tuner.per_label = method != "shared"
                 best[metric] = tuner
     return best
@@ -287,11 +311,16 @@ def _shifted_grids(
     if not strengths:
         raise ValueError("Expected 'strengths' to hold at least one number (got none)")
     if observed.shape[1] != num_labels:
-        raise ValueError(f"Expected 'y_train' with {num_labels} labels, as 'y' has (got {observed.shape[1]})")
+        raise ValueError(
+            f"Expected 'y_train' with {num_labels} labels, as 'y' has (got {observed.shape[1]})"
+        )
     logs = np.log((positive.sum(axis=0) + 1) / (observed.sum(axis=0) + 2))
     odds = [(strength * (logs - logs.mean()))[:, None] for strength in strengths]
     # Exactly the grid where the odds of a label are not shifted.
-    return [np.where(shift == 0, np.asarray(grid), expit(logit(np.asarray(grid)) + shift)) for shift in odds]
+    return [
+        np.where(shift == 0, np.asarray(grid), expit(logit(np.asarray(grid)) + shift))
+        for shift in odds
+    ]
 
 
 def _at_rates(num_positives: int, scores: FloatArray) -> FloatArray:
@@ -344,7 +373,10 @@ def _cross_fitted(
                 parts = [Targets(targets.positive[half], targets.observed[half]) for half in halves]
                 on = np.array(
                     [
-                        [value_of(name, part, each[half], DEFAULT_ZERO_DIVISION) for each in decisions]
+                        [
+                            value_of(name, part, each[half], DEFAULT_ZERO_DIVISION)
+                            for each in decisions
+                        ]
                         for part, half in zip(parts, halves, strict=True)
                     ]
                 )
@@ -355,14 +387,18 @@ def _cross_fitted(
         tuner = best["f1_macro"]
         by_rank: Any = tune(values, matrix, "rank", metrics=["f1_macro"])["f1_macro"]
         tuner.thresholds, tuner.per_label = np.where(rare, by_rank.fitted(), tuner.fitted()), True
-        tuner.best_value = value_of("f1_macro", targets, decide(matrix, tuner.thresholds), DEFAULT_ZERO_DIVISION)
+        tuner.best_value = value_of(
+            "f1_macro", targets, decide(matrix, tuner.thresholds), DEFAULT_ZERO_DIVISION
+        )
     return best
 
 
 def decide(scores: FloatArray, thresholds: FloatArray) -> BoolArray:
     """Returns where scores [num_samples, num_labels] reach one threshold, or one per label."""
     if thresholds.shape not in {(), (1,), scores.shape[1:]}:
-        raise ValueError(f"Expected one threshold or {scores.shape[1]}, one per label (got shape {thresholds.shape})")
+        raise ValueError(
+            f"Expected one threshold or {scores.shape[1]}, one per label (got shape {thresholds.shape})"
+        )
     if np.isnan(thresholds).any():
         raise ValueError("Expected 'thresholds' to be numbers (got NaN)")
     return np.asarray(scores >= thresholds)

@@ -29,7 +29,9 @@ class Blueprint:
 
     builder: str  #: the name of the function
     options: dict[str, Any]  #: its arguments beside training samples and label graph
-    samples: dict[str, Any]  #: the sizes and types of what a sample is made of; nothing if it takes no samples
+    samples: dict[
+        str, Any
+    ]  #: the sizes and types of what a sample is made of; nothing if it takes no samples
 
     def build(self, label_graph: Data | None) -> nn.Module:
         """Builds the model, with weights that are those of no training; random numbers elsewhere do not change."""
@@ -49,7 +51,9 @@ def builder(build: BuildT) -> BuildT:
     .. code-block:: python
 
         @builder
-        def my_model(train: MultiLabelDataset, label_graph: LabelGraph, channels: int = 64) -> torch.nn.Module:
+        def my_model(
+            train: MultiLabelDataset, label_graph: LabelGraph, channels: int = 64
+        ) -> torch.nn.Module:
             return MyModel(train.num_inputs, channels, label_graph)
 
     Args:
@@ -75,7 +79,9 @@ def builder(build: BuildT) -> BuildT:
     def recorded(train: MultiLabelDataset, *args: Any, **kwargs: Any) -> nn.Module:
         model = build(train, *args, **kwargs)
         bound = signature.bind(train, *args, **kwargs)
-        model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, named_arguments(bound, 2), describe_samples(train))
+        model.__dict__[_BLUEPRINT] = Blueprint(
+            build.__name__, named_arguments(bound, 2), describe_samples(train)
+        )
         return model
 
     register("builder", recorded)
@@ -111,7 +117,9 @@ def named_arguments(bound: inspect.BoundArguments, start: int = 0) -> dict[str, 
     for name in [name for name in list(parameters)[start:] if name in bound.arguments]:
         value = bound.arguments[name]
         value = value.item() if isinstance(value, np.generic) else value
-        options.update(value if parameters[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value})
+        options.update(
+            value if parameters[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value}
+        )
     return options
 
 

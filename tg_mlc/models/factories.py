@@ -79,9 +79,15 @@ def table_lamp(
     Raises:
         ValueError: If the samples are of no kind that has an encoder.
     """
-    options: EncoderOptions = {"num_components": num_components, "input_dropout": input_dropout, "min_df": min_df}
+    options: EncoderOptions = {
+        "num_components": num_components,
+        "input_dropout": input_dropout,
+        "min_df": min_df,
+    }
     inputs = kind_of(train).encoder(train, channels, **options)
-    return compose(inputs, train, label_graph, node_messages, frequency_strength, latent=latent, **kwargs)
+    return compose(
+        inputs, train, label_graph, node_messages, frequency_strength, latent=latent, **kwargs
+    )
 
 
 @builder
@@ -125,7 +131,9 @@ def molecule_lamp(
     check_flag("node_messages", node_messages)
     encoders = vector_encoders(train, channels, num_components, vector_dropout, vectors)
     if not atoms and not encoders:
-        raise ValueError(f"Expected samples with one of {tuple(vectors)} for atoms=False (got {train[0]})")
+        raise ValueError(
+            f"Expected samples with one of {tuple(vectors)} for atoms=False (got {train[0]})"
+        )
     of_atoms = [MoleculeEncoder(channels)] if atoms else []
     rated = "base_scores" in train[0]
     model = compose(
@@ -153,7 +161,9 @@ def vector_encoders(
     vectors = {key: train.rows(key) for key in keys if key in train[0]}
     scalers = {key: molecule_scaler(key, x.size(1)).fit(x) for key, x in vectors.items()}
     return [
-        VectorEncoder(x.size(1), channels, num_components, key=key, scaling=scalers[key], dropout=dropout)
+        VectorEncoder(
+            x.size(1), channels, num_components, key=key, scaling=scalers[key], dropout=dropout
+        )
         for key, x in vectors.items()
     ]
 
@@ -198,7 +208,9 @@ def node_lamp(
         node_messages, channels (optional): As there. (default: :obj:`False` and :obj:`32`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
     """
-    return compose(NodeEncoder(train[0].x.size(1), channels), train, label_graph, node_messages, **kwargs)
+    return compose(
+        NodeEncoder(train[0].x.size(1), channels), train, label_graph, node_messages, **kwargs
+    )
 
 
 def compose(
@@ -220,11 +232,15 @@ def compose(
     rated, is_known = "base_scores" in train[0], not train.y.isnan().all()
     if rated and "base_scores" not in kwargs:
         kwargs["base_scores"] = BaseScores(train[0].base_scores.size(-1), score_skip=score_skip)
-    model = LaMP(encoder, label_graph, **(kwargs if node_messages else {**kwargs, "num_feature_layers": 0}))
+    model = LaMP(
+        encoder, label_graph, **(kwargs if node_messages else {**kwargs, "num_feature_layers": 0})
+    )
     model.readout.start_from_frequencies(train.y, frequency_strength)
     key: str = getattr(model.base_scores, "key", "")
     if model.score_skip is not None and key in train[0] and is_known:
-        model.score_skip.start_from_scores(train.rows(key), train.y, cast(Tensor, model.readout.bias))
+        model.score_skip.start_from_scores(
+            train.rows(key), train.y, cast(Tensor, model.readout.bias)
+        )
         if not model.readout.tied:  # the base scores alone: messages have nothing to add
             nn.init.zeros_(model.readout.weight)
     if latent and isinstance(encoder, BagEncoder) and is_known:
@@ -255,7 +271,9 @@ def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> Non
     positive = y.nan_to_num(0.0).cpu().numpy()
     present = positive.sum(axis=0) > 0
     shares = (positive / np.maximum(positive.sum(axis=0), 1)).T[present]
-    centres = np.asarray(shares @ documents) @ words - np.asarray(documents.mean(axis=0)).ravel() @ words
+    centres = (
+        np.asarray(shares @ documents) @ words - np.asarray(documents.mean(axis=0)).ravel() @ words
+    )
     states = nn.functional.normalize(torch.from_numpy(centres)) * encoder.channels**0.5
     labels = model.labels.embedding.weight
     labels[torch.from_numpy(present)] = states.to(labels)

@@ -11,7 +11,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Unpack
 
-from tg_mlc.nn import BlockOptions, FeatureMessagePassing, GivenLabels, LabelHead, LabelMessagePassing
+from tg_mlc.nn import (
+    BlockOptions,
+    FeatureMessagePassing,
+    GivenLabels,
+    LabelHead,
+    LabelMessagePassing,
+)
 from tg_mlc.nn.attention import check_options
 from tg_mlc.nn.base_scores import ScoreEncoder, SharedLogits
 from tg_mlc.nn.encoders.components import Components
@@ -35,9 +41,13 @@ class LaMPOutput(NamedTuple):
     """Output of :class:`LaMP` on request."""
 
     logits: Tensor  #: ``[B, L]``
-    intermediate: list[Tensor]  #: the readouts of the states 1.1, 1.2, ... before the final one, each ``[B, L]``
+    intermediate: list[
+        Tensor
+    ]  #: the readouts of the states 1.1, 1.2, ... before the final one, each ``[B, L]``
     attention: list[StepAttention]  #: one entry for each step, if asked for
-    feature_attention: Sequence[FeatureAttention] = ()  #: one entry for each feature block, if asked for
+    feature_attention: Sequence[
+        FeatureAttention
+    ] = ()  #: one entry for each feature block, if asked for
 
 
 class LaMP(nn.Module):
@@ -103,7 +113,11 @@ class LaMP(nn.Module):
         **block: Unpack[BlockOptions],
     ) -> None:
         super().__init__()
-        if not isinstance(encoder, nn.Module) or not hasattr(encoder, "channels") or not hasattr(encoder, "edge_dim"):
+        if (
+            not isinstance(encoder, nn.Module)
+            or not hasattr(encoder, "channels")
+            or not hasattr(encoder, "edge_dim")
+        ):
             raise ValueError(
                 f"Expected 'encoder' to be a module with the attributes 'channels' and 'edge_dim', such as those of "
                 f"tg_mlc.nn.encoders (got {type(encoder).__name__})"
@@ -119,14 +133,23 @@ class LaMP(nn.Module):
             else None
         )
         self.labels = LabelMessagePassing(
-            channels, label_graph, num_steps, label_messages=label_messages, label_kwargs=label_kwargs, **block
+            channels,
+            label_graph,
+            num_steps,
+            label_messages=label_messages,
+            label_kwargs=label_kwargs,
+            **block,
         )
         self.readout = LabelHead(self.labels, tied=tied, bias=True)
         self.register_module("linear_path", None)
         self.base_scores = base_scores
         num_scores: int = getattr(base_scores, "num_scores", 1)
-        self.score_encoder = nn.Identity() if base_scores is None else ScoreEncoder(channels, num_scores)
-        self.score_skip = SharedLogits(num_scores) if getattr(base_scores, "score_skip", False) else None
+        self.score_encoder = (
+            nn.Identity() if base_scores is None else ScoreEncoder(channels, num_scores)
+        )
+        self.score_skip = (
+            SharedLogits(num_scores) if getattr(base_scores, "score_skip", False) else None
+        )
         self.given_labels = GivenLabels(channels) if given_labels else None
         if given_labels and not self.labels.has_neighbours:
             warnings.warn(
@@ -161,7 +184,9 @@ class LaMP(nn.Module):
         given, label = given_in(self, data), None
         if shortlist is not None:  # as labels of a single sample
             if self.linear_path is not None or wanted:
-                raise ValueError("Expected no linear path and only logits with 'shortlist' (got others)")
+                raise ValueError(
+                    "Expected no linear path and only logits with 'shortlist' (got others)"
+                )
             label = shortlist.label
             scores = None if scores is None else shortlist.pick(scores).unsqueeze(0)
             given = None if given is None else shortlist.pick(given).unsqueeze(0)
@@ -188,7 +213,9 @@ class LaMP(nn.Module):
             logits = logits + (skipped if shortlist is None else skipped.squeeze(0))
         if not wanted:
             return logits
-        return LaMPOutput(logits, self._read(states.intermediate), states.attention, feature_attention)
+        return LaMPOutput(
+            logits, self._read(states.intermediate), states.attention, feature_attention
+        )
 
     def _read(self, intermediate: list[Tensor]) -> list[Tensor]:
         return [self.readout(u) for u in intermediate]

@@ -14,7 +14,11 @@ from tg_mlc.ops.runtime import is_recorded
 
 
 def to_ptr(
-    x: Tensor, batch: Tensor | None, ptr: Tensor | None, batch_size: int | None, max_num_nodes: int | None = None
+    x: Tensor,
+    batch: Tensor | None,
+    ptr: Tensor | None,
+    batch_size: int | None,
+    max_num_nodes: int | None = None,
 ) -> Tensor:
     """Pointers to where the rows of every sample begin and end, from whichever of the two forms is given."""
     if batch is not None and ptr is not None:
@@ -50,7 +54,9 @@ def check_components(x: Any) -> None:
         hint = "; pass a batch as its 'x' and its 'batch'" if hasattr(x, "x") else ""
         raise TypeError(f"Expected 'x' to be a tensor (got {type(x).__name__}){hint}")
     if x.dim() != 2:
-        raise ValueError(f"Expected 'x' of shape [N, channels], a row for each component (got {list(x.shape)})")
+        raise ValueError(
+            f"Expected 'x' of shape [N, channels], a row for each component (got {list(x.shape)})"
+        )
 
 
 def check_batch(batch: Any, num_rows: int, batch_size: int | None) -> int:
@@ -59,7 +65,9 @@ def check_batch(batch: Any, num_rows: int, batch_size: int | None) -> int:
         got = batch.dtype if isinstance(batch, Tensor) else type(batch).__name__
         raise TypeError(f"Expected 'batch' to be a tensor of torch.long (got {got})")
     if batch.shape != (num_rows,):
-        raise ValueError(f"Expected 'batch' of shape [{num_rows}], as 'x' has rows (got {list(batch.shape)})")
+        raise ValueError(
+            f"Expected 'batch' of shape [{num_rows}], as 'x' has rows (got {list(batch.shape)})"
+        )
     if num_rows == 0 and batch_size is None:
         raise ValueError("Expected 'batch_size' beside an empty 'batch' (got None)")
     if num_rows == 0:
@@ -67,7 +75,11 @@ def check_batch(batch: Any, num_rows: int, batch_size: int | None) -> int:
     # Every question would wait for the device, so that all are asked at once:
     first, last, falls = torch.stack([batch[0], batch[-1], (batch.diff() < 0).any()]).tolist()
     if first < 0 or falls:
-        raise ValueError("Expected 'batch' in ascending order from 0, as a PyG Batch has it (got another order)")
+        raise ValueError(
+            "Expected 'batch' in ascending order from 0, as a PyG Batch has it (got another order)"
+        )
     if batch_size is not None and last >= batch_size:
-        raise ValueError(f"Expected 'batch' to be less than 'batch_size' (got {last} and {batch_size})")
+        raise ValueError(
+            f"Expected 'batch' to be less than 'batch_size' (got {last} and {batch_size})"
+        )
     return int(last + 1 if batch_size is None else batch_size)

@@ -76,7 +76,9 @@ def normalised_branch(
     first = (None, None) if len(linears) == 1 else (linears[0].weight, linears[0].bias)
     tensors = (residual, x, *first, linears[-1].weight, linears[-1].bias, norm.weight, norm.bias)
     seed = int(torch.randint(2**31, (), device="cpu")) if p > 0.0 else 0
-    keep = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+    keep = torch.is_grad_enabled() and any(
+        tensor is not None and tensor.requires_grad for tensor in tensors
+    )
     out: Tensor = _Branch.apply(*tensors, norm.eps, p, seed, keep)  # type: ignore[no-untyped-call]
     return out
 
@@ -124,11 +126,18 @@ class _Branch(torch.autograd.Function):
                 found = _differentiable_gradients(grad, (residual, x, *parameters), *ctx.options)
             return *found, *(None,) * 4
         kernels = import_module("tg_mlc.ops.kernels.residual_numba")
-        branch, kept = kernels.Branch(*parameters, *ctx.options), kernels.Activations(hidden, normalised, deviation)
-        of_sum, of_x, found = kernels.backward(grad.contiguous(), x.contiguous(), branch, kept, ctx.same)
+        branch, kept = (
+            kernels.Branch(*parameters, *ctx.options),
+            kernels.Activations(hidden, normalised, deviation),
+        )
+        of_sum, of_x, found = kernels.backward(
+            grad.contiguous(), x.contiguous(), branch, kept, ctx.same
+        )
         if residual.shape != of_sum.shape:
             of_sum = of_sum.view(-1, *residual.shape).sum(dim=0)
-        grads = [None if tensor is None else of for tensor, of in zip(parameters, found, strict=True)]
+        grads = [
+            None if tensor is None else of for tensor, of in zip(parameters, found, strict=True)
+        ]
         return None if ctx.same else of_sum, of_x, *grads, *(None,) * 4
 
 
@@ -138,11 +147,23 @@ def _differentiable_gradients(
     """Computes gradients by PyTorch's operators, with the same entries dropped."""
     aliases: Any = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
     residual, x, first, first_bias, last, last_bias, weight, bias = aliases
-    hidden = F.linear(x if first is None else F.relu(F.linear(x, first, first_bias)), last, last_bias)
-    hidden = hidden * import_module("tg_mlc.ops.kernels.residual_numba").kept_entries(hidden, p, seed)
+    hidden = F.linear(
+        x if first is None else F.relu(F.linear(x, first, first_bias)), last, last_bias
+    )
+    hidden = hidden * import_module("tg_mlc.ops.kernels.residual_numba").kept_entries(
+        hidden, p, seed
+    )
     out = F.layer_norm(add_repeated(residual, hidden), weight.shape, weight, bias, eps)
-    wanted = {place: one for place, one in enumerate(aliases) if one is not None and one.requires_grad}
-    found = dict(zip(wanted, torch.autograd.grad(out, list(wanted.values()), grad, create_graph=True), strict=True))
+    wanted = {
+        place: one for place, one in enumerate(aliases) if one is not None and one.requires_grad
+    }
+    found = dict(
+        zip(
+            wanted,
+            torch.autograd.grad(out, list(wanted.values()), grad, create_graph=True),
+            strict=True,
+        )
+    )
     return [found.get(place) for place in range(len(aliases))]
 
 

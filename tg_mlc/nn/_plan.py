@@ -18,7 +18,13 @@ from tg_mlc.ops import Blocks, Edges, Pattern, Shared
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import CallShape
 from tg_mlc.ops.attention.crossovers import folding_ratio
-from tg_mlc.ops.runtime import in_forward_mode, in_transform, is_plain, numba_problem, prefers_onednn
+from tg_mlc.ops.runtime import (
+    in_forward_mode,
+    in_transform,
+    is_plain,
+    numba_problem,
+    prefers_onednn,
+)
 
 #: Where a block normalises: after each residual, or before each half of the block.
 Norm = Literal["post", "pre"]
@@ -90,8 +96,20 @@ def plan(
     key: tuple[Any, ...] = (
         (states.shape, states.dtype, device, None if source is None else source.shape),
         _signature(conv, edges, return_weights),
-        (num_copies, return_weights, conv.training, conv.attention_dropout, conv.norm, conv.backend),
-        (registry.forced(), torch.get_num_threads(), torch.backends.mkldnn.enabled, torch.is_grad_enabled()),
+        (
+            num_copies,
+            return_weights,
+            conv.training,
+            conv.attention_dropout,
+            conv.norm,
+            conv.backend,
+        ),
+        (
+            registry.forced(),
+            torch.get_num_threads(),
+            torch.backends.mkldnn.enabled,
+            torch.is_grad_enabled(),
+        ),
         torch.is_autocast_enabled(device.type) and torch.get_autocast_dtype(device.type),
         *map(_signature_of, (conv.lin_query, conv.lin_key, conv.lin_value, conv.lin_out)),
         *map(_signature_of, (conv.attention_norm, conv.mlp, *conv.mlp.children(), conv.mlp_norm)),
@@ -109,7 +127,14 @@ def plan(
 def _signature(conv: Block, edges: Adj | Pattern | None, return_weights: bool) -> tuple[Any, ...]:
     """The properties of the edges that a plan depends on."""
     if isinstance(edges, Blocks):
-        return edges.num_queries, edges.num_keys, edges.num_samples, edges.max_queries, edges.max_keys, edges.num_edges
+        return (
+            edges.num_queries,
+            edges.num_keys,
+            edges.num_samples,
+            edges.max_queries,
+            edges.max_keys,
+            edges.num_edges,
+        )
     if isinstance(edges, Shared):
         return edges.num_samples, edges.num_nodes, edges.graph.num_edges, edges.graph.is_multigraph
     if isinstance(edges, Edges):
@@ -121,9 +146,14 @@ def _signature(conv: Block, edges: Adj | Pattern | None, return_weights: bool) -
 
 def _signature_of(module: nn.Module) -> tuple[Any, ...]:
     """The properties of a module that a plan depends on: its type, whether it has hooks, and what its weights are."""
-    plain = next((each for each in (Linear, nn.LayerNorm, nn.Sequential, nn.ReLU) if is_plain(module, each)), None)
+    plain = next(
+        (each for each in (Linear, nn.LayerNorm, nn.Sequential, nn.ReLU) if is_plain(module, each)),
+        None,
+    )
     weights = (module._parameters.get("weight"), module._parameters.get("bias"))
-    return plain, *((None if w is None or is_lazy(w) else (w.shape, w.dtype, w.device)) for w in weights)
+    return plain, *(
+        (None if w is None or is_lazy(w) else (w.shape, w.dtype, w.device)) for w in weights
+    )
 
 
 def _decide(
@@ -137,12 +167,18 @@ def _decide(
     unable = no_kernels(states)
     num_keys = 0 if source is None else source.size(0)
     rows = {"lin_query": states.size(0), "lin_key": num_keys, "lin_value": num_keys}
-    onednn = tuple(name for name, size in rows.items() if unable is None and takes_onednn(size, getattr(conv, name)))
+    onednn = tuple(
+        name
+        for name, size in rows.items()
+        if unable is None and takes_onednn(size, getattr(conv, name))
+    )
     reasons: list[str] = []
     way, backend = "none", None
     if source is not None and edges is not None:
         way, backend, reasons = _way(conv, states, source, edges, num_copies, return_weights)
-    reasons += [f"projections by oneDNN: {', '.join(onednn) or unable or 'none, as PyTorch takes the faster library'}"]
+    reasons += [
+        f"projections by oneDNN: {', '.join(onednn) or unable or 'none, as PyTorch takes the faster library'}"
+    ]
 
     num_rows = states.size(0) * num_copies
     branches = {"attention": (conv.lin_out, conv.attention_norm), "MLP": (conv.mlp, conv.mlp_norm)}
@@ -154,22 +190,39 @@ def _decide(
         elif name == "attention" and way == "folded":
             reason = "its projection is folded"
         fused.append(reason is None)
-        reasons.append(f"residual branch of the {name}: {'fused' if reason is None else f'step by step, as {reason}'}")
+        reasons.append(
+            f"residual branch of the {name}: {'fused' if reason is None else f'step by step, as {reason}'}"
+        )
     return Plan(cast(Any, way), backend, onednn, (fused[0], fused[1]), tuple(reasons))
 
 
 def _way(
-    conv: Block, states: Tensor, source: Tensor, edges: Adj | Pattern, num_copies: int, return_weights: bool
+    conv: Block,
+    states: Tensor,
+    source: Tensor,
+    edges: Adj | Pattern,
+    num_copies: int,
+    return_weights: bool,
 ) -> tuple[str, str | None, list[str]]:
     """How messages are computed, by which backend, and why."""
     num_queries, num_keys = states.size(0) * num_copies, source.size(0)
     pattern = edges
     if not isinstance(edges, Pattern):
         if return_weights or conv.needs_messages():
-            return "messages", None, ["messages one by one, as weights, hooks or options of the layer need them"]
+            return (
+                "messages",
+                None,
+                ["messages one by one, as weights, hooks or options of the layer need them"],
+            )
         if not _is_adjacency(edges):
-            return "messages", None, ["messages one by one, along a list of edges; a Pattern or an adjacency is faster"]
-        pattern = Edges(_NO_EDGES, num_queries, num_keys, validate=False)  # whose edges do not matter to the choice
+            return (
+                "messages",
+                None,
+                ["messages one by one, along a list of edges; a Pattern or an adjacency is faster"],
+            )
+        pattern = Edges(
+            _NO_EDGES, num_queries, num_keys, validate=False
+        )  # whose edges do not matter to the choice
     assert isinstance(pattern, Pattern)
     if (pattern.num_queries, pattern.num_keys) != (num_queries, num_keys):
         raise ValueError(
@@ -179,13 +232,20 @@ def _way(
     if isinstance(pattern, Blocks):
         reason = _not_folded(conv, states, pattern, num_copies, return_weights)
         if reason is None:
-            return "folded", None, ["the operator with folded projections, which takes fewer multiplications"]
+            return (
+                "folded",
+                None,
+                ["the operator with folded projections, which takes fewer multiplications"],
+            )
         reasons = [f"projections not folded, as {reason}"]
     dtype = states.dtype
     if torch.is_autocast_enabled(states.device.type) and dtype != torch.float64:
         dtype = torch.get_autocast_dtype(states.device.type)
     compiling = torch.compiler.is_compiling()
-    sizes, p = (conv.heads, conv.head_channels, conv.value_channels), conv.attention_dropout if conv.training else 0.0
+    sizes, p = (
+        (conv.heads, conv.head_channels, conv.value_channels),
+        conv.attention_dropout if conv.training else 0.0,
+    )
     modes = not compiling and in_forward_mode(), not compiling and in_transform()
     shape = CallShape(pattern, states.device.type, dtype, *sizes, p, False, return_weights, *modes)
     backend, reason = registry.choose(shape, conv.backend)
@@ -194,7 +254,9 @@ def _way(
     return "operator", backend.name, [f"the operator by {backend.name}: {kind} {reason}", *reasons]
 
 
-def _not_folded(conv: Block, states: Tensor, pattern: Blocks, num_copies: int, return_weights: bool) -> str | None:
+def _not_folded(
+    conv: Block, states: Tensor, pattern: Blocks, num_copies: int, return_weights: bool
+) -> str | None:
     """Why the projections of queries and messages are not folded into keys and values, if so."""
     if return_weights or conv.backend != "auto" or registry.forced():
         return "weights are returned or a backend is set"
@@ -206,8 +268,14 @@ def _not_folded(conv: Block, states: Tensor, pattern: Blocks, num_copies: int, r
     if not (regular and num_copies in (1, pattern.num_samples)):
         return "samples differ in their number of queries"
     sizes = (conv.lin_query.in_channels, conv.lin_query.out_channels, conv.lin_out.in_channels)
-    channels, head_channels, value_channels = sizes[0], sizes[1] // conv.heads, sizes[2] // conv.heads
-    ratio = folding_ratio(pattern, conv.heads, channels, head_channels, value_channels, shared=num_copies > 1)
+    channels, head_channels, value_channels = (
+        sizes[0],
+        sizes[1] // conv.heads,
+        sizes[2] // conv.heads,
+    )
+    ratio = folding_ratio(
+        pattern, conv.heads, channels, head_channels, value_channels, shared=num_copies > 1
+    )
     return None if ratio > 1.0 else "that would take more multiplications"
 
 
@@ -220,7 +288,12 @@ def no_kernels(x: Tensor) -> str | None:
     """Says why kernels that only know single precision on a CPU and one derivative cannot take a tensor, if so."""
     if torch.compiler.is_compiling():
         return "the model is compiled"
-    if x.dim() != 2 or x.device.type != "cpu" or x.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
+    if (
+        x.dim() != 2
+        or x.device.type != "cpu"
+        or x.dtype != torch.float32
+        or torch.is_autocast_enabled("cpu")
+    ):
         return "states are no matrix in single precision on a CPU"
     if in_forward_mode() or in_transform():
         return "other derivatives than those of a backward pass are asked for"
@@ -230,7 +303,12 @@ def no_kernels(x: Tensor) -> str | None:
 def takes_onednn(num_rows: int, layer: nn.Module) -> bool:
     """Tells whether oneDNN projects so many rows faster than the layer, and no hook has to see the layer's call."""
     weight = cast(Tensor, layer.weight) if is_plain(layer, Linear) else None
-    return weight is not None and not is_lazy(weight) and prefers_onednn(num_rows, weight) and _is_single(layer)
+    return (
+        weight is not None
+        and not is_lazy(weight)
+        and prefers_onednn(num_rows, weight)
+        and _is_single(layer)
+    )
 
 
 def not_fused(num_rows: int, layers: nn.Module, norm: nn.Module) -> str | None:
@@ -242,11 +320,17 @@ def not_fused(num_rows: int, layers: nn.Module, norm: nn.Module) -> str | None:
     weight, bias = (norm._parameters[name] for name in ("weight", "bias"))
     if weight is None or bias is None or weight.dim() != 1 or num_rows == 0:
         return "there are no rows, or no weights of the normalisation"
-    if any(a.size(0) != b.size(-1) for a, b in pairwise([*(layer.weight for layer in linears), weight])):
+    if any(
+        a.size(0) != b.size(-1) for a, b in pairwise([*(layer.weight for layer in linears), weight])
+    ):
         return "its sizes do not fit"
     if num_rows * weight.numel() < FUSED_NUMBERS and not torch.is_grad_enabled():
         return "its few rows stay in the cache, and need no gradients"
-    return None if all(map(_is_single, (*linears, norm))) else "its weights are not in single precision on a CPU"
+    return (
+        None
+        if all(map(_is_single, (*linears, norm)))
+        else "its weights are not in single precision on a CPU"
+    )
 
 
 def linears_of(layers: nn.Module) -> list[Linear]:

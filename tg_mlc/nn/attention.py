@@ -17,7 +17,14 @@ from torch_geometric.typing import Adj, OptTensor, SparseTensor
 from torch_geometric.utils import softmax
 
 from tg_mlc._options import check_choice, check_count, check_share
-from tg_mlc.nn._fast import add_repeated, any_number, folded_attention, normalised_branch, projected, repeat_rows
+from tg_mlc.nn._fast import (
+    add_repeated,
+    any_number,
+    folded_attention,
+    normalised_branch,
+    projected,
+    repeat_rows,
+)
 from tg_mlc.nn._plan import Norm, Plan, no_kernels, not_fused, plan
 from tg_mlc.ops import Blocks, Edges, Pattern, graph_attention
 from tg_mlc.ops.attention import registry
@@ -137,7 +144,9 @@ class AttentionConv(MessagePassing):
         check_share("dropout", dropout)
         check_share("attention_dropout", attention_dropout)
         if head_channels is None and target % heads != 0:
-            raise ValueError(f"Expected 'heads' to divide 'channels' (got heads={heads}, channels={target})")
+            raise ValueError(
+                f"Expected 'heads' to divide 'channels' (got heads={heads}, channels={target})"
+            )
         head_channels = target // heads if head_channels is None else head_channels
         value_channels = head_channels if value_channels is None else value_channels
         check_count("head_channels", head_channels)
@@ -169,10 +178,16 @@ class AttentionConv(MessagePassing):
         self.lin_query = Linear(target, heads * head_channels, bias=bias, **glorot)
         self.lin_key = Linear(source, heads * head_channels, bias=bias, **glorot)
         self.lin_value = Linear(source, heads * value_channels, bias=bias, **glorot)
-        self.lin_edge = None if edge_dim is None else Linear(edge_dim, heads * head_channels, bias=False, **glorot)
+        self.lin_edge = (
+            None
+            if edge_dim is None
+            else Linear(edge_dim, heads * head_channels, bias=False, **glorot)
+        )
         self.lin_out = Linear(heads * value_channels, target, bias=bias, **glorot)
         self.attention_norm = nn.LayerNorm(target)
-        self.mlp = nn.Sequential(Linear(target, hidden, **glorot), nn.ReLU(), Linear(hidden, target, **glorot))
+        self.mlp = nn.Sequential(
+            Linear(target, hidden, **glorot), nn.ReLU(), Linear(hidden, target, **glorot)
+        )
         self.mlp_norm = nn.LayerNorm(target)
 
     def reset_parameters(self) -> None:
@@ -205,8 +220,14 @@ class AttentionConv(MessagePassing):
         """
         trains = self.training and torch.is_grad_enabled() and not torch.compiler.is_compiling()
         # Lazy weights are drawn at the first call alone, and would leave dropout with other numbers at the second.
-        if self.checkpointing and trains and not (return_attention_weights or any(map(is_lazy, self.parameters()))):
-            return checkpoint(self._forward, x, edge_index, edge_attr, num_copies, False, use_reentrant=False)
+        if (
+            self.checkpointing
+            and trains
+            and not (return_attention_weights or any(map(is_lazy, self.parameters())))
+        ):
+            return checkpoint(
+                self._forward, x, edge_index, edge_attr, num_copies, False, use_reentrant=False
+            )
         return self._forward(x, edge_index, edge_attr, num_copies, bool(return_attention_weights))
 
     def _forward(
@@ -223,7 +244,9 @@ class AttentionConv(MessagePassing):
         edge_attr = self._edge_attr(edge_index, edge_attr)
         states = self.attention_norm(target) if self.norm == "pre" else target
         source = states if isinstance(x, Tensor) else source
-        message, weights, planned = self._message(states, source, edge_index, edge_attr, num_copies, return_weights)
+        message, weights, planned = self._message(
+            states, source, edge_index, edge_attr, num_copies, return_weights
+        )
         out = self._update(target, message, planned)
         if not return_weights:
             return out
@@ -243,7 +266,9 @@ class AttentionConv(MessagePassing):
             RuntimeError: If there has been no call.
         """
         if self._last_plan is None:
-            raise RuntimeError("Expected a call of the layer before (got none); pass it a batch, then ask again")
+            raise RuntimeError(
+                "Expected a call of the layer before (got none); pass it a batch, then ask again"
+            )
         return str(self._last_plan)
 
     def project(self, source: Tensor) -> tuple[Tensor, Tensor]:
@@ -263,7 +288,9 @@ class AttentionConv(MessagePassing):
         """
         states = self.attention_norm(x) if self.norm == "pre" else x
         planned = plan(self, states)
-        query = self._project(states, "lin_query", planned.onednn).view(key.size(0), -1, self.heads, key.size(-1))
+        query = self._project(states, "lin_query", planned.onednn).view(
+            key.size(0), -1, self.heads, key.size(-1)
+        )
         message = scaled_dot_product_attention(
             query.transpose(1, 2),
             key.transpose(1, 2),
@@ -299,12 +326,20 @@ class AttentionConv(MessagePassing):
     ) -> tuple[Tensor, Any, Plan]:
         """The message to every target, the attention weights if asked for, and the plan of the block."""
         planned = plan(self, states, source, edge_index, num_copies, return_weights)
-        key, value = (self._project(source, name, planned.onednn) for name in ("lin_key", "lin_value"))
+        key, value = (
+            self._project(source, name, planned.onednn) for name in ("lin_key", "lin_value")
+        )
         p = self.attention_dropout if self.training else 0.0
         if planned.way == "folded":
             assert isinstance(edge_index, Blocks)
             linears = self.lin_query, self.lin_out
-            return folded_attention(states, key, value, edge_index, *linears, self.scale, p, num_copies), None, planned
+            return (
+                folded_attention(
+                    states, key, value, edge_index, *linears, self.scale, p, num_copies
+                ),
+                None,
+                planned,
+            )
         query = self._project(states, "lin_query", planned.onednn)
         if any_number(num_copies):
             query = repeat_rows(query, num_copies * query.size(0))
@@ -325,7 +360,9 @@ class AttentionConv(MessagePassing):
         p = self.dropout if self.training else 0.0
         lin_out = nn.Identity() if planned.way == "folded" else self.lin_out
         if self.norm == "post":
-            out = normalised_branch(target, message, lin_out, self.attention_norm, p, planned.fused[0])
+            out = normalised_branch(
+                target, message, lin_out, self.attention_norm, p, planned.fused[0]
+            )
         else:
             out = add_repeated(target, dropout(lin_out(message), p))
         return self._feed_forward(out, planned.fused[1])
@@ -340,7 +377,9 @@ class AttentionConv(MessagePassing):
         if (self.lin_edge is None) != (edge_attr is None):
             given = None if edge_attr is None else list(edge_attr.shape)
             wanted = None if self.lin_edge is None else self.lin_edge.in_channels
-            raise ValueError(f"Expected 'edge_attr' exactly if 'edge_dim' was given (got {given}, edge_dim={wanted})")
+            raise ValueError(
+                f"Expected 'edge_attr' exactly if 'edge_dim' was given (got {given}, edge_dim={wanted})"
+            )
         if edge_attr is not None and isinstance(edge_index, Pattern):
             raise ValueError("Expected 'edge_attr' only beside an edge list (got a Pattern)")
         return edge_attr
@@ -360,8 +399,15 @@ class AttentionConv(MessagePassing):
 
     def needs_messages(self) -> bool:
         """Tells whether single messages are needed; PyG asks neither for hooks, nor the flow, nor subclasses."""
-        plain = self.flow == "source_to_target" and self.aggr in ("add", "sum") and self.lin_edge is None
-        own = type(self).message is AttentionConv.message and type(self).aggregate is MessagePassing.aggregate
+        plain = (
+            self.flow == "source_to_target"
+            and self.aggr in ("add", "sum")
+            and self.lin_edge is None
+        )
+        own = (
+            type(self).message is AttentionConv.message
+            and type(self).aggregate is MessagePassing.aggregate
+        )
         hooks = (
             self._message_forward_pre_hooks,
             self._message_forward_hooks,
@@ -370,7 +416,9 @@ class AttentionConv(MessagePassing):
         )
         return not (plain and own) or bool(self.explain) or any(hooks)
 
-    def message_and_aggregate(self, edge_index: Adj, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    def message_and_aggregate(
+        self, edge_index: Adj, query: Tensor, key: Tensor, value: Tensor
+    ) -> Tensor:
         """The sum of all messages to each target, without a single one of them."""
         num_queries, num_keys = query.size(0), key.size(0)
         # Edges that are sorted already need not be sorted again; a compiler sees only their list.
@@ -381,7 +429,9 @@ class AttentionConv(MessagePassing):
             ptr, index = edge_index.get_csc()[0] if is_index else edge_index.csr()[:2]
             pattern = Edges.from_csr(ptr, index, num_queries, num_keys)
         p = self.attention_dropout if self.training else 0.0
-        return graph_attention(query, key, value, pattern, scale=self.scale, dropout_p=p, backend=self.backend)
+        return graph_attention(
+            query, key, value, pattern, scale=self.scale, dropout_p=p, backend=self.backend
+        )
 
     def message(
         self,
@@ -394,7 +444,9 @@ class AttentionConv(MessagePassing):
         size_i: int | None,
     ) -> Tensor:
         """The messages along all edges, weighed by attention."""
-        if self.lin_edge is not None:  # PyG fills in the values of a sparse adjacency, whether features or not
+        if (
+            self.lin_edge is not None
+        ):  # PyG fills in the values of a sparse adjacency, whether features or not
             key_j, value_j = key_j + edge_attr, value_j + edge_attr
         alpha = softmax((query_i * key_j).sum(dim=-1) * self.scale, index, ptr, size_i)
         self._alpha = alpha
@@ -402,29 +454,49 @@ class AttentionConv(MessagePassing):
         return value_j * alpha.unsqueeze(-1).to(value_j.dtype)
 
     def __repr__(self) -> str:
-        size = self.channels if self.source_channels == self.channels else (self.source_channels, self.channels)
+        size = (
+            self.channels
+            if self.source_channels == self.channels
+            else (self.source_channels, self.channels)
+        )
         return f"{self.__class__.__name__}({size}, heads={self.heads})"
 
 
-def check_options(given: Iterable[str], known: Iterable[str] = BlockOptions.__annotations__) -> None:
+def check_options(
+    given: Iterable[str], known: Iterable[str] = BlockOptions.__annotations__
+) -> None:
     """Refuses unknown options, and names the known ones."""
     if unknown := sorted(set(given) - set(known)):
-        raise TypeError(f"Expected options of a block among {', '.join(sorted(known))} (got {', '.join(unknown)})")
+        raise TypeError(
+            f"Expected options of a block among {', '.join(sorted(known))} (got {', '.join(unknown)})"
+        )
 
 
 def pair_of(channels: Any) -> tuple[int, int]:
     """The sizes of source and target states."""
-    source, target = channels if isinstance(channels, tuple | list) and len(channels) == 2 else (channels, channels)
+    source, target = (
+        channels
+        if isinstance(channels, tuple | list) and len(channels) == 2
+        else (channels, channels)
+    )
     if not isinstance(source, int) or not isinstance(target, int):
-        raise TypeError(f"Expected 'channels' to be a size or a pair of sizes (got {type(channels).__name__})")
+        raise TypeError(
+            f"Expected 'channels' to be a size or a pair of sizes (got {type(channels).__name__})"
+        )
     if source < -1 or source == 0 or target <= 0:
-        raise ValueError(f"Expected 'channels' to be at least 1, or -1 for a source's (got {channels})")
+        raise ValueError(
+            f"Expected 'channels' to be at least 1, or -1 for a source's (got {channels})"
+        )
     return source, target
 
 
 def _check_states(name: str, states: Tensor, channels: int, dtype: torch.dtype) -> None:
     if states.dim() != 2 or (channels != -1 and states.size(1) != channels):
         size = "channels" if channels == -1 else channels
-        raise ValueError(f"Expected {name} states of shape [N, {size}], as 'channels' says (got {list(states.shape)})")
+        raise ValueError(
+            f"Expected {name} states of shape [N, {size}], as 'channels' says (got {list(states.shape)})"
+        )
     if states.dtype != dtype and not torch.is_autocast_enabled(states.device.type):
-        raise TypeError(f"Expected {name} states in {dtype}, as the parameters are (got {states.dtype})")
+        raise TypeError(
+            f"Expected {name} states in {dtype}, as the parameters are (got {states.dtype})"
+        )

@@ -31,7 +31,9 @@ class BaseScores(nn.Module):
         ValueError: On use, if the batch has no scores.
     """
 
-    def __init__(self, num_scores: int = 1, key: str = "base_scores", score_skip: bool = False) -> None:
+    def __init__(
+        self, num_scores: int = 1, key: str = "base_scores", score_skip: bool = False
+    ) -> None:
         super().__init__()
         self.num_scores = num_scores
         self.key = key
@@ -70,7 +72,9 @@ class ScoreEncoder(nn.Module):
         ValueError: If the number of scores is another.
     """
 
-    def __init__(self, channels: int, num_scores: int = 1, num_steps: int = 8, *, bias: bool = False) -> None:
+    def __init__(
+        self, channels: int, num_scores: int = 1, num_steps: int = 8, *, bias: bool = False
+    ) -> None:
         super().__init__()
         self.scale = nn.Parameter(torch.empty(num_scores, num_steps))
         self.shift = nn.Parameter(torch.empty(num_scores, num_steps))
@@ -87,7 +91,9 @@ class ScoreEncoder(nn.Module):
 
     def forward(self, scores: Tensor) -> Tensor:
         """Encodes scores as states of labels."""
-        steps = torch.sigmoid(torch.addcmul(self.shift, self._by_classifier(scores).unsqueeze(-1), self.scale))
+        steps = torch.sigmoid(
+            torch.addcmul(self.shift, self._by_classifier(scores).unsqueeze(-1), self.scale)
+        )
         states: Tensor = self.lin(steps.flatten(2))
         return states
 
@@ -128,7 +134,9 @@ class SharedLogits(ScoreEncoder):
         nn.init.constant_(self.lin.weight, 1 / self.scale.size(0))
         nn.init.constant_(self.lin.bias, -self.scale.size(1) / 2)
 
-    def start_from_scores(self, scores: Tensor, y: Tensor, offset: Tensor | float = 0.0, seed: int = 0) -> None:
+    def start_from_scores(
+        self, scores: Tensor, y: Tensor, offset: Tensor | float = 0.0, seed: int = 0
+    ) -> None:
         r"""Fits the function to training samples, by maximum likelihood.
 
         Args:
@@ -148,22 +156,35 @@ class SharedLogits(ScoreEncoder):
                 f"Expected 'scores' of the same samples and labels as 'y' {list(y.shape)} (got {list(scores.shape)})"
             )
         if not scores.isfinite().all():
-            raise ValueError("Expected finite 'scores' (got NaN or infinity); leave out samples without scores")
+            raise ValueError(
+                "Expected finite 'scores' (got NaN or infinity); leave out samples without scores"
+            )
         known = (~y.isnan()).nonzero()
         if not known.numel():
-            raise ValueError("Expected 'y' with known labels (got NaN only); leave the function as it is")
+            raise ValueError(
+                "Expected 'y' with known labels (got NaN only); leave the function as it is"
+            )
         if known.size(0) > MAX_PAIRS:
             generator = torch.Generator().manual_seed(seed)
-            known = known[torch.randperm(known.size(0), generator=generator)[:MAX_PAIRS].to(known.device)]
+            known = known[
+                torch.randperm(known.size(0), generator=generator)[:MAX_PAIRS].to(known.device)
+            ]
         # Each pair of a sample and a known label becomes a sample of one label.
         sample, label = known.unbind(dim=1)
-        x, target = scores[sample, label].unsqueeze(1).to(self.scale), y[sample, label].to(self.scale)
+        x, target = (
+            scores[sample, label].unsqueeze(1).to(self.scale),
+            y[sample, label].to(self.scale),
+        )
         offsets = torch.as_tensor(offset).detach().to(self.scale).expand(y.size(1))[label]
-        optimizer = torch.optim.LBFGS(self.parameters(), max_iter=MAX_ITERATIONS, line_search_fn="strong_wolfe")
+        optimizer = torch.optim.LBFGS(
+            self.parameters(), max_iter=MAX_ITERATIONS, line_search_fn="strong_wolfe"
+        )
 
         def loss() -> Tensor:
             optimizer.zero_grad()
-            value = nn.functional.binary_cross_entropy_with_logits(self(x).squeeze(-1) + offsets, target)
+            value = nn.functional.binary_cross_entropy_with_logits(
+                self(x).squeeze(-1) + offsets, target
+            )
             value.backward()  # type: ignore[no-untyped-call]
             return value
 

@@ -61,7 +61,9 @@ class CoherentHead(nn.Module):
 
     def _check(self, name: str, scores: Tensor) -> None:
         if scores.dim() != 2 or scores.size(1) != self.num_labels:
-            raise ValueError(f"Expected '{name}' of shape [B, {self.num_labels}] (got {list(scores.shape)})")
+            raise ValueError(
+                f"Expected '{name}' of shape [B, {self.num_labels}] (got {list(scores.shape)})"
+            )
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(num_labels={self.num_labels}, num_pairs={self.pairs.size(1)})"

@@ -20,7 +20,9 @@ class FeatureStates(NamedTuple):
     """Output of :class:`FeatureMessagePassing` on request."""
 
     states: Tensor  #: ``[N, d]``, the final states
-    attention: list[FeatureAttention]  #: for each block the edges, and their weights in the layout of those edges
+    attention: list[
+        FeatureAttention
+    ]  #: for each block the edges, and their weights in the layout of those edges
 
 
 class FeatureMessagePassing(nn.Module):
@@ -49,13 +51,20 @@ class FeatureMessagePassing(nn.Module):
     """
 
     def __init__(
-        self, channels: int, num_layers: int = 2, *, edge_dim: int | None = None, **block: Unpack[BlockOptions]
+        self,
+        channels: int,
+        num_layers: int = 2,
+        *,
+        edge_dim: int | None = None,
+        **block: Unpack[BlockOptions],
     ) -> None:
         super().__init__()
         check_count("num_layers", num_layers)
         check_options(block)
         self.channels = channels
-        self.convs = nn.ModuleList(AttentionConv(channels, edge_dim=edge_dim, **block) for _ in range(num_layers))
+        self.convs = nn.ModuleList(
+            AttentionConv(channels, edge_dim=edge_dim, **block) for _ in range(num_layers)
+        )
         self.final_norm = nn.LayerNorm(channels) if block.get("norm") == "pre" else nn.Identity()
 
     def reset_parameters(self) -> None:
@@ -94,7 +103,9 @@ class FeatureMessagePassing(nn.Module):
             ptr = to_ptr(x, batch, ptr, batch_size, max_num_nodes)
             sizes = {"num_queries": x.size(0), "num_keys": x.size(0)}
             bounds = {"max_queries": max_num_nodes, "max_keys": max_num_nodes}
-            edges = Blocks(ptr, ptr, **sizes, **bounds, validate=False)  # the pointers have been checked
+            edges = Blocks(
+                ptr, ptr, **sizes, **bounds, validate=False
+            )  # the pointers have been checked
         attention: list[FeatureAttention] = []
         for conv in self.convs:
             if return_attention_weights:

@@ -33,12 +33,18 @@ class LinearMessages(nn.Module):
         edge = torch.zeros(num_labels, num_labels)
         edge[label_graph.edge_index[0], label_graph.edge_index[1]] = 1.0
         self.register_buffer("edge", edge.fill_diagonal_(0.0), persistent=False)
-        self.scale, self.bias = nn.Parameter(torch.ones(num_labels)), nn.Parameter(torch.zeros(num_labels))
+        self.scale, self.bias = (
+            nn.Parameter(torch.ones(num_labels)),
+            nn.Parameter(torch.zeros(num_labels)),
+        )
         self.present, self.absent = (nn.Parameter(torch.zeros_like(edge)) for _ in range(2))
 
     def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
         """Returns logits :math:`(B, L)`."""
-        sums = [(given == value).float() @ (part * self.edge) for value, part in ((1, self.present), (0, self.absent))]
+        sums = [
+            (given == value).float() @ (part * self.edge)
+            for value, part in ((1, self.present), (0, self.absent))
+        ]
         return self.scale * base_logits + self.bias + sums[0] + sums[1]
 
     def penalty(self) -> Tensor:
@@ -130,12 +136,19 @@ class LabelNeighbours(nn.Module):
     def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
         """Returns logits :math:`(B, L)`."""
         spread = (self.frequency * (1 - self.frequency) + _LEAST_VARIANCE).sqrt()
-        own, others = ((given - self.frequency).nan_to_num(0.0) / spread, (self.y - self.frequency) / spread)
+        own, others = (
+            (given - self.frequency).nan_to_num(0.0) / spread,
+            (self.y - self.frequency) / spread,
+        )
         # Each cosine is one of the given labels alone.
-        lengths = own.norm(dim=1, keepdim=True) * ((~given.isnan()).float() @ others.square().t()).sqrt()
+        lengths = (
+            own.norm(dim=1, keepdim=True) * ((~given.isnan()).float() @ others.square().t()).sqrt()
+        )
         centre = self.base_logits.mean(dim=0)
         mine, theirs = (normalize(b - centre, dim=1) for b in (base_logits, self.base_logits))
         agreement, likeness = own @ others.t() / lengths.clamp(min=1e-6), mine @ theirs.t()
         weight = (self.sharpness[0] * agreement + self.sharpness[1] * likeness).softmax(dim=-1)
         logits = torch.lerp(weight @ self.y, self.frequency, _PRIOR_SHARE).logit(eps=1e-4)
-        return torch.where(given.isnan(), logits, base_logits)  # neighbours are chosen by the values of given labels
+        return torch.where(
+            given.isnan(), logits, base_logits
+        )  # neighbours are chosen by the values of given labels

@@ -45,7 +45,9 @@ class LabelHead(nn.Module):
     def __init__(self, labels: LabelMessagePassing, tied: bool = False, bias: bool = False) -> None:
         super().__init__()
         if not isinstance(labels, LabelMessagePassing):
-            raise TypeError(f"Expected 'labels' to be a LabelMessagePassing (got {type(labels).__name__})")
+            raise TypeError(
+                f"Expected 'labels' to be a LabelMessagePassing (got {type(labels).__name__})"
+            )
         self.tied = tied
         # In a tuple, so that it is no submodule. A parameter of two modules comes apart where each gets a new one, as
         # in 'to_empty' and 'load_state_dict(assign=True)', and so does an embedding of two where one gets another.
@@ -98,7 +100,9 @@ class LabelHead(nn.Module):
             return logits if self.bias is None else logits + self.bias[label]
         num_labels, channels = self.weight.shape
         if u.shape[-2:] != (num_labels, channels):
-            raise ValueError(f"Expected 'u' of shape [*, {num_labels}, {channels}] (got {list(u.shape)})")
+            raise ValueError(
+                f"Expected 'u' of shape [*, {num_labels}, {channels}] (got {list(u.shape)})"
+            )
         logits = (u * self.weight).sum(dim=-1)
         return logits if self.bias is None else logits + self.bias
 

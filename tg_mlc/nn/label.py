@@ -130,7 +130,9 @@ class LabelMessagePassing(nn.Module):
         self.embedding = nn.Embedding(self.num_labels, self.channels)
         self.label_graph = label_graph
         steps = range(num_steps)
-        self.feature_to_label = nn.ModuleList(FeatureToLabelConv((source, self.channels), **block) for _ in steps)
+        self.feature_to_label = nn.ModuleList(
+            FeatureToLabelConv((source, self.channels), **block) for _ in steps
+        )
         self.label_to_label = nn.ModuleList(
             LabelToLabelConv(self.channels, **among_labels) for _ in steps if label_messages
         )
@@ -158,7 +160,9 @@ class LabelMessagePassing(nn.Module):
         if num_labels < 1:
             raise ValueError("Expected 'label_graph' to hold at least 1 label (got 0)")
         if num_labels != self.num_labels:
-            raise ValueError(f"Expected 'label_graph' to hold {self.num_labels} labels (got {num_labels})")
+            raise ValueError(
+                f"Expected 'label_graph' to hold {self.num_labels} labels (got {num_labels})"
+            )
         present: Data | None = getattr(self, "_label_graph", None)
         if present is not None:
             names = label_graph.get("label_names"), present.get("label_names")
@@ -242,9 +246,13 @@ class LabelMessagePassing(nn.Module):
         check_components(x)
         if components is not None:
             if batch is not None or ptr is not None or edge_index is not None:
-                raise ValueError("Expected either 'components' or 'batch', 'ptr' and 'edge_index' (got both)")
+                raise ValueError(
+                    "Expected either 'components' or 'batch', 'ptr' and 'edge_index' (got both)"
+                )
             if components.dim() != 2 or components.size(0) != 2:
-                raise ValueError(f"Expected 'components' of shape [2, M] (got {list(components.shape)})")
+                raise ValueError(
+                    f"Expected 'components' of shape [2, M] (got {list(components.shape)})"
+                )
             components = components[:, components[1].argsort(stable=True)]
         member, rows = (batch, x) if components is None else (components[1], components[1])
         ptr = to_ptr(rows, member, ptr, batch_size, max_num_nodes)
@@ -254,7 +262,9 @@ class LabelMessagePassing(nn.Module):
         if shortlist is not None:
             label_edges = Edges(shortlist.edge_index, len(shortlist.label), len(shortlist.label))
 
-        def call(conv: nn.Module, x: Any, edges: Tensor | Pattern, **options: int) -> tuple[Tensor, Any]:
+        def call(
+            conv: nn.Module, x: Any, edges: Tensor | Pattern, **options: int
+        ) -> tuple[Tensor, Any]:
             out = conv(x, edges, return_attention_weights=return_attention_weights, **options)
             return out if return_attention_weights else (out, None)
 
@@ -275,17 +285,25 @@ class LabelMessagePassing(nn.Module):
                 states += [u] if keep else []
             attention += [StepAttention(to_label, among_labels)] if return_attention_weights else []
 
-        shape = (num_samples, self.num_labels, self.channels) if shortlist is None else (-1, self.channels)
+        shape = (
+            (num_samples, self.num_labels, self.channels)
+            if shortlist is None
+            else (-1, self.channels)
+        )
         states = [self.final_norm(u).view(shape) for u in (states if keep else [u])]
         if not keep:
             return states[-1]
         return LabelStates(states[-1], states[:-1], attention)
 
-    def _checked(self, base_scores: Tensor, num_samples: int, shortlist: Shortlist | None) -> Tensor:
+    def _checked(
+        self, base_scores: Tensor, num_samples: int, shortlist: Shortlist | None
+    ) -> Tensor:
         expected = [num_samples, self.num_labels, self.channels]
         expected = expected if shortlist is None else [len(shortlist.label), self.channels]
         if list(base_scores.shape) != expected:
-            raise ValueError(f"Expected 'base_scores' of shape {expected} (got {list(base_scores.shape)})")
+            raise ValueError(
+                f"Expected 'base_scores' of shape {expected} (got {list(base_scores.shape)})"
+            )
         return base_scores.reshape(-1, self.channels)
 
     def _edges(
@@ -299,21 +317,31 @@ class LabelMessagePassing(nn.Module):
     ) -> Tensor | Pattern:
         num_samples = ptr.numel() - 1
         if shortlist is not None:
-            if edge_index is not None or components is not None or shortlist.ptr.numel() != ptr.numel():
+            if (
+                edge_index is not None
+                or components is not None
+                or shortlist.ptr.numel() != ptr.numel()
+            ):
                 got = f"{shortlist.ptr.numel() - 1} shortlists for {num_samples} samples"
-                raise ValueError(f"Expected a shortlist for each sample without other edges (got {got})")
+                raise ValueError(
+                    f"Expected a shortlist for each sample without other edges (got {got})"
+                )
             return Blocks(shortlist.ptr, ptr, num_queries=len(shortlist.label), num_keys=x.size(0))
         if edge_index is not None:
             edge_index = to_list(edge_index)
             if not torch.compiler.is_compiling():
                 check_edge_index(edge_index, x.size(0), self.num_labels)
             sample = ptr2index(ptr, output_size=x.size(0))
-            return torch.stack([edge_index[0], sample[edge_index[0]] * self.num_labels + edge_index[1]])
+            return torch.stack(
+                [edge_index[0], sample[edge_index[0]] * self.num_labels + edge_index[1]]
+            )
         query_ptr = torch.arange(num_samples + 1, device=x.device) * self.num_labels
         num_keys = x.size(0) if components is None else components.size(1)
         sizes = {"num_queries": num_samples * self.num_labels, "num_keys": num_keys}
         bounds = {"max_queries": self.num_labels, "max_keys": max_num_nodes}
-        blocks = Blocks(query_ptr, ptr, **sizes, **bounds, validate=False)  # the pointers have been checked
+        blocks = Blocks(
+            query_ptr, ptr, **sizes, **bounds, validate=False
+        )  # the pointers have been checked
         if components is None:
             return blocks
         by_query, place, _ = blocks.csr()
@@ -344,7 +372,9 @@ def check_summary(stored: Tensor, present: Tensor) -> None:
     there, here = (json.loads(bytes(summary.tolist())) for summary in (stored, present))
     check_same_names(there["label_names"], here["label_names"], "the weights", "'label_graph'")
     if there["edges"] != here["edges"]:
-        described = [f"{summary['num_edges']} edges of kind {summary['kind']!r}" for summary in (here, there)]
+        described = [
+            f"{summary['num_edges']} edges of kind {summary['kind']!r}" for summary in (here, there)
+        ]
         raise ValueError(
             f"Expected weights of a model with the same label graph, {described[0]} (got weights of one with "
             f"{described[1]}); build the model with the graph of the weights, load them, and then assign 'label_graph' "

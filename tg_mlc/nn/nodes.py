@@ -35,7 +35,10 @@ class NeighbourComponents(nn.Module):
 
     .. code-block:: python
 
-        components, labels = NeighbourComponents(64, num_labels=39), LabelMessagePassing(64, label_graph)
+        components, labels = (
+            NeighbourComponents(64, num_labels=39),
+            LabelMessagePassing(64, label_graph),
+        )
 
         for batch in NeighborLoader(data, [15], input_nodes=data.train_mask, batch_size=512):
             h = gnn(batch.x, batch.edge_index)
@@ -95,14 +98,22 @@ class NeighbourComponents(nn.Module):
         """
         # The states of all hops are one list where they are of one type: how labels that are known find their hops.
         states = [x] * (self.num_hops + 1) if isinstance(x, Tensor) else list(x)
-        edges = list(edge_index) if isinstance(edge_index, list | tuple) else [edge_index] * self.num_hops
+        edges = (
+            list(edge_index)
+            if isinstance(edge_index, list | tuple)
+            else [edge_index] * self.num_hops
+        )
         if (len(states), len(edges)) != (self.num_hops + 1, self.num_hops):
             raise ValueError(
                 f"Expected 'x' and 'edge_index' to hold states of {self.num_hops + 1} node types and {self.num_hops} "
                 f"relations, or one of each (got {len(states)} and {len(edges)})"
             )
         for hop, state in enumerate(states):
-            if state is not states[0] and state.shape == states[0].shape and torch.equal(state, states[0]):
+            if (
+                state is not states[0]
+                and state.shape == states[0].shape
+                and torch.equal(state, states[0])
+            ):
                 raise ValueError(
                     f"Expected 'x' to have the states of the seeds' node type as one tensor at all of its hops (got "
                     f"equal states in another tensor at hop {hop}); pass the tensor itself, not a copy"
@@ -111,7 +122,11 @@ class NeighbourComponents(nn.Module):
         if known is not None:
             known = self._hidden(known, seeds, states[0])
         number = torch.arange(seeds.numel(), device=seeds.device)
-        rows, pairs, size = [states[0][seeds] + self.hop.weight[0]], [torch.stack([number, number])], seeds.numel()
+        rows, pairs, size = (
+            [states[0][seeds] + self.hop.weight[0]],
+            [torch.stack([number, number])],
+            seeds.numel(),
+        )
         frontier = torch.stack([seeds, number])
         seen = seeds * seeds.numel() + number
         for hop, (state, relation) in enumerate(zip(states[1:], edges, strict=True), start=1):
@@ -123,7 +138,9 @@ class NeighbourComponents(nn.Module):
             found = [(state, frontier)]
             if known is not None and self.lin_known is not None and state is states[0]:
                 tells = (known == 1).any(dim=1)[frontier[0]]
-                found.append((self.lin_known(known.nan_to_num(0.0).to(state.dtype)), frontier[:, tells]))
+                found.append(
+                    (self.lin_known(known.nan_to_num(0.0).to(state.dtype)), frontier[:, tells])
+                )
             for values, (node, seed) in found:
                 rows.append(values + self.hop.weight[hop])
                 pairs.append(torch.stack([node + size, seed]))
@@ -134,10 +151,14 @@ class NeighbourComponents(nn.Module):
     def _hidden(self, known: Tensor, seeds: Tensor, x: Tensor) -> Tensor:
         """Known labels without those of the seeds."""
         if self.lin_known is None:
-            raise ValueError("Expected no 'known' labels without 'num_labels' (got some); give the module 'num_labels'")
+            raise ValueError(
+                "Expected no 'known' labels without 'num_labels' (got some); give the module 'num_labels'"
+            )
         shape = [x.size(0), self.lin_known.in_features]
         if list(known.shape) != shape:
-            raise ValueError(f"Expected 'known' of shape {shape}, as 'x' has rows (got {list(known.shape)})")
+            raise ValueError(
+                f"Expected 'known' of shape {shape}, as 'x' has rows (got {list(known.shape)})"
+            )
         known = known.to(x.dtype)
         if not ((known == 0) | (known == 1) | known.isnan()).all():
             raise ValueError("Expected 'known' to hold 0, 1 or NaN for unknown (got other numbers)")
@@ -152,19 +173,28 @@ class NeighbourComponents(nn.Module):
 def _as_index(seeds: Any, x: Tensor) -> Tensor:
     """The numbers of seeds, which may be counted, numbered or marked."""
     index = torch.as_tensor(seeds, device=x.device)
-    is_mask, is_whole = index.dtype == torch.bool, not (index.is_floating_point() or index.is_complex())
+    is_mask, is_whole = (
+        index.dtype == torch.bool,
+        not (index.is_floating_point() or index.is_complex()),
+    )
     if index.dim() > 1 or not is_whole or (is_mask and list(index.shape) != [x.size(0)]):
         expected = f"a number of nodes, or the numbers or a mask of seeds among {x.size(0)} nodes"
-        raise ValueError(f"Expected 'seeds' to be {expected} (got {index.dtype} of shape {list(index.shape)})")
+        raise ValueError(
+            f"Expected 'seeds' to be {expected} (got {index.dtype} of shape {list(index.shape)})"
+        )
     if index.dim() == 0:
         count = int(index)
         if not 0 <= count <= x.size(0):
-            raise ValueError(f"Expected 'seeds' to be different nodes of {x.size(0)} (got the first {count})")
+            raise ValueError(
+                f"Expected 'seeds' to be different nodes of {x.size(0)} (got the first {count})"
+            )
         return torch.arange(count, device=x.device)
     index = index.nonzero().flatten() if is_mask else index.long()
     outside = index.numel() > 0 and (int(index.min()) < 0 or int(index.max()) >= x.size(0))
     if outside or torch.unique(index).numel() != index.numel():
-        raise ValueError(f"Expected 'seeds' to be different nodes of {x.size(0)} (got {index.tolist()[:8]}...)")
+        raise ValueError(
+            f"Expected 'seeds' to be different nodes of {x.size(0)} (got {index.tolist()[:8]}...)"
+        )
     return index
 
 

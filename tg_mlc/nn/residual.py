@@ -78,7 +78,12 @@ class ResidualMessages(nn.Module):
     opposite: Tensor  # the place of the opposite of each edge
 
     def __init__(
-        self, label_graph: Data, channels: int = 0, heads: int = 4, num_rounds: int = 8, dropout: float = 0.1
+        self,
+        label_graph: Data,
+        channels: int = 0,
+        heads: int = 4,
+        num_rounds: int = 8,
+        dropout: float = 0.1,
     ) -> None:
         super().__init__()
         check_number("channels", channels)
@@ -89,7 +94,9 @@ class ResidualMessages(nn.Module):
         source, target = edge_index
         num_edges = source.numel()
         self.register_buffer("edge_index", edge_index, persistent=False)
-        self.register_buffer("opposite", (target * self.num_labels + source).argsort(), persistent=False)
+        self.register_buffer(
+            "opposite", (target * self.num_labels + source).argsort(), persistent=False
+        )
         self.register_buffer("correlation", torch.zeros(num_edges))
         self.register_buffer("deviation", torch.ones(self.num_labels))
         self.among_given = nn.Parameter(torch.zeros(num_edges))
@@ -100,10 +107,14 @@ class ResidualMessages(nn.Module):
         self.log_scale = nn.Parameter(torch.zeros(()))
         self.base_scale = nn.Parameter(torch.zeros(()))
         self.bias = nn.Parameter(torch.zeros(self.num_labels))
-        self.attention = _StateAttention(label_graph, channels, heads, dropout) if channels else None
+        self.attention = (
+            _StateAttention(label_graph, channels, heads, dropout) if channels else None
+        )
 
     @torch.no_grad()
-    def start_from_residuals(self, base_logits: Tensor, y: Tensor, damping: float = 0.3, power: float = 1.0) -> Self:
+    def start_from_residuals(
+        self, base_logits: Tensor, y: Tensor, damping: float = 0.3, power: float = 1.0
+    ) -> Self:
         r"""Sets the closed form by training samples.
 
         Args:
@@ -152,9 +163,20 @@ class ResidualMessages(nn.Module):
         residual = torch.where(known, given - p, 0.0) / self.deviation
         among = self._along((self.among_given + self.among_given[self.opposite]) / 2)
         damping = 1 + self.log_damping.exp()
-        weight = conjugate_gradients(lambda w: mask * among(mask * w) + damping * w, residual, self.num_rounds)
-        message = self._along(self.to_others)(mask * weight) * self.log_scale.exp() / self.deviation**self.power
-        logits = (1 + self.base_scale) * base_logits + self.bias + message + self._along(self.presence)(mask)
+        weight = conjugate_gradients(
+            lambda w: mask * among(mask * w) + damping * w, residual, self.num_rounds
+        )
+        message = (
+            self._along(self.to_others)(mask * weight)
+            * self.log_scale.exp()
+            / self.deviation**self.power
+        )
+        logits = (
+            (1 + self.base_scale) * base_logits
+            + self.bias
+            + message
+            + self._along(self.presence)(mask)
+        )
         if self.attention is not None:
             # The state of a given label holds its value.
             logits = logits + torch.where(known, 0.0, self.attention(base_logits, residual, given))
@@ -168,13 +190,18 @@ class ResidualMessages(nn.Module):
         """The squared distance from the closed form, a scalar, which a loss may add in proportion to :math:`1 / N`."""
         apart = (self.among_given - self.correlation, self.to_others - self.correlation)
         scales = (self.bias, self.base_scale, self.log_damping - self.log_damping.mean())
-        return sum((each.square().sum() for each in (*apart, *scales)), start=10 * self.presence.square().sum())
+        return sum(
+            (each.square().sum() for each in (*apart, *scales)),
+            start=10 * self.presence.square().sum(),
+        )
 
     def _along(self, edge_weight: Tensor) -> Callable[[Tensor], Tensor]:
         """Sends numbers :math:`(B, L)` of labels along all edges to their sums at the targets."""
         source, target = self.edge_index
         if self._is_dense:
-            matrix = edge_weight.new_zeros(self.num_labels, self.num_labels).index_put((source, target), edge_weight)
+            matrix = edge_weight.new_zeros(self.num_labels, self.num_labels).index_put(
+                (source, target), edge_weight
+            )
             return lambda x: x @ matrix
 
         def send(x: Tensor) -> Tensor:
@@ -184,7 +211,11 @@ class ResidualMessages(nn.Module):
         return send
 
     def _check(self, base_logits: Tensor, labels: Tensor, name: str) -> None:
-        if base_logits.shape != labels.shape or base_logits.dim() != 2 or base_logits.size(1) != self.num_labels:
+        if (
+            base_logits.shape != labels.shape
+            or base_logits.dim() != 2
+            or base_logits.size(1) != self.num_labels
+        ):
             raise ValueError(
                 f"Expected 'base_logits' and '{name}' of shape [B, {self.num_labels}] (got {list(base_logits.shape)} "
                 f"and {list(labels.shape)})"
@@ -217,7 +248,9 @@ class _StateAttention(nn.Module):
         return logits
 
 
-def conjugate_gradients(matrix: Callable[[Tensor], Tensor], right: Tensor, num_rounds: int) -> Tensor:
+def conjugate_gradients(
+    matrix: Callable[[Tensor], Tensor], right: Tensor, num_rounds: int
+) -> Tensor:
     """Solves symmetric systems, one for each row of right-hand sides :math:`(B, L)`, by a few differentiable steps;
     :obj:`matrix` multiplies each row by the matrix of its system.
     """
@@ -226,7 +259,9 @@ def conjugate_gradients(matrix: Callable[[Tensor], Tensor], right: Tensor, num_r
     for _ in range(num_rounds):
         image = matrix(direction)
         length = (direction * direction).sum(dim=1, keepdim=True)
-        curvature = torch.maximum((direction * image).sum(dim=1, keepdim=True), _LEAST_CURVATURE * length)
+        curvature = torch.maximum(
+            (direction * image).sum(dim=1, keepdim=True), _LEAST_CURVATURE * length
+        )
         step = squares / curvature.clamp(min=1e-12)
         solution, rest = solution + step * direction, rest - step * image
         now = (rest * rest).sum(dim=1, keepdim=True)

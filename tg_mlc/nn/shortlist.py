@@ -57,8 +57,12 @@ class Shortlister:
     def __call__(self, candidates: Tensor) -> Shortlist:
         """Makes the shortlists of candidates :math:`(B, K)`, labels of each sample."""
         if candidates.dim() != 2:
-            raise ValueError(f"Expected 'candidates' of shape [B, K] (got {list(candidates.shape)})")
-        sample = torch.arange(candidates.size(0), device=candidates.device).repeat_interleave(candidates.size(1))
+            raise ValueError(
+                f"Expected 'candidates' of shape [B, K] (got {list(candidates.shape)})"
+            )
+        sample = torch.arange(candidates.size(0), device=candidates.device).repeat_interleave(
+            candidates.size(1)
+        )
         keys = sample * self.num_labels + candidates.flatten()
         if self._above is not None:
             place, above = gathered(candidates.flatten(), *self._above)

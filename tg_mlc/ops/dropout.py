@@ -22,7 +22,12 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     check_share("p", p)
     if not training or p == 0.0:
         return x
-    if x.device.type != "cpu" or torch.compiler.is_compiling() or is_functorch_wrapped_tensor(x) or numba_problem():
+    if (
+        x.device.type != "cpu"
+        or torch.compiler.is_compiling()
+        or is_functorch_wrapped_tensor(x)
+        or numba_problem()
+    ):
         return F.dropout(x, p)
     seed = int(torch.randint(2**31, (), device="cpu"))
     out: Tensor = _Hashed.apply(x.to(torch.promote_types(x.dtype, torch.float32)), p, seed)  # type: ignore[no-untyped-call]

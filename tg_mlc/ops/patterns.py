@@ -31,7 +31,9 @@ class CSR(NamedTuple):
 
     ptr: Tensor  #: ``[num_queries + 1]``
     key: Tensor  #: ``[num_edges]``, the key of every edge
-    perm: Tensor | None  #: ``[num_edges]``, its place in the canonical order; :obj:`None` if that is the same
+    perm: (
+        Tensor | None
+    )  #: ``[num_edges]``, its place in the canonical order; :obj:`None` if that is the same
 
 
 class CSC(NamedTuple):
@@ -134,7 +136,9 @@ class Edges(Pattern):
         ValueError: If its shape or one of its indices is out of range.
     """
 
-    def __init__(self, edge_index: Adj, num_queries: int, num_keys: int, *, validate: bool = True) -> None:
+    def __init__(
+        self, edge_index: Adj, num_queries: int, num_keys: int, *, validate: bool = True
+    ) -> None:
         self.edge_index: Tensor = to_list(edge_index)
         if validate and not is_recorded():
             check_edge_index(self.edge_index, num_keys, num_queries)
@@ -146,10 +150,14 @@ class Edges(Pattern):
     @classmethod
     def from_csr(cls, ptr: Tensor, key: Tensor, num_queries: int, num_keys: int) -> Edges:
         """Takes edges that are grouped by query already; queries beyond the pointer have none."""
-        edges = cls(torch.stack([key, ptr2index(ptr, output_size=key.numel())]), num_queries, num_keys)
+        edges = cls(
+            torch.stack([key, ptr2index(ptr, output_size=key.numel())]), num_queries, num_keys
+        )
         if ptr.numel() <= num_queries:
             ptr = torch.cat([ptr, ptr[-1:].expand(num_queries + 1 - ptr.numel())])
-        edges._kept["csr"] = CSR(ptr[: num_queries + 1], key, None)  # the check above found no edge beyond
+        edges._kept["csr"] = CSR(
+            ptr[: num_queries + 1], key, None
+        )  # the check above found no edge beyond
         return edges
 
     @property
@@ -192,7 +200,9 @@ class Edges(Pattern):
     @_kept
     def csr(self) -> CSR:
         """The edges grouped by query, sorted once."""
-        perm = torch.sort(self.edge_index[1] * self.num_keys + self.edge_index[0], stable=True).indices
+        perm = torch.sort(
+            self.edge_index[1] * self.num_keys + self.edge_index[0], stable=True
+        ).indices
         key, query = self.edge_index[:, perm]
         return CSR(_pointers(query, self.num_queries), key, perm)
 
@@ -223,7 +233,9 @@ class Edges(Pattern):
         self.long_rows()
         if self.num_queries * self.num_keys <= 64 * max(self.num_edges, 2**14):
             # One tensor in place of two where both are the same:
-            self._kept["finite_mask"] = self.finite_mask() if bool(self.isolated().any()) else self.mask()
+            self._kept["finite_mask"] = (
+                self.finite_mask() if bool(self.isolated().any()) else self.mask()
+            )
             self.mask()
         return self
 
@@ -282,7 +294,9 @@ class Blocks(Pattern):
             check_ptr("key_ptr", key_ptr, num_keys, max_keys)
             if query_ptr.numel() != key_ptr.numel():
                 got = f"{query_ptr.numel() - 1} and {key_ptr.numel() - 1}"
-                raise ValueError(f"Expected 'query_ptr' and 'key_ptr' of the same number of samples (got {got})")
+                raise ValueError(
+                    f"Expected 'query_ptr' and 'key_ptr' of the same number of samples (got {got})"
+                )
         self.query_ptr = query_ptr
         self.key_ptr = key_ptr
         self.num_samples = query_ptr.numel() - 1
@@ -314,9 +328,16 @@ class Blocks(Pattern):
 
     @property
     def num_edges(self) -> int:
-        if self._num_edges is None:  # the device is asked only where the answer does not follow from what is known
-            if self._max_queries is not None and self._max_queries * self.num_samples == self.num_queries:
-                self._num_edges = self._max_queries * self.num_keys  # all samples have as many queries
+        if (
+            self._num_edges is None
+        ):  # the device is asked only where the answer does not follow from what is known
+            if (
+                self._max_queries is not None
+                and self._max_queries * self.num_samples == self.num_queries
+            ):
+                self._num_edges = (
+                    self._max_queries * self.num_keys
+                )  # all samples have as many queries
             elif self.query_ptr is self.key_ptr and not torch.compiler.is_compiling():
                 self._num_edges = segments(self.key_ptr).num_pairs
             else:
@@ -332,7 +353,9 @@ class Blocks(Pattern):
         sample = self.sample_of_query()
         ptr = cumsum(self.key_ptr.diff()[sample])
         row = ptr2index(ptr, output_size=self.num_edges)
-        key = torch.arange(self.num_edges, device=self.device) - ptr[row] + self.key_ptr[sample[row]]
+        key = (
+            torch.arange(self.num_edges, device=self.device) - ptr[row] + self.key_ptr[sample[row]]
+        )
         return CSR(ptr, key, None)
 
     def sample_of_query(self) -> Tensor:
@@ -343,7 +366,9 @@ class Blocks(Pattern):
     def to(self, device: torch.device | str) -> Blocks:
         sizes = {"num_queries": self.num_queries, "num_keys": self.num_keys}
         bounds = {"max_queries": self._max_queries, "max_keys": self._max_keys}
-        return Blocks(self.query_ptr.to(device), self.key_ptr.to(device), **sizes, **bounds, validate=False)
+        return Blocks(
+            self.query_ptr.to(device), self.key_ptr.to(device), **sizes, **bounds, validate=False
+        )
 
     def __repr__(self) -> str:
         return f"Blocks(num_samples={self.num_samples}, num_queries={self.num_queries}, num_keys={self.num_keys})"
@@ -369,7 +394,9 @@ class Shared(Pattern):
             :obj:`num_samples` is negative.
     """
 
-    def __init__(self, graph: Edges | Data | Adj, num_samples: int, num_nodes: int | None = None) -> None:
+    def __init__(
+        self, graph: Edges | Data | Adj, num_samples: int, num_nodes: int | None = None
+    ) -> None:
         if isinstance(graph, Data):
             graph = Edges(adjacency_of(graph), graph.num_nodes, graph.num_nodes)
         if not isinstance(graph, Edges):
@@ -508,30 +535,49 @@ def _pointers(index: Tensor, size: int) -> Tensor:
     return pointers
 
 
-def check_edge_index(edge_index: Tensor, num_sources: int, num_targets: int, name: str = "edge_index") -> None:
+def check_edge_index(
+    edge_index: Tensor, num_sources: int, num_targets: int, name: str = "edge_index"
+) -> None:
     """Raises a clear error unless :obj:`edge_index` fits the given numbers of nodes."""
     if not isinstance(edge_index, Tensor):
         raise TypeError(f"Expected '{name}' to be a tensor (got {type(edge_index).__name__})")
     if edge_index.dtype != torch.long:
-        raise TypeError(f"Expected '{name}' to hold torch.long (got {edge_index.dtype}); cast it with '.long()'")
+        raise TypeError(
+            f"Expected '{name}' to hold torch.long (got {edge_index.dtype}); cast it with '.long()'"
+        )
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise ValueError(f"Expected '{name}' of shape [2, num_edges] (got {list(edge_index.shape)})")
-    for end, index, size in (("source", edge_index[0], num_sources), ("target", edge_index[1], num_targets)):
+        raise ValueError(
+            f"Expected '{name}' of shape [2, num_edges] (got {list(edge_index.shape)})"
+        )
+    for end, index, size in (
+        ("source", edge_index[0], num_sources),
+        ("target", edge_index[1], num_targets),
+    ):
         if index.numel() > 0 and (int(index.min()) < 0 or int(index.max()) >= size):
             got = f"values from {int(index.min())} to {int(index.max())}"
-            raise ValueError(f"Expected the {end} indices of '{name}' to lie in [0, {size}) (got {got})")
+            raise ValueError(
+                f"Expected the {end} indices of '{name}' to lie in [0, {size}) (got {got})"
+            )
 
 
 def check_ptr(name: str, ptr: Tensor, total: int | None, max_size: int | None) -> None:
     """Raises a clear error unless :obj:`ptr` is a pointer over :obj:`total` rows."""
     if ptr.dtype != torch.long:
-        raise TypeError(f"Expected '{name}' to hold torch.long (got {ptr.dtype}); cast it with '.long()'")
+        raise TypeError(
+            f"Expected '{name}' to hold torch.long (got {ptr.dtype}); cast it with '.long()'"
+        )
     if ptr.dim() != 1 or ptr.numel() == 0:
         raise ValueError(f"Expected '{name}' of shape [num_samples + 1] (got {list(ptr.shape)})")
     found = segments(ptr)
     if found.first != 0 or found.smallest < 0:
-        raise ValueError(f"Expected '{name}' to start at 0 and never to decrease (got {ptr.tolist()[:8]}...)")
+        raise ValueError(
+            f"Expected '{name}' to start at 0 and never to decrease (got {ptr.tolist()[:8]}...)"
+        )
     if total is not None and found.last != total:
-        raise ValueError(f"Expected '{name}' to end at the number of rows, {total} (got {found.last})")
+        raise ValueError(
+            f"Expected '{name}' to end at the number of rows, {total} (got {found.last})"
+        )
     if max_size is not None and found.largest > max_size:
-        raise ValueError(f"Expected no sample of '{name}' to be larger than {max_size} (got {found.largest})")
+        raise ValueError(
+            f"Expected no sample of '{name}' to be larger than {max_size} (got {found.largest})"
+        )

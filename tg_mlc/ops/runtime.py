@@ -9,7 +9,11 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor, peek_interpreter_stack
+from torch._C._functorch import (
+    is_functorch_wrapped_tensor,
+    is_legacy_batchedtensor,
+    peek_interpreter_stack,
+)
 from torch.autograd import forward_ad
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.nn.modules import module as modules
@@ -56,8 +60,15 @@ def is_exporting() -> bool:
 
 def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
     """Tells whether a module is exactly of that type, and has no hooks."""
-    hooks = (module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, module._backward_hooks)
-    return type(module) is kind and not (any(hooks) or any(_HOOKS_OF_ALL) or "forward" in vars(module))
+    hooks = (
+        module._forward_pre_hooks,
+        module._forward_hooks,
+        module._backward_pre_hooks,
+        module._backward_hooks,
+    )
+    return type(module) is kind and not (
+        any(hooks) or any(_HOOKS_OF_ALL) or "forward" in vars(module)
+    )
 
 
 def once_differentiable(tensors: Iterable[Tensor], message: str) -> None:
@@ -93,7 +104,11 @@ def prefers_onednn(num_rows: int, weight: Tensor) -> bool:
     PyTorch leaves linear maps to MKL, which makes no use of AVX-512 on processors of AMD. There oneDNN takes less than
     half the time (5088 x 128 by 128 x 128 on one core of an EPYC: 0.8 against 1.9 ms), in the same precision.
     """
-    return num_rows * weight.numel() >= LEAST and _onednn_is_faster() and bool(torch.backends.mkldnn.enabled)
+    return (
+        num_rows * weight.numel() >= LEAST
+        and _onednn_is_faster()
+        and bool(torch.backends.mkldnn.enabled)
+    )
 
 
 @cache

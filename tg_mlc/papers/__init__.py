@@ -13,7 +13,13 @@ from tg_mlc.papers.mlp import binary_relevance, pooled_mlp
 from tg_mlc.papers.mped import graph2graph, graph2graph_autoregressive, mped, mped_autoregressive
 from tg_mlc.papers.next_set import C2AEObjective
 from tg_mlc.papers.seq2seq import seq2seq
-from tg_mlc.papers.spen import SPEN, InferenceNetworkObjective, InfNet, UnrolledObjective, energy_network
+from tg_mlc.papers.spen import (
+    SPEN,
+    InferenceNetworkObjective,
+    InfNet,
+    UnrolledObjective,
+    energy_network,
+)
 
 __all__ = [
     "GAML",

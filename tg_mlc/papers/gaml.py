@@ -60,12 +60,16 @@ class GAML(nn.Module):
         self.encoder = encoder
         self.num_labels = num_labels
         self.embedding = nn.Embedding(num_labels, channels)
-        self.to_label = nn.ModuleList(FeatureToLabelConv(channels, **block) for _ in range(num_steps))
+        self.to_label = nn.ModuleList(
+            FeatureToLabelConv(channels, **block) for _ in range(num_steps)
+        )
         # Nothing reads the components of the last step.
         rest = range(num_steps - 1)
         self.to_feature = nn.ModuleList(AttentionConv(channels, **block) for _ in rest)
         self.among_features = nn.ModuleList(
-            FeatureMessagePassing(channels, 1, edge_dim=edge_dim, **block) for _ in rest if among_features
+            FeatureMessagePassing(channels, 1, edge_dim=edge_dim, **block)
+            for _ in rest
+            if among_features
         )
         self.weight = nn.Parameter(torch.randn(num_labels, channels) * channels**-0.5)
         self.bias = nn.Parameter(torch.zeros(num_labels))
@@ -79,7 +83,9 @@ class GAML(nn.Module):
         for step, conv in enumerate(self.to_label):
             before, u = u, conv((x, u), to_label)
             if self.among_features and step < len(self.among_features):
-                x = self.among_features[step](x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr)
+                x = self.among_features[step](
+                    x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr
+                )
             if step < len(self.to_feature):
                 x = self.to_feature[step]((before, x), to_feature)
         states = u.view(num_samples, self.num_labels, -1)

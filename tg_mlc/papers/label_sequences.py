@@ -50,7 +50,9 @@ class LabelSequenceModel(nn.Module):
     ranks: Tensor
     max_length: Tensor
 
-    def __init__(self, encoder: nn.Module, decoder: nn.Module, ranks: Tensor, max_length: int | None = None) -> None:
+    def __init__(
+        self, encoder: nn.Module, decoder: nn.Module, ranks: Tensor, max_length: int | None = None
+    ) -> None:
         super().__init__()
         num_labels = cast(int, decoder.num_labels)
         if list(ranks.shape) != [num_labels]:
@@ -64,7 +66,11 @@ class LabelSequenceModel(nn.Module):
 
     @classmethod
     def of_training_samples(
-        cls, train: MultiLabelDataset, encoder: nn.Module, decoder: nn.Module, label_order: LabelOrder
+        cls,
+        train: MultiLabelDataset,
+        encoder: nn.Module,
+        decoder: nn.Module,
+        label_order: LabelOrder,
     ) -> LabelSequenceModel:
         """Makes a model with the order of the labels, and their largest number, of training samples."""
         longest = max(int(train.y.nansum(dim=1).max()), 1)
@@ -148,7 +154,9 @@ class LabelSequenceObjective(Objective):
 
     def check_model(self, model: nn.Module) -> None:
         if not callable(getattr(model, "search", None)):
-            raise ValueError(f"Expected a model with 'search', as LabelSequenceModel has (got {type(model).__name__})")
+            raise ValueError(
+                f"Expected a model with 'search', as LabelSequenceModel has (got {type(model).__name__})"
+            )
 
 
 def label_ranks(y: Tensor, order: LabelOrder) -> Tensor:
@@ -172,7 +180,9 @@ def label_sequences(y: Tensor, ranks: Tensor) -> Tensor:
     stop = y.size(1)
     positive = y == 1
     length = int(positive.sum(dim=1).max()) + 1
-    places = F.pad(torch.where(positive, ranks, stop), (0, 1), value=stop).sort(dim=1).values[:, :length]
+    places = (
+        F.pad(torch.where(positive, ranks, stop), (0, 1), value=stop).sort(dim=1).values[:, :length]
+    )
     return F.pad(ranks.argsort(), (0, 1), value=stop)[places]
 
 
@@ -186,7 +196,9 @@ def next_log_probs(logits: Tensor, symbols: Tensor, unknown: Tensor | None = Non
     label comes twice, and labels of the mask :obj:`unknown` compete with no other.
     """
     stop = logits.size(-1) - 1
-    excluded = torch.zeros_like(logits, dtype=torch.bool).scatter_(2, shifted(symbols, stop).unsqueeze(-1), True)
+    excluded = torch.zeros_like(logits, dtype=torch.bool).scatter_(
+        2, shifted(symbols, stop).unsqueeze(-1), True
+    )
     excluded = excluded.cumsum(dim=1) > 0
     if unknown is not None:
         excluded[..., :stop] |= unknown.unsqueeze(1)

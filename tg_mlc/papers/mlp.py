@@ -75,13 +75,17 @@ class PooledComponents(nn.Module):
     the arguments of :class:`PooledMLP`.
     """
 
-    def __init__(self, encoder: nn.Module, num_feature_layers: int = 2, **block: Unpack[BlockOptions]) -> None:
+    def __init__(
+        self, encoder: nn.Module, num_feature_layers: int = 2, **block: Unpack[BlockOptions]
+    ) -> None:
         super().__init__()
         self.channels, edge_dim = cast(Encoder, encoder).channels, cast(Encoder, encoder).edge_dim
         self.encoder = encoder
         self.features = None
         if num_feature_layers > 0:
-            self.features = FeatureMessagePassing(self.channels, num_feature_layers, edge_dim=edge_dim, **block)
+            self.features = FeatureMessagePassing(
+                self.channels, num_feature_layers, edge_dim=edge_dim, **block
+            )
 
     def forward(self, data: Data) -> Tensor:
         x, ptr, edge_index, edge_attr, _ = self.encoder(data)
@@ -134,7 +138,9 @@ class BinaryRelevance(nn.Module):
         self.of_known = nn.Linear(2 * num_labels, channels, bias=False) if given_labels else None
         self.bias = nn.Parameter(torch.zeros(num_labels))
         last = nn.Linear(channels, num_labels, bias=False)
-        self.layers = nn.Identity() if linear else nn.Sequential(nn.ReLU(), nn.Dropout(dropout), last)
+        self.layers = (
+            nn.Identity() if linear else nn.Sequential(nn.ReLU(), nn.Dropout(dropout), last)
+        )
         # Counts of many atoms would otherwise start with large logits.
         for parameter in self.parameters() if linear else last.parameters():
             nn.init.zeros_(parameter)
@@ -205,7 +211,9 @@ def binary_relevance(
     size = train.num_labels if channels is None else channels
     inner = input_encoder(train, size, **{"num_components": 1, **inputs})
     if isinstance(inner, SequenceEncoder):  # without positions
-        inner = BagEncoder(inner.embedding.num_embeddings, size, dropout=inputs.get("input_dropout", 0.0))
+        inner = BagEncoder(
+            inner.embedding.num_embeddings, size, dropout=inputs.get("input_dropout", 0.0)
+        )
     model = BinaryRelevance(inner, train.num_labels, channels is None, dropout, given_labels)
     start_from_frequencies(model.bias, train.y, frequency_strength)
     return model

@@ -51,18 +51,31 @@ def mped(
     """
     steps: dict[str, Any] = {"num_feature_layers": encoder_steps, "num_steps": decoder_steps}
     source, target = label_graph.edge_index
-    block = {"mlp_channels": 2 * channels, "dropout": 0.2, "label_messages": bool((source != target).any())}
-    given_labels = kwargs.pop("given_labels", False)  # whatever has label states has a place for them
+    block = {
+        "mlp_channels": 2 * channels,
+        "dropout": 0.2,
+        "label_messages": bool((source != target).any()),
+    }
+    given_labels = kwargs.pop(
+        "given_labels", False
+    )  # whatever has label states has a place for them
     inputs = pop_input_encoder(train, channels, kwargs)
     if label_graph.density == 1.0:
         label_graph = label_graph.remove_self_loops()
     options = {**steps, **block, "given_labels": given_labels, **kwargs}
-    return compose(inputs, train, label_graph, node_messages, frequency_strength, latent=latent, **options)
+    return compose(
+        inputs, train, label_graph, node_messages, frequency_strength, latent=latent, **options
+    )
 
 
 @builder
 def graph2graph(
-    train: MultiLabelDataset, label_graph: LabelGraph, node_messages: bool = True, *, channels: int = 64, **kwargs: Any
+    train: MultiLabelDataset,
+    label_graph: LabelGraph,
+    node_messages: bool = True,
+    *,
+    channels: int = 64,
+    **kwargs: Any,
 ) -> LaMP:
     r"""Builds the network from the "Graph2Graph Networks for Multi-Label Classification" paper:
     :func:`~tg_mlc.papers.mped` with MLPs of hidden size :math:`d`.
@@ -70,7 +83,9 @@ def graph2graph(
     Args:
         train, label_graph, node_messages, channels, kwargs: As there.
     """
-    return mped(train, label_graph, node_messages, channels=channels, **{"mlp_channels": channels, **kwargs})
+    return mped(
+        train, label_graph, node_messages, channels=channels, **{"mlp_channels": channels, **kwargs}
+    )
 
 
 @builder
@@ -113,9 +128,17 @@ def mped_autoregressive(
     inputs = pop_input_encoder(train, channels, kwargs)
     mlp_channels = 2 * channels if mlp_channels is None else mlp_channels
     if node_messages:
-        inputs = MessageEncoder(inputs, encoder_steps, heads=heads, mlp_channels=mlp_channels, dropout=dropout)
+        inputs = MessageEncoder(
+            inputs, encoder_steps, heads=heads, mlp_channels=mlp_channels, dropout=dropout
+        )
     decoder = AttentionDecoder(
-        channels, train.y.size(1), decoder_steps, heads=heads, mlp_channels=mlp_channels, dropout=dropout, **kwargs
+        channels,
+        train.y.size(1),
+        decoder_steps,
+        heads=heads,
+        mlp_channels=mlp_channels,
+        dropout=dropout,
+        **kwargs,
     )
     return LabelSequenceModel.of_training_samples(train, inputs, decoder, label_order)
 

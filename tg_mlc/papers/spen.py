@@ -119,7 +119,9 @@ class SPEN(nn.Module):
         local: Tensor = self.local(self.pooled(data))
         z = [local]
         for step_size in self.step_size:
-            slope = self.energy.slope(z[-1].sigmoid()) - local + z[-1]  # the last is that of the negative entropy
+            slope = (
+                self.energy.slope(z[-1].sigmoid()) - local + z[-1]
+            )  # the last is that of the negative entropy
             z.append(z[-1] - step_size * slope)
         return SPENOutput(z[-1], z[:-1]) if return_intermediate else z[-1]
 
@@ -253,12 +255,18 @@ class InferenceNetworkObjective(SigmoidScores, Objective):
         wrong, right = networks.augmented.sigmoid(), networks.inference.sigmoid()
         y = torch.where(batch.y.isnan(), wrong.detach(), batch.y)
         fixed = wrong.detach()
-        margin = _distance(fixed, y) - model.energy(fixed, networks.local) + model.energy(y, networks.local)
+        margin = (
+            _distance(fixed, y)
+            - model.energy(fixed, networks.local)
+            + model.energy(y, networks.local)
+        )
         augmented = model.energy(wrong, networks.local, frozen=True) - _distance(wrong, y)
         inference = model.energy(right, networks.local, frozen=True)
         entropy = _entropy(networks.augmented) + _entropy(networks.inference)
         total = margin.relu() + augmented + inference - self.entropy_weight * entropy
-        local = sum((masked_bce(logits, batch.y) for logits in networks), torch.zeros_like(total[0]))
+        local = sum(
+            (masked_bce(logits, batch.y) for logits in networks), torch.zeros_like(total[0])
+        )
         return total.mean() / y.size(1) + self.local_weight * local
 
     def check_model(self, model: nn.Module) -> None:
@@ -271,7 +279,9 @@ def _distance(a: Tensor, y: Tensor) -> Tensor:
 
 
 def _entropy(logits: Tensor) -> Tensor:
-    return F.binary_cross_entropy_with_logits(logits, logits.sigmoid(), reduction="none").sum(dim=-1)
+    return F.binary_cross_entropy_with_logits(logits, logits.sigmoid(), reduction="none").sum(
+        dim=-1
+    )
 
 
 _KINDS: dict[str, type[SPEN] | type[InfNet]] = {"steps": SPEN, "network": InfNet}
@@ -304,8 +314,13 @@ def energy_network(
     check_flag("node_messages", node_messages)
     inner = input_encoder(train, channels, **inputs)
     blocks = num_feature_layers if node_messages else 0
-    model = _KINDS[inference](inner, train.num_labels, num_units=num_units, num_feature_layers=blocks, dropout=dropout)
-    for network in (model.local, *([model.augmented, model.inference] if isinstance(model, InfNet) else [])):
+    model = _KINDS[inference](
+        inner, train.num_labels, num_units=num_units, num_feature_layers=blocks, dropout=dropout
+    )
+    for network in (
+        model.local,
+        *([model.augmented, model.inference] if isinstance(model, InfNet) else []),
+    ):
         start_from_frequencies(network.lins[-1].bias, train.y, frequency_strength)
     return model
 

@@ -69,7 +69,9 @@ class PersonalFrequency(NextSetBaseline):
         check_share("decay", self.decay)
         check_number("backoff", self.backoff)
         if self.backoff == 0:
-            raise ValueError("Expected 'backoff' to be above 0, because some entities have no history (got 0)")
+            raise ValueError(
+                "Expected 'backoff' to be above 0, because some entities have no history (got 0)"
+            )
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         past = past_events(dataset, targets, decay=self.decay)
@@ -88,7 +90,9 @@ def past_events(
     start = first if window_size is None else np.maximum(first, target - window_size)
     row, event = ranges(start, target)
     indptr = np.concatenate([[0], np.cumsum(target - start)])
-    return sp.csr_array((decay ** (target[row] - 1.0 - event), event, indptr), shape=(len(target), len(dataset)))
+    return sp.csr_array(
+        (decay ** (target[row] - 1.0 - event), event, indptr), shape=(len(target), len(dataset))
+    )
 
 
 @dataclass(eq=False)
@@ -143,7 +147,9 @@ class TIFUKNN(NextSetBaseline):
         target = np.asarray(targets)
         own = self._vectors(dataset, target, dataset.entity_of[target])
         num = min(self.num_neighbors, len(self._histories))
-        neighbors = require("sklearn.neighbors", extra="data").NearestNeighbors(n_neighbors=num, algorithm="brute")
+        neighbors = require("sklearn.neighbors", extra="data").NearestNeighbors(
+            n_neighbors=num, algorithm="brute"
+        )
         nearest = neighbors.fit(self._histories).kneighbors_graph(own)  # 1 for each
         return np.asarray(self.alpha * own + (1 - self.alpha) / num * (nearest @ self._histories))
 
@@ -186,10 +192,15 @@ class LogisticHistory(NextSetBaseline):
 
     def fit(self, dataset: NextSetDataset, targets: Targets) -> Self:
         super().fit(dataset, targets)
-        x, y = self._features(dataset, targets), torch.from_numpy(dataset.y[np.asarray(targets)].toarray())
+        x, y = (
+            self._features(dataset, targets),
+            torch.from_numpy(dataset.y[np.asarray(targets)].toarray()),
+        )
         weight = torch.zeros(x.shape[1], y.shape[1], requires_grad=True)
         bias = torch.logit(y.mean(dim=0), eps=1e-6).requires_grad_()
-        optimizer = torch.optim.LBFGS([weight, bias], max_iter=self.max_iter, line_search_fn="strong_wolfe")
+        optimizer = torch.optim.LBFGS(
+            [weight, bias], max_iter=self.max_iter, line_search_fn="strong_wolfe"
+        )
 
         def closure() -> Tensor:
             optimizer.zero_grad()
@@ -209,4 +220,6 @@ class LogisticHistory(NextSetBaseline):
     def _features(self, dataset: NextSetDataset, targets: Targets) -> Tensor:
         past = past_events(dataset, targets, self.window_size, self.decay)
         total = np.maximum(past.sum(axis=1), 1.0)  # at least one, but for targets without history
-        return torch.from_numpy(np.sqrt((past @ dataset.y).toarray() / total[:, None]).astype(np.float32))
+        return torch.from_numpy(
+            np.sqrt((past @ dataset.y).toarray() / total[:, None]).astype(np.float32)
+        )

@@ -60,7 +60,9 @@ class Events(Components):
     def collate(self, samples: Sequence[Data], like: Any) -> Any:
         return TargetList(samples)
 
-    def state_fractions(self, sample: Data, prepared: Data, network: nn.Module, num_rows: int) -> np.ndarray | None:
+    def state_fractions(
+        self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
+    ) -> np.ndarray | None:
         """Which labels of a window are of each event; what a memory knows has no states."""
         modules = network.modules()
         views = next((module for module in modules if isinstance(module, WindowViews)), None)
@@ -91,7 +93,9 @@ class TargetList(Dataset[Batch]):
 
     def __getitems__(self, indices: list[int]) -> Batch:
         targets = [self.targets[index] for index in indices]
-        values = {key: torch.cat([target[key] for target in targets]) for key in targets[0].to_dict()}
+        values = {
+            key: torch.cat([target[key] for target in targets]) for key in targets[0].to_dict()
+        }
         for key, rows in (("sample", "label"), ("memory_sample", "memory_label")):
             sizes = torch.tensor([target[rows].numel() for target in targets])
             values[key] = torch.arange(len(targets)).repeat_interleave(sizes)

@@ -63,15 +63,21 @@ class LabelMemory:
         self._label = pair[is_first] % y.shape[1]
         self._pairs = np.searchsorted(pair[is_first] // y.shape[1], np.arange(len(ptr)))
         run = np.cumsum(is_first) - 1
-        self._key = run * (y.shape[0] + 1) + self._event  # ascending, as pairs are, and the events of each
+        self._key = (
+            run * (y.shape[0] + 1) + self._event
+        )  # ascending, as pairs are, and the events of each
         # For each occurrence, the sum of "decay ** (events since)" over those of its pair up to itself.
         self._decayed = np.ones((len(run), len(DECAYS)), dtype=np.float32)
         rank = np.arange(len(run)) - self._start[run]
-        for level in np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank))[:-1])[1:]:
+        for level in np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank))[:-1])[
+            1:
+        ]:
             gap = self._event[level] - self._event[level - 1]
             self._decayed[level] += self._decayed[level - 1] * np.power(DECAYS, gap[:, None])
 
-    def __call__(self, entity: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def __call__(
+        self, entity: np.ndarray, target: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns labels and samples, sorted by sample and label, and features :math:`(m, F)` in single precision."""
         sample, pair = ranges(self._pairs[entity], self._pairs[entity + 1])
         at = target[sample]
@@ -89,7 +95,11 @@ class LabelMemory:
         last_gap = self._event[last] - self._event[np.maximum(last - 1, first)]
         mean_gap = (self._event[last] - self._event[first]) / np.maximum(last - first, 1)
         logs = np.log1p(np.column_stack([count, shares, days, events_since, last_gap, mean_gap]))
-        return self._label[pair], sample, np.column_stack([logs, count[:, None] / num_events]).astype(np.float32)
+        return (
+            self._label[pair],
+            sample,
+            np.column_stack([logs, count[:, None] / num_events]).astype(np.float32),
+        )
 
 
 class LabelTrend:
@@ -111,7 +121,10 @@ class LabelTrend:
         recent = []
         for days in TREND_DAYS:
             start = np.searchsorted(self._days, now - days, side="right")
-            labels, events = self._labels[stop] - self._labels[start], self._events[stop] - self._events[start]
+            labels, events = (
+                self._labels[stop] - self._labels[start],
+                self._events[stop] - self._events[start],
+            )
             recent.append((labels + BACKOFF * ever) / (events + BACKOFF))
         return np.stack(recent, axis=-1).astype(np.float32)
 
@@ -169,7 +182,9 @@ class NextSetDataset(Dataset[Batch]):
     )
 
     def __post_init__(self) -> None:
-        self.entity_of = np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))  #: the entity of each event
+        self.entity_of = np.repeat(
+            np.arange(len(self.ptr) - 1), np.diff(self.ptr)
+        )  #: the entity of each event
         self._event = np.repeat(np.arange(len(self.time)), np.diff(self.y.indptr))
         self._dt = days_since_last(self.ptr, self.time).astype(np.float32)
 
@@ -208,7 +223,9 @@ class NextSetDataset(Dataset[Batch]):
         target = np.asarray(targets, dtype=np.int64)
         wrong = target[(target < 0) | (target >= len(self))]
         if wrong.size:
-            raise IndexError(f"Expected 'targets' to be events from 0 to {len(self) - 1} (got {wrong[0]})")
+            raise IndexError(
+                f"Expected 'targets' to be events from 0 to {len(self) - 1} (got {wrong[0]})"
+            )
         entity = self.entity_of[target]
         first = self.ptr[entity]
         start = first if self.window_size is None else np.maximum(first, target - self.window_size)
@@ -284,7 +301,9 @@ def time_split(
         ValueError: If the fractions are not three numbers of at least zero that sum to 1.
     """
     if len(fractions) != 3 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-6:
-        raise ValueError(f"Expected 'fractions' to be three numbers that sum to 1: train, val, test (got {fractions})")
+        raise ValueError(
+            f"Expected 'fractions' to be three numbers that sum to 1: train, val, test (got {fractions})"
+        )
     lengths = events.ptr.diff().numpy()
     rank = np.arange(events.num_events) - np.repeat(events.ptr[:-1].numpy(), lengths)
     # Rounded up, as a share of 0.7 of ten events is seven of them, whatever the last bit of the product.

@@ -52,7 +52,9 @@ MEMORY: dict[str, dict[str, Any]] = {
 class LayerAttention(NamedTuple):
     """The attention of one layer, as :func:`~tg_mlc.graphs.learned` takes it."""
 
-    label_to_label: tuple[Shared, Tensor]  #: the edges of the label graph, and their weights ``[B, |E|, heads]``
+    label_to_label: tuple[
+        Shared, Tensor
+    ]  #: the edges of the label graph, and their weights ``[B, |E|, heads]``
 
 
 class LabelTransformer(nn.Module):
@@ -68,7 +70,13 @@ class LabelTransformer(nn.Module):
     """
 
     def __init__(
-        self, channels: int, label_graph: Data, num_layers: int = 2, *, hub: bool = True, **block: Unpack[BlockOptions]
+        self,
+        channels: int,
+        label_graph: Data,
+        num_layers: int = 2,
+        *,
+        hub: bool = True,
+        **block: Unpack[BlockOptions],
     ) -> None:
         super().__init__()
         check_count("num_layers", num_layers)
@@ -84,7 +92,11 @@ class LabelTransformer(nn.Module):
             # Edges in both directions between node 0 and all others, and its own loop.
             others = torch.arange(1, self.num_labels + 1, device=device)
             hub = torch.zeros_like(others)
-            around = [torch.stack([hub, others]), torch.stack([others, hub]), others.new_zeros(2, 1)]
+            around = [
+                torch.stack([hub, others]),
+                torch.stack([others, hub]),
+                others.new_zeros(2, 1),
+            ]
             edge_index = torch.cat([edge_index + 1, *around], dim=1)
         num_nodes = self.num_labels + int(self.hub)
         return Edges(edge_index, num_nodes, num_nodes).prepare()
@@ -104,15 +116,21 @@ class LabelTransformer(nn.Module):
         """Compares a summary with that of the label graph."""
         check_summary(state, self.get_extra_state())
 
-    def forward(self, x: Tensor, *, return_attention_weights: bool = False) -> tuple[Tensor, list[LayerAttention]]:
+    def forward(
+        self, x: Tensor, *, return_attention_weights: bool = False
+    ) -> tuple[Tensor, list[LayerAttention]]:
         pattern, u, attention = Shared(self._edges, x.size(0)), x.flatten(end_dim=1), []
         for conv in self.convs:
             u = conv(u, pattern, return_attention_weights=return_attention_weights)
             if return_attention_weights:
                 u, (_, weights) = u
-                edge_index = to_list(adjacency_of(self.label_graph)).to(weights.device)  # without those of the hub
+                edge_index = to_list(adjacency_of(self.label_graph)).to(
+                    weights.device
+                )  # without those of the hub
                 edges = Edges(edge_index, self.num_labels, self.num_labels)
-                attention.append(LayerAttention((Shared(edges, x.size(0)), weights[:, : edge_index.size(1)])))
+                attention.append(
+                    LayerAttention((Shared(edges, x.size(0)), weights[:, : edge_index.size(1)]))
+                )
         return u.view_as(x), attention
 
 
@@ -178,10 +196,22 @@ class LANET(nn.Module):
         check_count("num_entities", num_entities)
         check_share("readout_dropout", readout_dropout)
         block = {"dropout": 0.2, "bias": True, **block}
-        sizes = {"num_entities": num_entities, "channels": channels, "num_layers": num_layers, "entity": entity}
-        plain = {name: list(value) if isinstance(value, Sequence) else value for name, value in (window or {}).items()}
+        sizes = {
+            "num_entities": num_entities,
+            "channels": channels,
+            "num_layers": num_layers,
+            "entity": entity,
+        }
+        plain = {
+            name: list(value) if isinstance(value, Sequence) else value
+            for name, value in (window or {}).items()
+        }
         parts = {"window": plain, "memory": None if memory is None else memory.sizes}
-        rebuilt_by(lanet, self, {**sizes, **parts, "readout_dropout": readout_dropout, "tied": tied, **block})
+        rebuilt_by(
+            lanet,
+            self,
+            {**sizes, **parts, "readout_dropout": readout_dropout, "tied": tied, **block},
+        )
         self.views = WindowViews(int(label_graph.num_nodes or 0), channels, **(window or {}))
         width = self.views.width + (0 if memory is None else memory.channels)
         self.memory = memory
@@ -194,7 +224,9 @@ class LANET(nn.Module):
             for parameter in self.readout.parameters():
                 nn.init.zeros_(parameter)
 
-    def forward(self, data: Data, *, return_attention_weights: bool = False) -> Tensor | LANETOutput:
+    def forward(
+        self, data: Data, *, return_attention_weights: bool = False
+    ) -> Tensor | LANETOutput:
         r"""Runs the forward pass of the module.
 
         Args:

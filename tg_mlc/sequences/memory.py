@@ -60,7 +60,9 @@ class Neighbours(nn.Module):
         in_units, fold = self._in_units(profiles), torch.arange(len(profiles)) % NUM_FOLDS
         self.register_buffer("keys", F.normalize(torch.stack([in_units, profiles]), dim=2))
         between = []
-        for part in range(NUM_FOLDS):  # the weights of all labels but itself for each, side by side for all ridges
+        for part in range(
+            NUM_FOLDS
+        ):  # the weights of all labels but itself for each, side by side for all ridges
             others = in_units[fold != part]
             gram, eye = others.T @ others, torch.eye(others.size(1))
             inverses = [torch.linalg.inv(gram + ridge * eye) for ridge in RIDGES]
@@ -72,7 +74,10 @@ class Neighbours(nn.Module):
     def forward(self, share: Tensor, entity: Tensor) -> Tensor:
         itself = torch.arange(self.profiles.size(0), device=entity.device) == entity.unsqueeze(1)
         in_units = self._in_units(share)
-        similar = [self._similar(*each, itself) for each in zip((in_units, share), self.keys, SHARPNESS, strict=True)]
+        similar = [
+            self._similar(*each, itself)
+            for each in zip((in_units, share), self.keys, SHARPNESS, strict=True)
+        ]
         regressed = in_units.new_empty(len(in_units), self.between_labels.size(2))
         for part, weights in enumerate(self.between_labels):
             in_fold = entity % NUM_FOLDS == part
@@ -136,7 +141,11 @@ class PersonalMemory(nn.Module):
         hidden_channels: int = 32,
     ) -> None:
         super().__init__()
-        sizes = {"num_features": num_features, "channels": channels, "hidden_channels": hidden_channels}
+        sizes = {
+            "num_features": num_features,
+            "channels": channels,
+            "hidden_channels": hidden_channels,
+        }
         for name, value in sizes.items():
             check_count(name, value)
         self.channels = channels
@@ -144,11 +153,19 @@ class PersonalMemory(nn.Module):
         #: The arguments of :meth:`of_sizes`.
         self.sizes = {**sizes, "num_entities": None if profiles is None else len(profiles)}
         self.neighbours = None if profiles is None else Neighbours(profiles)
-        num_inputs = 2 * num_features + 1 + len(TREND_DAYS) + (0 if profiles is None else Neighbours.num_features)
+        num_inputs = (
+            2 * num_features
+            + 1
+            + len(TREND_DAYS)
+            + (0 if profiles is None else Neighbours.num_features)
+        )
         self.register_buffer("frequency", frequency.clone())
         self.register_buffer("mean", torch.zeros(num_inputs))
         self.register_buffer("std", torch.ones(num_inputs))
-        first, second = nn.Linear(num_inputs, hidden_channels), nn.Linear(hidden_channels, hidden_channels)
+        first, second = (
+            nn.Linear(num_inputs, hidden_channels),
+            nn.Linear(hidden_channels, hidden_channels),
+        )
         self.mlp = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
         self.to_view = nn.Linear(hidden_channels, channels)
         self.to_logit = nn.Linear(hidden_channels, 1, bias=False)
@@ -175,7 +192,9 @@ class PersonalMemory(nn.Module):
         """The inputs of the function of all labels, unscaled, ``[B, L, 2 F + 4]``, or 4 more with neighbours."""
         size = (data.num_graphs, self.frequency.numel())
         place = data.memory_sample * size[1] + data.memory_label
-        own = data.memory.new_zeros(size[0] * size[1], self.num_features).index_copy(0, place, data.memory)
+        own = data.memory.new_zeros(size[0] * size[1], self.num_features).index_copy(
+            0, place, data.memory
+        )
         own = own.view(*size, -1)
         whole = own.sum(dim=1, keepdim=True).log1p().expand_as(own)
         usual = log_share(self.frequency).expand(size).unsqueeze(-1)
@@ -188,7 +207,12 @@ class PersonalMemory(nn.Module):
 
 
 def personal_memory(
-    dataset: NextSetDataset, train: Targets, channels: int, *, neighbours: bool = True, **options: Any
+    dataset: NextSetDataset,
+    train: Targets,
+    channels: int,
+    *,
+    neighbours: bool = True,
+    **options: Any,
 ) -> PersonalMemory:
     """Makes a memory with the frequencies, the profiles and the scales of training targets.
 
@@ -210,7 +234,9 @@ def personal_memory(
         of_entity = sp.csr_array((np.ones(len(targets)), (entity, np.arange(len(targets)))), shape)
         share = (of_entity @ y).toarray() / of_entity.sum(axis=1)[:, None].clip(min=1)
         profiles = torch.from_numpy(share.astype(np.float32))
-    memory = PersonalMemory(frequency, len(dataset.memory_features), channels, profiles=profiles, **options)
+    memory = PersonalMemory(
+        frequency, len(dataset.memory_features), channels, profiles=profiles, **options
+    )
     num_scaled = max(min(NUM_SCALED, MAX_SCALED_ENTRIES // dataset.num_labels), 1)
     memory.scale_by(dataset.batch(targets[:: -(-len(targets) // num_scaled)]))
     return memory

@@ -49,11 +49,15 @@ class EventPreprocessor(Preprocessor):
         if split.train.numel() == 0:
             raise ValueError(f"Expected a split with training events (got {split})")
         if not events.time.isfinite().all():
-            raise ValueError("Expected events with a date each (got those of 'with_next'); fit before adding the next")
+            raise ValueError(
+                "Expected events with a date each (got those of 'with_next'); fit before adding the next"
+            )
         # The last training event of each entity, or -1 where there is none, ends its events of training.
         entity_of = np.repeat(np.arange(events.num_entities), events.ptr.diff().numpy())
         last = np.full(events.num_entities, -1)
-        last[entity_of[split.train.numpy()]] = split.train.numpy()  # ascending, so that the last one stays
+        last[entity_of[split.train.numpy()]] = (
+            split.train.numpy()
+        )  # ascending, so that the last one stays
         in_training = np.arange(events.num_events) <= last[entity_of]
         entities = np.flatnonzero(last >= 0)
         amount = events.amount[in_training]
@@ -69,7 +73,9 @@ class EventPreprocessor(Preprocessor):
         amounts, label = amount.data[known], amount.indices[known]
         # The least amounts of all bins but the first, so that training has some in each.
         inner = np.linspace(0, 1, self.num_bins + 1)[1:-1]
-        edges = np.unique(np.quantile(amounts, inner, method="higher")) if amounts.size else np.empty(0)
+        edges = (
+            np.unique(np.quantile(amounts, inner, method="higher")) if amounts.size else np.empty(0)
+        )
         self.edges = np.asarray(edges[edges > amounts.min(initial=np.inf)])
         # The mean of the absolute amounts of each label, or 1 where there is nothing to divide by.
         counts = np.bincount(label, minlength=events.num_labels)
@@ -99,7 +105,9 @@ class EventPreprocessor(Preprocessor):
         return NextSetDataset(
             ptr,
             time,
-            sp.csr_array((np.ones(amount.nnz, np.float32), amount.indices, amount.indptr), amount.shape),
+            sp.csr_array(
+                (np.ones(amount.nnz, np.float32), amount.indices, amount.indptr), amount.shape
+            ),
             scaled.astype(np.float32),
             bins,
             entity,
@@ -119,5 +127,7 @@ class EventPreprocessor(Preprocessor):
         return {name: count for name, count in found if count and name not in known}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        vars(self).update({**state, "edges": np.asarray(state["edges"]), "scale": np.asarray(state["scale"])})
+        vars(self).update(
+            {**state, "edges": np.asarray(state["edges"]), "scale": np.asarray(state["scale"])}
+        )
         return self

@@ -118,11 +118,18 @@ class WindowViews(nn.Module):
         absence: bool = False,
     ) -> None:
         super().__init__()
-        sizes = {"num_labels": num_labels, "channels": channels, "window_size": window_size, "num_bins": num_bins}
+        sizes = {
+            "num_labels": num_labels,
+            "channels": channels,
+            "window_size": window_size,
+            "num_bins": num_bins,
+        }
         for name, value in sizes.items():
             check_count(name, value)
         if not time and not amount:
-            raise ValueError("Expected 'time' or 'amount', as nothing else tells a window (got neither)")
+            raise ValueError(
+                "Expected 'time' or 'amount', as nothing else tells a window (got neither)"
+            )
         self.num_labels = num_labels
         self.window_size = window_size
         self.width = channels * (1 + time + amount)
@@ -140,7 +147,9 @@ class WindowViews(nn.Module):
         states = torch.cat([self.label.weight.expand(*size, -1), summed.view(*size, -1)], dim=-1)
         if self.absent is None:
             return states
-        absent = torch.ones(size[0] * size[1], dtype=torch.bool, device=place.device).index_fill(0, place, False)
+        absent = torch.ones(size[0] * size[1], dtype=torch.bool, device=place.device).index_fill(
+            0, place, False
+        )
         return states + absent.view(*size, 1) * self.absent
 
     def by_event(self, data: Data) -> tuple[Tensor, Tensor]:
@@ -158,6 +167,10 @@ class WindowViews(nn.Module):
 def events_of(found: Occurrences, num_samples: int, window_size: int) -> tuple[Tensor, Tensor]:
     """The event of every occurrence, among those that have any in the order of samples and time, and pointers."""
     place = found.sample * window_size + (window_size - 1 - found.step)
-    present = torch.zeros(num_samples * window_size, dtype=torch.long, device=place.device).index_fill(0, place, 1)
-    ptr = torch.cat([present.new_zeros(1), present.view(num_samples, window_size).sum(dim=1).cumsum(dim=0)])
+    present = torch.zeros(
+        num_samples * window_size, dtype=torch.long, device=place.device
+    ).index_fill(0, place, 1)
+    ptr = torch.cat(
+        [present.new_zeros(1), present.view(num_samples, window_size).sum(dim=1).cumsum(dim=0)]
+    )
     return (present.cumsum(dim=0) - 1)[place], ptr

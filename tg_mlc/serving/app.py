@@ -31,12 +31,24 @@ class _Numbers:
         prometheus = require("prometheus_client", extra="serve")
         registry = prometheus.CollectorRegistry()
         sizes = {"registry": registry, "buckets": [2**k for k in range(11)]}
-        self.requests = prometheus.Counter("tg_mlc_requests", "By status.", ["model", "status"], registry=registry)
-        self.inputs = prometheus.Counter("tg_mlc_inputs", "Read or not.", ["model", "read"], registry=registry)
-        self.seconds = prometheus.Histogram("tg_mlc_request_seconds", "Per request.", ["model"], registry=registry)
-        self.batch_inputs = prometheus.Histogram("tg_mlc_batch_inputs", "Per batch.", ["model"], **sizes)
-        self.batch_seconds = prometheus.Histogram("tg_mlc_batch_seconds", "Per batch.", ["model"], registry=registry)
-        self.waiting = prometheus.Gauge("tg_mlc_inputs_waiting", "For a model.", ["model"], registry=registry)
+        self.requests = prometheus.Counter(
+            "tg_mlc_requests", "By status.", ["model", "status"], registry=registry
+        )
+        self.inputs = prometheus.Counter(
+            "tg_mlc_inputs", "Read or not.", ["model", "read"], registry=registry
+        )
+        self.seconds = prometheus.Histogram(
+            "tg_mlc_request_seconds", "Per request.", ["model"], registry=registry
+        )
+        self.batch_inputs = prometheus.Histogram(
+            "tg_mlc_batch_inputs", "Per batch.", ["model"], **sizes
+        )
+        self.batch_seconds = prometheus.Histogram(
+            "tg_mlc_batch_seconds", "Per batch.", ["model"], registry=registry
+        )
+        self.waiting = prometheus.Gauge(
+            "tg_mlc_inputs_waiting", "For a model.", ["model"], registry=registry
+        )
         self.type = prometheus.CONTENT_TYPE_LATEST
         self.registry, self.generate = registry, prometheus.generate_latest
 
@@ -53,10 +65,15 @@ class _Server:
         with ExitStack() as stack:
             tasks = []
             for name, model in self.models.items():
-                observed = self.numbers.batch_inputs.labels(name), self.numbers.batch_seconds.labels(name)
+                observed = (
+                    self.numbers.batch_inputs.labels(name),
+                    self.numbers.batch_seconds.labels(name),
+                )
                 batcher = Batcher(model, self.limits, observed)
                 stack.callback(batcher.thread.shutdown)
-                self.numbers.waiting.labels(name).set_function(lambda batcher=batcher: batcher.num_waiting)
+                self.numbers.waiting.labels(name).set_function(
+                    lambda batcher=batcher: batcher.num_waiting
+                )
                 self.batchers[name] = batcher
                 tasks.append(asyncio.create_task(batcher.run()))
                 stack.callback(tasks[-1].cancel)
@@ -67,9 +84,14 @@ class _Server:
     async def allow(self, request: fastapi.Request) -> None:
         """Refuses requests without a token, if there are any; all are compared, in the same time."""
         sent = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
-        if self.tokens and sum(hmac.compare_digest(sent, token.encode()) for token in self.tokens) == 0:
+        if (
+            self.tokens
+            and sum(hmac.compare_digest(sent, token.encode()) for token in self.tokens) == 0
+        ):
             headers = {"WWW-Authenticate": "Bearer"}
-            raise fastapi.HTTPException(401, "Expected a known token (got none, or another)", headers)
+            raise fastapi.HTTPException(
+                401, "Expected a known token (got none, or another)", headers
+            )
 
     async def health(self) -> dict[str, str]:
         """Tells that the process lives."""
@@ -78,12 +100,16 @@ class _Server:
     async def ready(self) -> dict[str, Any]:
         """Tells that models are loaded, and that the server is not about to stop."""
         if not self.is_ready:
-            raise fastapi.HTTPException(503, "Expected a server that is ready (got one that starts or stops)")
+            raise fastapi.HTTPException(
+                503, "Expected a server that is ready (got one that starts or stops)"
+            )
         return {"status": "ready", "models": list(self.models)}
 
     async def metrics(self) -> Any:
         """Numbers of requests, inputs and batches, for Prometheus."""
-        return fastapi.Response(self.numbers.generate(self.numbers.registry), media_type=self.numbers.type)
+        return fastapi.Response(
+            self.numbers.generate(self.numbers.registry), media_type=self.numbers.type
+        )
 
     async def names(self) -> dict[str, Any]:
         """The models, with their labels, and the metrics that decisions may be best for."""
@@ -95,11 +121,15 @@ class _Server:
     async def predict(self, name: str, request: fastapi.Request) -> Any:
         """Probabilities and decisions of inputs; one that cannot be read has an error in its place."""
         if name not in self.models:
-            raise fastapi.HTTPException(404, f"Expected one of the models {list(self.models)} (got {name[:80]!r})")
+            raise fastapi.HTTPException(
+                404, f"Expected one of the models {list(self.models)} (got {name[:80]!r})"
+            )
         start, status = time.monotonic(), 500
         try:
             checked = await read(request, self.limits, self.models[name])
-            content = await asyncio.wait_for(answer(checked, self.batchers[name]), self.limits.max_seconds)
+            content = await asyncio.wait_for(
+                answer(checked, self.batchers[name]), self.limits.max_seconds
+            )
             num_unread = sum("error" in result for result in content["results"])
             num_read = len(content["results"]) - num_unread
             self.numbers.inputs.labels(name, "yes").inc(num_read)
@@ -116,7 +146,9 @@ class _Server:
             status = 503
             expected = f"an answer in {self.limits.max_seconds:g} seconds (got none)"
             hint = {"Retry-After": "5"}
-            raise fastapi.HTTPException(status, f"Expected {expected}; send fewer inputs", hint) from None
+            raise fastapi.HTTPException(
+                status, f"Expected {expected}; send fewer inputs", hint
+            ) from None
         except fastapi.HTTPException as refused:
             status = refused.status_code
             raise
@@ -125,7 +157,9 @@ class _Server:
             self.numbers.seconds.labels(name).observe(time.monotonic() - start)
 
 
-def make_app(models: dict[str, Model], limits: Limits | None = None, tokens: Sequence[str] = ()) -> Any:
+def make_app(
+    models: dict[str, Model], limits: Limits | None = None, tokens: Sequence[str] = ()
+) -> Any:
     """Makes the application.
 
     Args:
@@ -134,8 +168,14 @@ def make_app(models: dict[str, Model], limits: Limits | None = None, tokens: Seq
         tokens (Sequence[str], optional): The tokens of those who may ask; with none, all may. (default: :obj:`()`)
     """
     server = _Server(models, limits or Limits(), tokens)
-    options: dict[str, Any] = {"title": "tg_mlc", "version": tg_mlc.__version__, "lifespan": server.lifespan}
-    app = fastapi.FastAPI(description="Multi-label classification with message passing between labels.", **options)
+    options: dict[str, Any] = {
+        "title": "tg_mlc",
+        "version": tg_mlc.__version__,
+        "lifespan": server.lifespan,
+    }
+    app = fastapi.FastAPI(
+        description="Multi-label classification with message passing between labels.", **options
+    )
     guarded = [fastapi.Depends(server.allow)]
     app.get("/health")(server.health)
     app.get("/ready")(server.ready)
@@ -178,7 +218,9 @@ def run(
     if token_file is not None and not tokens:
         raise ValueError(f"Expected a token in each line of '{token_file}' (got none)")
     models = {name: load(folder) for name, folder in zip(names, folders, strict=True)}
-    for model in models.values():  # The first request should not wait for what is compiled and imported.
+    for (
+        model
+    ) in models.values():  # The first request should not wait for what is compiled and imported.
         with suppress(ValueError):  # Some kinds make up no inputs.
             if model.kind is not None:
                 model.answer(model.kind.examples(2))
@@ -192,7 +234,9 @@ def run(
     except (SystemExit, KeyboardInterrupt):
         if not server.started:
             got = "a port in use, or an address of another machine"
-            raise OSError(f"Expected to listen at {host}:{port} (got {got}); choose another") from None
+            raise OSError(
+                f"Expected to listen at {host}:{port} (got {got}); choose another"
+            ) from None
         # It was told to end, and uvicorn raises the signal once more when all is done.
 
 
@@ -212,7 +256,9 @@ async def answer(request: Request, batcher: Batcher) -> dict[str, Any]:
         )
         if request.explain:
             in_thread = asyncio.get_running_loop().run_in_executor
-            results[-1]["explanation"] = await in_thread(batcher.thread, _explained, request, model, row)
+            results[-1]["explanation"] = await in_thread(
+                batcher.thread, _explained, request, model, row
+            )
     return {
         "calibrated": prediction.calibrated,
         "metric": str(request.query.decides),
@@ -226,7 +272,9 @@ def _explained(request: Request, model: Model, row: int) -> dict[str, Any]:
     """By how much the logit of each asked label falls without each component."""
     given = None if request.query.given is None else request.query.given[row : row + 1]
     try:
-        [sample] = model.explain(request.inputs[row : row + 1], request.explain, "occlusion", given=given).samples
+        [sample] = model.explain(
+            request.inputs[row : row + 1], request.explain, "occlusion", given=given
+        ).samples
     except ValueError as error:
         return {"error": str(error)}
     [scores] = sample.scores.values()

@@ -130,7 +130,9 @@ class Batcher:
         messages = [message for message in messages if message not in reading.warnings]
         return reading._replace(warnings=[*reading.warnings, *messages])
 
-    def _answer_group(self, readings: Sequence[Reading], queries: Sequence[Query]) -> list[Prediction | RefusedError]:
+    def _answer_group(
+        self, readings: Sequence[Reading], queries: Sequence[Query]
+    ) -> list[Prediction | RefusedError]:
         if len(readings) > 1:
             try:
                 return [*self._answer_together(readings, queries)]
@@ -144,12 +146,16 @@ class Batcher:
                 answers.append(_refusal(error))
         return answers
 
-    def _answer_together(self, readings: Sequence[Reading], queries: Sequence[Query]) -> list[Prediction]:
+    def _answer_together(
+        self, readings: Sequence[Reading], queries: Sequence[Query]
+    ) -> list[Prediction]:
         """Answers requests that differ in inputs and given labels alone."""
         given = None
         if any(query.given is not None for query in queries):
             names, pairs = self.model.label_names, zip(readings, queries, strict=True)
-            parts = [given_labels(names, query.given or {}, reading.size) for reading, query in pairs]
+            parts = [
+                given_labels(names, query.given or {}, reading.size) for reading, query in pairs
+            ]
             given = torch.cat(parts).numpy()
         whole = self.model.answer(Reading.joined(readings), replace(queries[0], given=given))
         bounds = pairwise(accumulate((reading.size for reading in readings), initial=0))

@@ -24,9 +24,13 @@ else:  # which says what to install
     pydantic_core = require("pydantic_core", extra="serve")
 
 Number: TypeAlias = int | float | None
-Input: TypeAlias = str | list[str] | list[Number] | list[list[float]] | dict[str, str | bool | Number]
+Input: TypeAlias = (
+    str | list[str] | list[Number] | list[list[float]] | dict[str, str | bool | Number]
+)
 #: Any JSON, as the model says of each input by itself why it cannot be read.
-AnyInput: TypeAlias = Annotated[Any, pydantic.WithJsonSchema(pydantic.TypeAdapter(Input).json_schema())]
+AnyInput: TypeAlias = Annotated[
+    Any, pydantic.WithJsonSchema(pydantic.TypeAdapter(Input).json_schema())
+]
 
 
 class Body(pydantic.BaseModel):
@@ -35,7 +39,9 @@ class Body(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(
         extra="forbid",
         allow_inf_nan=False,
-        json_schema_extra={"examples": [{"inputs": ["CCO", "c1ccccc1"], "given": [{"nausea": 1}, None]}]},
+        json_schema_extra={
+            "examples": [{"inputs": ["CCO", "c1ccccc1"], "given": [{"nausea": 1}, None]}]
+        },
     )
 
     inputs: list[AnyInput] = pydantic.Field(
@@ -45,15 +51,23 @@ class Body(pydantic.BaseModel):
         None, description="Labels that are known of each input: 1 or 0 by name."
     )
     metric: str = pydantic.Field("f1_micro", description="The metric that decisions are best for.")
-    coverage: float | None = pydantic.Field(None, description="The share of true labels that decisions hold, if any.")
-    coverage_per: Per = pydantic.Field("label", description="The unit of the share: each label, or each sample.")
-    explain: list[str] | None = pydantic.Field(None, description="Labels to explain, which takes long.")
+    coverage: float | None = pydantic.Field(
+        None, description="The share of true labels that decisions hold, if any."
+    )
+    coverage_per: Per = pydantic.Field(
+        "label", description="The unit of the share: each label, or each sample."
+    )
+    explain: list[str] | None = pydantic.Field(
+        None, description="Labels to explain, which takes long."
+    )
 
 
 #: The body of a request, for OpenAPI.
 CONTENT = {
     "application/json": {"schema": Body.model_json_schema()},
-    "text/csv": {"schema": {"type": "string", "description": "The columns of the model, with a header."}},
+    "text/csv": {
+        "schema": {"type": "string", "description": "The columns of the model, with a header."}
+    },
 }
 
 
@@ -110,11 +124,18 @@ async def read(request: fastapi.Request, limits: Limits, model: Model) -> Reques
             body = Body.model_validate({"inputs": inputs, **options})
         else:
             body = Body.model_validate(pydantic_core.from_json(bytes(content), allow_inf_nan=False))
-    except (ValueError, csv.Error) as error:  # Pydantic and other encodings than UTF-8 raise ValueError.
+    except (
+        ValueError,
+        csv.Error,
+    ) as error:  # Pydantic and other encodings than UTF-8 raise ValueError.
         wrong: list[Any] = getattr(error, "errors", list)()
-        reasons = [f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in wrong[:3]]
+        reasons = [
+            f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in wrong[:3]
+        ]
         got = "; ".join(reasons) or str(error)
-        raise fastapi.HTTPException(422, f"Expected a request as /docs shows it (got {got:.300})") from None
+        raise fastapi.HTTPException(
+            422, f"Expected a request as /docs shows it (got {got:.300})"
+        ) from None
     return _checked(body, limits, model)
 
 
@@ -130,7 +151,9 @@ def _checked(body: Body, limits: Limits, model: Model) -> Request:
     given = None if body.given is None else [each or {} for each in body.given]
     try:
         if given is not None and len(given) != size:
-            raise ValueError(f"Expected 'given' with an entry for each of {size} inputs (got {len(given)})")
+            raise ValueError(
+                f"Expected 'given' with an entry for each of {size} inputs (got {len(given)})"
+            )
         query = Query(
             given=given,
             metric=body.metric,
@@ -139,7 +162,9 @@ def _checked(body: Body, limits: Limits, model: Model) -> Request:
             batch_size=limits.max_batch,
         )
         if unknown := {*explain} - {*model.label_names}:
-            raise ValueError(f"Expected 'explain' to name labels of the model (got {sorted(unknown)[:5]})")
+            raise ValueError(
+                f"Expected 'explain' to name labels of the model (got {sorted(unknown)[:5]})"
+            )
     except ValueError as error:
         raise fastapi.HTTPException(422, str(error)) from None
     return Request(body.inputs, query, explain)
@@ -165,7 +190,9 @@ def rows_of(content: bytes, model: Model, most: int) -> list[Any]:
             continue
         if len(cells) != len(header):
             got = f"{len(cells)} in line {lines.line_num}"
-            raise ValueError(f"Expected {len(header)} cells in each line, as in the header (got {got})")
+            raise ValueError(
+                f"Expected {len(header)} cells in each line, as in the header (got {got})"
+            )
         rows.append(_by_name(header, cells))
     column = _column_of(header, model)
     if column is None:

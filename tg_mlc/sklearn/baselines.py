@@ -68,8 +68,13 @@ class BaselineEstimator(RawInputEstimator):
     def __init_subclass__(cls, baseline: type[baselines.Baseline], **kwargs: Any) -> None:
         """Gives the class the arguments of its baseline."""
         super().__init_subclass__(**kwargs)
-        own = [Parameter(n, Parameter.KEYWORD_ONLY, default=v) for n, v in (("inputs", "auto"), ("threshold", 0.5))]
-        arguments = signature(baseline).replace(parameters=[*signature(baseline).parameters.values(), *own])
+        own = [
+            Parameter(n, Parameter.KEYWORD_ONLY, default=v)
+            for n, v in (("inputs", "auto"), ("threshold", 0.5))
+        ]
+        arguments = signature(baseline).replace(
+            parameters=[*signature(baseline).parameters.values(), *own]
+        )
 
         def init(self: Any, *args: Any, **kwargs: Any) -> None:
             bound = arguments.bind(*args, **kwargs)
@@ -78,7 +83,9 @@ class BaselineEstimator(RawInputEstimator):
 
         this = Parameter("self", Parameter.POSITIONAL_ONLY)
         described: Any = init
-        described.__signature__ = arguments.replace(parameters=[this, *arguments.parameters.values()])
+        described.__signature__ = arguments.replace(
+            parameters=[this, *arguments.parameters.values()]
+        )
         cls.baseline, cls.__init__ = baseline, described  # type: ignore[method-assign]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...

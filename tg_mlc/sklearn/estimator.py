@@ -196,22 +196,31 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
             cells = cells_of(X) if is_dense_frame(X) else {}
             self._columns = Schema.infer(cells, {}, hints_of(X, cells)).to_dict() if cells else None
         finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
-        options: dict[str, Any] = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": finite}
+        options: dict[str, Any] = {
+            "ensure_min_samples": 2 if reset else 1,
+            "ensure_all_finite": finite,
+        }
         schema = None if self._columns is None else Schema.from_dict(self._columns)
         if schema is None or (schema.is_plain and not hasattr(X, "dtypes")):
             return validate_data(self, X, accept_sparse="csr", reset=reset, **options)
         if not hasattr(X, "dtypes"):
-            raise ValueError(f"Expected a data frame with the columns of the last fit (got a {type(X).__name__})")
+            raise ValueError(
+                f"Expected a data frame with the columns of the last fit (got a {type(X).__name__})"
+            )
         validate_data(self, X, reset=reset, skip_check_array=True)
         return check_array(schema.matrix(cells_of(X)), estimator=self, input_name="X", **options)
 
-    def _make_samples(self, X: Any, y: FloatArray, train: npt.NDArray[np.intp]) -> MultiLabelDataset:
+    def _make_samples(
+        self, X: Any, y: FloatArray, train: npt.NDArray[np.intp]
+    ) -> MultiLabelDataset:
         """Samples of inputs that were read; the vocabulary of texts is that of training samples."""
         kind, columns = kinds_by_form()[self.inputs_], getattr(self, "_columns", None)
         schema = None if columns is None else Schema.from_dict(columns)
         names = None if schema is None else schema.feature_names
         form = kind.forms[self.inputs_].kind
-        samples = kind.samples(kind.split(X), y, self._form.names, form, train=train, feature_names=names)
+        samples = kind.samples(
+            kind.split(X), y, self._form.names, form, train=train, feature_names=names
+        )
         samples.schema = schema
         return samples
 
@@ -285,7 +294,9 @@ class SavedEstimator(RawInputEstimator):
         for name, value in entry["settings"].items():
             state = value.get("tuner")
             is_tuner = state is not None
-            settings[name] = ThresholdTuner().load_state_dict(state) if is_tuner else unpacked(value)
+            settings[name] = (
+                ThresholdTuner().load_state_dict(state) if is_tuner else unpacked(value)
+            )
         estimator = cls(**settings)
         estimator._form = LabelForm.from_state(entry["form"])
         for name, value in entry["fitted"].items():

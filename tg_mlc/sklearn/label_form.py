@@ -25,7 +25,9 @@ _SETS = (set, frozenset, list, tuple)
 class LabelForm:
     """The form of the labels that an estimator was fitted to."""
 
-    form: Literal["matrix", "sets", "classes"]  #: a matrix of 0, 1 and NaN, sets of names, or a class of each sample
+    form: Literal[
+        "matrix", "sets", "classes"
+    ]  #: a matrix of 0, 1 and NaN, sets of names, or a class of each sample
     classes: npt.NDArray[Any]  #: the names or numbers of labels, or the classes
     dtype: npt.DTypeLike  #: the type of predictions
 
@@ -41,16 +43,22 @@ class LabelForm:
             return cls("sets", np.array(values, dtype=None if text else object), object), matrix
         # One column is one of classes if it holds anything else than whether a label applies.
         column = not sp.issparse(y) and np.ndim(y) == 2 and np.shape(y)[1] == 1
-        applies = column and all(is_missing(value) or value in (0, 1) for value in np.asarray(y).flat)
+        applies = column and all(
+            is_missing(value) or value in (0, 1) for value in np.asarray(y).flat
+        )
         if sp.issparse(y) or (np.ndim(y) > 1 and (applies or not column)):
             matrix, names = read_labels(y, None)
             classes = np.array(names) if hasattr(y, "columns") else np.arange(len(names))
             dtype = y.dtype if sp.issparse(y) else np.asarray(y).dtype
-            return cls("matrix", classes, dtype if dtype.kind in "biuf" else np.dtype(float)), matrix
+            return cls(
+                "matrix", classes, dtype if dtype.kind in "biuf" else np.dtype(float)
+            ), matrix
         y = _read_classes(y)
         classes = np.unique(y)
         if len(classes) < 2:
-            raise ValueError(f"Expected labels of at least 2 classes (got 1 class: {classes.tolist()})")
+            raise ValueError(
+                f"Expected labels of at least 2 classes (got 1 class: {classes.tolist()})"
+            )
         form = cls("classes", classes, classes.dtype)
         return form, form._one_hot(y)
 
@@ -81,7 +89,9 @@ class LabelForm:
         if self.form == "classes":
             y = _read_classes(y)
             if unknown := sorted({*y.tolist()} - {*self.classes.tolist()}):
-                raise ValueError(f"Expected 'y' to hold classes among {self.classes.tolist()} (got {unknown[:5]})")
+                raise ValueError(
+                    f"Expected 'y' to hold classes among {self.classes.tolist()} (got {unknown[:5]})"
+                )
             return self._one_hot(y)
         named = self.form == "sets" or hasattr(y, "columns") or are_names(y)
         names = self.names if named else None
@@ -89,7 +99,9 @@ class LabelForm:
             found = (names_in(entry, lambda: "'y'") for entry in y if isinstance(entry, _SETS))
             others = sorted(set().union(*filter(None, found)) - {*self.names})
             if others and not unseen:
-                raise ValueError(f"Expected names of labels that training samples have (got others: {others[:5]})")
+                raise ValueError(
+                    f"Expected names of labels that training samples have (got others: {others[:5]})"
+                )
             names = [*self.names, *others]
         matrix, _ = read_labels(y, names, len(self.classes))
         return matrix
@@ -114,7 +126,11 @@ class LabelForm:
         return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
     def _one_hot(self, y: npt.NDArray[Any]) -> FloatArray:
-        return np.asarray((y[:, None] == (self.classes[1:] if self.is_binary else self.classes)).astype(np.float32))
+        return np.asarray(
+            (y[:, None] == (self.classes[1:] if self.is_binary else self.classes)).astype(
+                np.float32
+            )
+        )
 
 
 def _plain(y: Any) -> Any:

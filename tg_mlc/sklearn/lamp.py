@@ -214,7 +214,11 @@ class LaMPClassifier(SavedEstimator):
             if isinstance(X, list):
                 X = X + X_val
             else:
-                X = sp.vstack([X, X_val], format="csr") if sp.issparse(X) else np.concatenate([X, X_val])
+                X = (
+                    sp.vstack([X, X_val], format="csr")
+                    if sp.issparse(X)
+                    else np.concatenate([X, X_val])
+                )
         if start is None:
             return self._make_samples(X, y, split.train.numpy()), split
         # Words and columns stay those of the last fit.
@@ -377,7 +381,9 @@ class AutoClassifier(SavedEstimator):
         if self.label_graph is not None:
             samples = with_hierarchy(samples, self.label_graph)
         trust = self.coverage_share, self.calibrate
-        self.model_ = auto(samples, self.seconds, draw_seed(self.random_state), self.given_masks, *trust)
+        self.model_ = auto(
+            samples, self.seconds, draw_seed(self.random_state), self.given_masks, *trust
+        )
         self.metric_ = self.threshold
         if self._form.form == "classes":
             self._fix_threshold(0.5)

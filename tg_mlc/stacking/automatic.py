@@ -114,7 +114,9 @@ def auto(
     split = random_split(len(dataset), (1 - coverage_share, 0.0, coverage_share), seed)
     train = dataset[split.train] if coverage_share else dataset
     with isolate_rng():
-        model = _Fit(train, seconds, seed, search, ResumableParts(keep)).model(given_masks, calibrate)
+        model = _Fit(train, seconds, seed, search, ResumableParts(keep)).model(
+            given_masks, calibrate
+        )
     return model.conformalize(dataset[split.test]) if coverage_share else model
 
 
@@ -132,9 +134,20 @@ class _Fit:
     """Fits the stages of a model one after another; each leaves held-out logits of the training samples."""
 
     def __init__(
-        self, dataset: MultiLabelDataset, seconds: float, seed: int, search: Search | None, parts: ResumableParts
+        self,
+        dataset: MultiLabelDataset,
+        seconds: float,
+        seed: int,
+        search: Search | None,
+        parts: ResumableParts,
     ) -> None:
-        self.dataset, self.seconds, self.seed, self.search, self.parts = dataset, seconds, seed, search, parts
+        self.dataset, self.seconds, self.seed, self.search, self.parts = (
+            dataset,
+            seconds,
+            seed,
+            search,
+            parts,
+        )
         self.start, self.y = parts.clock(), dataset.y.numpy()
         graph = dataset.label_graph
         # Only hierarchies have parents.
@@ -151,11 +164,19 @@ class _Fit:
         coherence = Coherence(names, self.hierarchy)
         calibration, scores = self.calibration(given, calibrate, coherence)
         decision = self.decision(coherence, scores)
-        first = [*stages_of(self.preprocessor), *([] if networks is None else [networks]), combination]
+        first = [
+            *stages_of(self.preprocessor),
+            *([] if networks is None else [networks]),
+            combination,
+        ]
         optional = [stage for stage in (given, calibration) if stage is not None]
         model = Model([*first, *optional, coherence, decision], names)
-        model.training = AutoTraining(self.held_out, None if self.folds is None else self.folds.fold)
-        model.facts["report"] = self.report(features, combination, values, given, calibration, decision)
+        model.training = AutoTraining(
+            self.held_out, None if self.folds is None else self.folds.fold
+        )
+        model.facts["report"] = self.report(
+            features, combination, values, given, calibration, decision
+        )
         return model
 
     def features(self) -> tuple[StackingFeatures, MultiLabelDataset]:
@@ -163,7 +184,9 @@ class _Fit:
         share, searches = CLASSIFIER_SHARE, AUTOMATIC
         if self.hierarchy is not None or self.dataset.num_labels > MANY_LABELS:
             share, searches = MANY_SHARE, many_labels(self.hierarchy)
-        features = StackingFeatures(searches=searches, seconds=self.seconds * share, seed=self.seed, parts=self.parts)
+        features = StackingFeatures(
+            searches=searches, seconds=self.seconds * share, seed=self.seed, parts=self.parts
+        )
         self.preprocessor = Chain(*kind_of(self.dataset).steps(), features)
         rows = torch.arange(len(self.dataset))
         everything = Split(rows, rows[:0], rows[:0], "all training samples")
@@ -180,7 +203,8 @@ class _Fit:
         except FloatingPointError as error:
             self.without_lamp = f"its training diverged: {error}"
             warnings.warn(
-                f"The model is made of classifiers alone, because LaMP's training diverged: {error}", stacklevel=5
+                f"The model is made of classifiers alone, because LaMP's training diverged: {error}",
+                stacklevel=5,
             )
         return None if self.folds is None else Networks(self.folds.models, self.dataset.label_names)
 
@@ -228,7 +252,9 @@ class _Fit:
         tuners = tune_thresholds(self.y, scores, "cross_fitted", seed=self.seed)
         pairs = coherence.pairs()
         if pairs is not None:
-            tuners = {name: coherent_decider(each, pairs, self.y, scores) for name, each in tuners.items()}
+            tuners = {
+                name: coherent_decider(each, pairs, self.y, scores) for name, each in tuners.items()
+            }
         return Decision(tuners)
 
     def report(
@@ -247,14 +273,20 @@ class _Fit:
         report: dict[str, Any] = as_tensors(
             {
                 "classifiers": {
-                    name: {"view": each.view, "setting": list(each.setting), "seconds": each.seconds}
+                    name: {
+                        "view": each.view,
+                        "setting": list(each.setting),
+                        "seconds": each.seconds,
+                    }
                     for name, each in features.classifiers.items()
                 },
                 "lamp": plain or None,
                 "without_lamp": self.without_lamp,
                 "values": values,
                 "given": None if given is None else given.engine.report,
-                "validation": {metric: tuner.best_value for metric, tuner in decision.tuners.items()},
+                "validation": {
+                    metric: tuner.best_value for metric, tuner in decision.tuners.items()
+                },
                 "data": data_hash(self.dataset),
                 "weights": combination.weight.mean(axis=0).tolist(),
                 "calibration": None if calibration is None else calibration.methods,
@@ -297,7 +329,9 @@ def classifier_scores(model: Model, raw: Any) -> dict[str, ClassifierScore]:
     """
     stage = model.stage(Classifiers)
     if stage is None or model.training is None:
-        raise RuntimeError("Expected a model that was fitted here (got one without scores of training samples)")
+        raise RuntimeError(
+            "Expected a model that was fitted here (got one without scores of training samples)"
+        )
     base_scores = model.prepare(raw).samples.rows("base_scores").double().numpy()
     found = {}
     for place, each in enumerate(stage.features.classifiers.values()):
@@ -306,7 +340,9 @@ def classifier_scores(model: Model, raw: Any) -> dict[str, ClassifierScore]:
     return found
 
 
-def best_combination(logits: np.ndarray, y: np.ndarray, names: Sequence[str]) -> tuple[LogitStacking, dict[str, float]]:
+def best_combination(
+    logits: np.ndarray, y: np.ndarray, names: Sequence[str]
+) -> tuple[LogitStacking, dict[str, float]]:
     """The weights of all, or of the one that alone does better on every part of the samples; and the value of each."""
     found = {"all": LogitStacking().fit(logits, y)}
     for place, name in zip(range(logits.shape[-1]), names, strict=False):

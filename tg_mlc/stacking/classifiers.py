@@ -36,10 +36,16 @@ from tg_mlc.stacking.combination import learnable_labels
 #: means the same for rare and for frequent labels.
 Reading = Literal["raw", "relative", "margin", "logit", "probability"]
 
-TUNED_ROWS = 1500  # settings differ on them by more than by chance, and kernels take a tenth of a second
+TUNED_ROWS = (
+    1500  # settings differ on them by more than by chance, and kernels take a tenth of a second
+)
 #: With more labels than this, or a hierarchy, the default takes classifiers that fit all labels at once.
 MANY_LABELS = 512
-NUM_TREES, MIN_TREES, MAX_TREES = 50, 30, 300  # of forests while they are tuned, and of the final one
+NUM_TREES, MIN_TREES, MAX_TREES = (
+    50,
+    30,
+    300,
+)  # of forests while they are tuned, and of the final one
 MAX_KERNEL_ROWS = 12_000  # for memory: two or three matrices of 1.2 GB
 NETWORK_STEPS, NETWORK_EPOCHS = 1500, (40, 70)  # of networks, where there is time
 _FOLDS = (3, 5)  # of linear classifiers while they are tuned, and afterwards
@@ -93,7 +99,12 @@ class ClassifierSearch:
         if self.baseline == "forest":
             leaf, roots = setting
             chosen_from = min(num_features, int(roots * num_features**0.5))
-            options = {"min_samples_leaf": leaf, "max_features": chosen_from, "random_state": seed, **self.options}
+            options = {
+                "min_samples_leaf": leaf,
+                "max_features": chosen_from,
+                "random_state": seed,
+                **self.options,
+            }
             return ForestBaseline(**{"n_estimators": NUM_TREES, **options})
         if self.baseline == "network":
             return NetworkBaseline(*setting, random_state=seed, **self.options)
@@ -103,7 +114,9 @@ class ClassifierSearch:
         self, view: str, setting: Sequence[Any], classifier: Baseline, tried: list[list[Any]]
     ) -> StackedClassifier:
         """The result of the search."""
-        return StackedClassifier(self.title, self.baseline, self.reading, view, list(setting), classifier, tried)
+        return StackedClassifier(
+            self.title, self.baseline, self.reading, view, list(setting), classifier, tried
+        )
 
 
 _HINGE, _LOGISTIC = (1.0, 0.1, 10.0, 0.3, 3.0, 0.03), (10.0, 1.0, 100.0, 3.0, 30.0, 0.3)
@@ -115,12 +128,20 @@ _CORRELATED = ((3.0, 20.0, True), (1.0, 20.0, True), (3.0, 60.0, True), (1.0, 3.
 _RIDGE = "kernel ridge regression"
 #: The classifiers of the default, which are tuned within a time.
 AUTOMATIC: dict[str, ClassifierSearch] = {
-    "svm": ClassifierSearch("linear SVM", "linear", tuple(product(["hinge"], _HINGE)), "margin", growth=1.3),
+    "svm": ClassifierSearch(
+        "linear SVM", "linear", tuple(product(["hinge"], _HINGE)), "margin", growth=1.3
+    ),
     "logistic": ClassifierSearch(
-        "logistic regression", "linear", tuple(product(["logistic"], _LOGISTIC)), "logit", growth=1.3
+        "logistic regression",
+        "linear",
+        tuple(product(["logistic"], _LOGISTIC)),
+        "logit",
+        growth=1.3,
     ),
     "ridge": ClassifierSearch(_RIDGE, "kernel_ridge", _KERNELS, "probability", growth=3.0),
-    "forest": ClassifierSearch("random forest", "forest", ((1, 1), (3, 1), (1, 3)), "probability", growth=1.2),
+    "forest": ClassifierSearch(
+        "random forest", "forest", ((1, 1), (3, 1), (1, 3)), "probability", growth=1.2
+    ),
 }
 
 
@@ -134,9 +155,16 @@ def many_labels(label_graph: Any = None) -> dict[str, ClassifierSearch]:
     return {
         "ridge": replace(AUTOMATIC["ridge"], settings=kernels),
         "trees": ClassifierSearch(
-            "extremely randomised trees", "forest", ((5, 9), (2, 9)), "probability", growth=1.2, options=trees
+            "extremely randomised trees",
+            "forest",
+            ((5, 9), (2, 9)),
+            "probability",
+            growth=1.2,
+            options=trees,
         ),
-        "network": ClassifierSearch("multilayer perceptron", "network", ((500, 0.7),), "logit", options=network),
+        "network": ClassifierSearch(
+            "multilayer perceptron", "network", ((500, 0.7),), "logit", options=network
+        ),
     }
 
 
@@ -150,7 +178,9 @@ class StackedClassifier:
     view: str
     setting: list[Any]
     classifier: Any  #: a :class:`~tg_mlc.baselines.Baseline` that can be saved
-    tried: list[list[Any]] = field(default_factory=list)  #: views, settings and values of the search
+    tried: list[list[Any]] = field(
+        default_factory=list
+    )  #: views, settings and values of the search
     frequency: FloatArray | None = None  #: of the labels :math:`(L)`, for relative scores
     #: scores :math:`(N, L)` of the samples of the search, those of training samples by fits without them
     held_out: FloatArray | None = None
@@ -194,15 +224,22 @@ class StackedClassifier:
         """Makes a classifier of its state."""
         check_choice("reading", state["reading"], get_args(Reading))
         classifier = _BASELINES[state["baseline"]]().load_state_dict(state["state"])
-        shapes = {"frequency": (len(classifier.classes_),), "held_out": (None, len(classifier.classes_))}
+        shapes = {
+            "frequency": (len(classifier.classes_),),
+            "held_out": (None, len(classifier.classes_)),
+        }
         arrays = {
-            name: read_array(state, name, *shape) for name, shape in shapes.items() if state.get(name) is not None
+            name: read_array(state, name, *shape)
+            for name, shape in shapes.items()
+            if state.get(name) is not None
         }
         entries = {name: value for name, value in state.items() if name != "state"}
         return cls(**{**entries, **arrays}, classifier=classifier)
 
 
-def read_decisions(reading: Reading, decisions: FloatArray, frequency: FloatArray | None = None) -> FloatArray:
+def read_decisions(
+    reading: Reading, decisions: FloatArray, frequency: FloatArray | None = None
+) -> FloatArray:
     """Scores :math:`(N, L)` of the values of a decision function."""
     if reading == "raw":
         return decisions
@@ -252,11 +289,20 @@ def ranks_and_decides(y: FloatArray, scores: FloatArray) -> float:
     counted = learnable_labels(y)
     y, scores = y[:, counted], scores[:, counted]
     decided = ThresholdTuner("f1_micro").fit(y, scores).best_value
-    return float(np.nan_to_num([macro_roc_auc(y, scores), macro_average_precision(y, scores), decided or 0.0]).sum())
+    return float(
+        np.nan_to_num(
+            [macro_roc_auc(y, scores), macro_average_precision(y, scores), decided or 0.0]
+        ).sum()
+    )
 
 
 def find_classifier(
-    search: ClassifierSearch, matrices: Mapping[str, Any], y: FloatArray, split: Split, seconds: float, seed: int
+    search: ClassifierSearch,
+    matrices: Mapping[str, Any],
+    y: FloatArray,
+    split: Split,
+    seconds: float,
+    seed: int,
 ) -> StackedClassifier:
     """The best classifier of a search, with the scores of all samples.
 
@@ -274,7 +320,9 @@ def find_classifier(
     elif search.metric is None:
         found, rows, decisions = _find_in_time(search, matrices, y, train, seconds, seed)
     else:
-        found, rows, decisions = _find_by_metric(search, matrices, y, train, split.val.numpy(), seed)
+        found, rows, decisions = _find_by_metric(
+            search, matrices, y, train, split.val.numpy(), seed
+        )
     found.classifier.load_state_dict(found.classifier.state_dict())  # as precise as what is saved
     if search.reading == "relative":
         found.frequency = LabelFrequency().fit(y[train], y[train]).frequency
@@ -291,7 +339,12 @@ _Found = tuple[StackedClassifier, np.ndarray, FloatArray]
 
 
 def _find_in_time(
-    search: ClassifierSearch, matrices: Mapping[str, Any], y: FloatArray, train: np.ndarray, seconds: float, seed: int
+    search: ClassifierSearch,
+    matrices: Mapping[str, Any],
+    y: FloatArray,
+    train: np.ndarray,
+    seconds: float,
+    seed: int,
 ) -> _Found:
     """The best setting and view on some of the samples, fitted to as many as the time allows."""
     start, order = time.monotonic(), np.random.default_rng(seed).permutation(len(train))
@@ -304,7 +357,13 @@ def _find_in_time(
         before, x = time.monotonic(), matrices[view][few]
         classifier = search.make(setting, x.shape[1], seed)
         decisions = classifier.held_out_scores(x, y[few], cv=_folds(y[few], _FOLDS[0]), refit=False)
-        tried.append([view, setting, ranks_and_decides(y[few], expit(read_decisions(search.reading, decisions)))])
+        tried.append(
+            [
+                view,
+                setting,
+                ranks_and_decides(y[few], expit(read_decisions(search.reading, decisions))),
+            ]
+        )
         costs.append(time.monotonic() - before)
     best = max(range(len(tried)), key=lambda place: tried[place][-1])
     view, setting, _ = tried[best]
@@ -327,7 +386,12 @@ def _find_in_time(
 
 
 def _train_in_time(
-    search: ClassifierSearch, matrices: Mapping[str, Any], y: FloatArray, train: np.ndarray, seconds: float, seed: int
+    search: ClassifierSearch,
+    matrices: Mapping[str, Any],
+    y: FloatArray,
+    train: np.ndarray,
+    seconds: float,
+    seed: int,
 ) -> _Found:
     """A network for each of a few folds, with as many epochs as the time allows."""
     view, setting = next(iter(matrices)), search.settings[0]
@@ -343,7 +407,12 @@ def _train_in_time(
 
 
 def _find_by_metric(
-    search: ClassifierSearch, matrices: Mapping[str, Any], y: FloatArray, train: np.ndarray, val: np.ndarray, seed: int
+    search: ClassifierSearch,
+    matrices: Mapping[str, Any],
+    y: FloatArray,
+    train: np.ndarray,
+    val: np.ndarray,
+    seed: int,
 ) -> _Found:
     """The best setting by a metric of validation samples, or of held-out scores of training samples."""
     view = str(search.view)
@@ -360,7 +429,9 @@ def _find_by_metric(
             best = setting, classifier, decisions
         tried.append([view, setting, value])
     if best is None or (len(tried) > 1 and np.isnan([each[-1] for each in tried]).all()):
-        raise ValueError(f"Expected '{search.metric}' to be defined on the samples (got NaN for all of {tried})")
+        raise ValueError(
+            f"Expected '{search.metric}' to be defined on the samples (got NaN for all of {tried})"
+        )
     setting, classifier, decisions = best
     if decisions is None:
         decisions = classifier.held_out_scores(x[train], y[train], refit=False)

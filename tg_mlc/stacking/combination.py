@@ -81,7 +81,9 @@ class LogitStacking:
         """
         positive, known = read_targets(y, "y")
         if logits.shape[:2] != known.shape:
-            raise ValueError(f"Expected 'logits' of shape {[*known.shape, 'C']} (got {list(logits.shape)})")
+            raise ValueError(
+                f"Expected 'logits' of shape {[*known.shape, 'C']} (got {list(logits.shape)})"
+            )
         entries = _Entries(logits, positive, known)
         share, label = entries.share[entries.label], entries.label
         weight, bias = _minimise(entries, entries.x, 1 / np.sqrt(share * (1 - share)), 0.0)
@@ -91,9 +93,16 @@ class LogitStacking:
             # Positives together count as much as negatives together, and a label by the root of how many it has.
             importance = np.where(entries.y == 1, 1 / share, 1 / (1 - share)) * np.sqrt(share)
             shrinkage = _SHRINKAGE * len(entries.y) / entries.num_samples
-            standard = _minimise(entries, (entries.x - mean[label]) / spread[label], importance, shrinkage)[0] / spread
+            standard = (
+                _minimise(
+                    entries, (entries.x - mean[label]) / spread[label], importance, shrinkage
+                )[0]
+                / spread
+            )
         # The mean and the spread of each label are those by the weights for frequent ones.
-        wanted, found = (_moments((logits * each).sum(axis=-1), known) for each in (weight, standard))
+        wanted, found = (
+            _moments((logits * each).sum(axis=-1), known) for each in (weight, standard)
+        )
         standard *= (wanted[1] / found[1])[:, None]
         offset = bias + wanted[0] - (mean * standard).sum(axis=-1)
         count, total = positive.sum(axis=0), known.sum(axis=0)
@@ -101,9 +110,13 @@ class LogitStacking:
         best = -1.0
         for strength in STRENGTHS if entries.x.shape[1] > 1 else STRENGTHS[:1]:
             r = strength * rare
-            weights = np.where(learned[:, None], (1 - r)[:, None] * weight + r[:, None] * standard, 0.0)
+            weights = np.where(
+                learned[:, None], (1 - r)[:, None] * weight + r[:, None] * standard, 0.0
+            )
             scores = np.einsum("nlc,lc->nl", logits, weights)
-            value = np.nan_to_num(mean_of_defined(areas_per_label(Targets(positive, known), scores)[1]))
+            value = np.nan_to_num(
+                mean_of_defined(areas_per_label(Targets(positive, known), scores)[1])
+            )
             if value > best:
                 best, self.weight = float(value), weights
                 self.bias = np.where(learned, (1 - r) * bias + r * offset, bias + wanted[0])
@@ -170,7 +183,11 @@ class _Entries:
         if len(sample) > MAX_PAIRS:
             chosen = np.random.default_rng(0).choice(len(sample), MAX_PAIRS, replace=False)
             sample, label = sample[chosen], label[chosen]
-        self.label, self.x, self.y = label, logits[sample, label], positive[sample, label].astype(float)
+        self.label, self.x, self.y = (
+            label,
+            logits[sample, label],
+            positive[sample, label].astype(float),
+        )
         self.num_samples, self.num_labels = known.shape
         self.share = (positive.sum(axis=0) + 1) / (known.sum(axis=0) + 2)
 
@@ -210,5 +227,7 @@ def _minimise(
     bounds = [(0, None)] * num_inputs + [(None, None)] * entries.num_labels
     from scipy.optimize import minimize  # takes long to import, and loading needs it not
 
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200})
+    found = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200}
+    )
     return found.x[:num_inputs], found.x[num_inputs:]

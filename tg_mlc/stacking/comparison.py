@@ -33,7 +33,15 @@ from tg_mlc.metrics.paired import Difference, corrected_difference, holm
 from tg_mlc.stacking.classifiers import ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
 from tg_mlc.stacking.features import ResumableParts, StackingFeatures
-from tg_mlc.stacking.folds import BATCH_SIZE, MAX_EPOCHS, NUM_STEPS, PATIENCE, TOP_K, seconds_per_epoch, settings_of
+from tg_mlc.stacking.folds import (
+    BATCH_SIZE,
+    MAX_EPOCHS,
+    NUM_STEPS,
+    PATIENCE,
+    TOP_K,
+    seconds_per_epoch,
+    settings_of,
+)
 from tg_mlc.training.fitting import train_model
 
 GRAPHS = ("edgeless", "complete", "prior", "learned")
@@ -59,7 +67,13 @@ class GraphTest(NamedTuple):
     @property
     def outcome(self) -> Literal["better", "worse", "no difference"]:
         """The outcome of the test at a level of 5 %."""
-        return "no difference" if self.p >= ALPHA else "better" if self.difference.mean > 0 else "worse"
+        return (
+            "no difference"
+            if self.p >= ALPHA
+            else "better"
+            if self.difference.mean > 0
+            else "worse"
+        )
 
     def __str__(self) -> str:
         mean, low, high, _ = self.difference
@@ -105,7 +119,9 @@ class Comparison:
             ours, theirs = (np.asarray(self.values[each][self.metric]) for each in (row, other))
             found.append(corrected_difference(ours - theirs, self.sizes[2], self.sizes[0]))
         corrected = holm([1.0 if each.p is None else each.p for each in found])
-        return [GraphTest(*pair, each, p) for pair, each, p in zip(pairs, found, corrected, strict=True)]
+        return [
+            GraphTest(*pair, each, p) for pair, each, p in zip(pairs, found, corrected, strict=True)
+        ]
 
     @property
     def conclusion(self) -> str:
@@ -134,9 +150,15 @@ class Comparison:
         rows = [row for row in self.values if row not in (SINGLE, STACK)]
         for row, other in combinations(rows, 2):
             if self.values[row] == self.values[other]:
-                sentences.append(f"{row} and {other} are tested once, because they are the same in every split.")
-        beaten = {test.graph for test in self.tests if test.against == STACK and test.outcome == "better"}
-        beaten &= {test.graph for test in self.tests if test.against == SINGLE and test.outcome == "better"}
+                sentences.append(
+                    f"{row} and {other} are tested once, because they are the same in every split."
+                )
+        beaten = {
+            test.graph for test in self.tests if test.against == STACK and test.outcome == "better"
+        }
+        beaten &= {
+            test.graph for test in self.tests if test.against == SINGLE and test.outcome == "better"
+        }
         sentences.append(
             f"Better than both rows without messages: {', '.join(sorted(beaten))}."
             if beaten
@@ -148,31 +170,47 @@ class Comparison:
         rows: list[tuple[str, ...]] = [("", *METRICS)]
         for row, values in self.values.items():
             cells = [np.asarray(values[metric]) for metric in METRICS]
-            rows.append((row, *(f"{x.mean():.4f}" + (f" ± {x.std(ddof=1):.4f}" if len(x) > 1 else "") for x in cells)))
+            rows.append(
+                (
+                    row,
+                    *(
+                        f"{x.mean():.4f}" + (f" ± {x.std(ddof=1):.4f}" if len(x) > 1 else "")
+                        for x in cells
+                    ),
+                )
+            )
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        done = (
-            f"{len(self.seeds)} of {self.wanted} seeds, each with a split of {self.sizes} samples to train, validate "
-        )
+        done = f"{len(self.seeds)} of {self.wanted} seeds, each with a split of {self.sizes} samples to train, validate "
         spread = "; mean ± standard deviation" if len(self.seeds) > 1 else ""
         epochs = " to ".join(map(str, sorted({min(self.epochs), max(self.epochs)})))
         lines += [f"{done}and test{spread}; at most {epochs} epochs", ""]
         if len(self.seeds) > 1:
-            lines += [f"Differences in {self.metric}, 95 % intervals, p by corrected t-tests with Holm's correction:"]
+            lines += [
+                f"Differences in {self.metric}, 95 % intervals, p by corrected t-tests with Holm's correction:"
+            ]
             lines += [*(f"  {test}" for test in self.tests), ""]
         return "\n".join([*lines, self.conclusion])
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as plain values."""
-        tests = [{**t._asdict(), "difference": t.difference._asdict(), "outcome": t.outcome} for t in self.tests]
+        tests = [
+            {**t._asdict(), "difference": t.difference._asdict(), "outcome": t.outcome}
+            for t in self.tests
+        ]
         return {**vars(self), "tests": tests, "conclusion": self.conclusion}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes ``comparison.json`` and ``comparison.csv`` into a folder."""
         with replace_when_done(Path(folder) / "comparison.json") as path:
-            finite = json.loads(json.dumps(self.to_dict()), parse_constant=lambda _: None)  # JSON has no infinity
+            finite = json.loads(
+                json.dumps(self.to_dict()), parse_constant=lambda _: None
+            )  # JSON has no infinity
             path.write_text(json.dumps(finite, indent=1))
-        with replace_when_done(Path(folder) / "comparison.csv") as path, path.open("w", newline="") as file:
+        with (
+            replace_when_done(Path(folder) / "comparison.csv") as path,
+            path.open("w", newline="") as file,
+        ):
             writer = csv.writer(file)
             writer.writerow(["row", "seed", *METRICS])
             for row, values in self.values.items():
@@ -181,7 +219,9 @@ class Comparison:
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Draws the values of every seed and the means, and returns the :class:`matplotlib.figure.Figure`."""
-        figure = require("matplotlib.figure", extra="plot").Figure(figsize=(7, 1 + 0.4 * len(self.values)))
+        figure = require("matplotlib.figure", extra="plot").Figure(
+            figsize=(7, 1 + 0.4 * len(self.values))
+        )
         ax = figure.add_subplot()
         for place, values in enumerate(self.values.values()):
             found = values[self.metric]
@@ -210,7 +250,12 @@ def compare(
 
     .. code-block:: python
 
-        print(compare(from_csv("songs.csv", label_columns=["calm", "sad"]), ["edgeless", "complete", "mine.csv"]))
+        print(
+            compare(
+                from_csv("songs.csv", label_columns=["calm", "sad"]),
+                ["edgeless", "complete", "mine.csv"],
+            )
+        )
 
     Args:
         dataset (MultiLabelDataset): Samples of any kind that :func:`auto` takes.
@@ -241,7 +286,9 @@ def compare(
         _claim(Path(folder), dataset, rows, [seeds, seconds, split, first_seed])
     done: list[int] = []
     epochs: list[int] = []
-    found: dict[str, dict[str, list[float]]] = {row: {m: [] for m in METRICS} for row in (SINGLE, STACK, *rows)}
+    found: dict[str, dict[str, list[float]]] = {
+        row: {m: [] for m in METRICS} for row in (SINGLE, STACK, *rows)
+    }
     for seed in range(first_seed, first_seed + seeds):
         now = time.monotonic()
         longest = max(0.0, now - begun) if done else 0.0
@@ -280,18 +327,26 @@ def _read_graphs(graphs: Sequence[Any], dataset: MultiLabelDataset) -> dict[str,
                     stacklevel=3,
                 )
         else:
-            raise ValueError(f"Expected 'graphs' among {', '.join(GRAPHS)}, files and LabelGraphs (got {graph!r})")
-        if value is not None and (value.num_labels != len(names) or (value.label_names or names) != names):
+            raise ValueError(
+                f"Expected 'graphs' among {', '.join(GRAPHS)}, files and LabelGraphs (got {graph!r})"
+            )
+        if value is not None and (
+            value.num_labels != len(names) or (value.label_names or names) != names
+        ):
             raise ValueError(
                 f"Expected the graph {row!r} to have the labels of the samples, in their order (got others)"
             )
         if row in (*found, SINGLE, STACK):
-            raise ValueError(f"Expected every one of 'graphs' to have a name of its own (got {row!r} twice)")
+            raise ValueError(
+                f"Expected every one of 'graphs' to have a name of its own (got {row!r} twice)"
+            )
         found[row] = value
     return found
 
 
-def _claim(folder: Path, dataset: MultiLabelDataset, rows: dict[str, LabelGraph | None], options: list[Any]) -> None:
+def _claim(
+    folder: Path, dataset: MultiLabelDataset, rows: dict[str, LabelGraph | None], options: list[Any]
+) -> None:
     """Marks a folder as that of these samples and options, or refuses one that belongs to others."""
     edges = {row: graph and graph.edge_index.tolist() for row, graph in rows.items()}
     content = {
@@ -303,9 +358,15 @@ def _claim(folder: Path, dataset: MultiLabelDataset, rows: dict[str, LabelGraph 
     if path.is_file():
         known = json.loads(path.read_text())
         if others := [name for name, value in content.items() if known.get(name) != value]:
-            raise ValueError(f"Expected '{folder}' to be of the same comparison (got other {others}); choose another")
-    elif folder.exists() and {each.name for each in folder.iterdir()} - {"training"}:  # molecules that were read
-        raise ValueError(f"Expected '{folder}' to be empty or of the same comparison (got other files); choose another")
+            raise ValueError(
+                f"Expected '{folder}' to be of the same comparison (got other {others}); choose another"
+            )
+    elif folder.exists() and {each.name for each in folder.iterdir()} - {
+        "training"
+    }:  # molecules that were read
+        raise ValueError(
+            f"Expected '{folder}' to be empty or of the same comparison (got other files); choose another"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     with replace_when_done(path) as unfinished:
         unfinished.write_text(json.dumps(content))
@@ -315,7 +376,13 @@ class _Seed:
     """All rows of one split."""
 
     def __init__(
-        self, dataset: MultiLabelDataset, split: Split, seed: int, num_seeds: int, seconds: float, parts: ResumableParts
+        self,
+        dataset: MultiLabelDataset,
+        split: Split,
+        seed: int,
+        num_seeds: int,
+        seconds: float,
+        parts: ResumableParts,
     ) -> None:
         self.dataset, self.split, self.seed, self.num_seeds = dataset, split, seed, num_seeds
         self.seconds, self.parts = seconds / num_seeds, parts
@@ -325,15 +392,28 @@ class _Seed:
         from lightning.pytorch.utilities.seed import isolate_rng  # takes long to import
 
         with isolate_rng():
-            features = StackingFeatures(seconds=self.seconds * _CLASSIFIERS, seed=self.seed, parts=self.parts)
-            self.samples = Chain(*kind_of(self.dataset).steps(), features).fit_transform(self.dataset, self.split)
-            train, rest = self.split.train.numpy(), self.samples.rows("base_scores").double().numpy()
+            features = StackingFeatures(
+                seconds=self.seconds * _CLASSIFIERS, seed=self.seed, parts=self.parts
+            )
+            self.samples = Chain(*kind_of(self.dataset).steps(), features).fit_transform(
+                self.dataset, self.split
+            )
+            train, rest = (
+                self.split.train.numpy(),
+                self.samples.rows("base_scores").double().numpy(),
+            )
             y = self.dataset.y.numpy()
-            held_out = rest[train]  # of fits without them; probabilities differ from these by a scale, ranks do not
-            single = [ranks_and_decides(y[train], expit(held_out[..., i])) for i in range(rest.shape[-1])]
+            held_out = rest[
+                train
+            ]  # of fits without them; probabilities differ from these by a scale, ranks do not
+            single = [
+                ranks_and_decides(y[train], expit(held_out[..., i])) for i in range(rest.shape[-1])
+            ]
             best = rest[..., [int(np.argmax(single))]]
             found = {
-                row: self._evaluate(LogitStacking().fit(logits[train], y[train]).predict_proba(logits))
+                row: self._evaluate(
+                    LogitStacking().fit(logits[train], y[train]).predict_proba(logits)
+                )
                 for row, logits in ((SINGLE, best), (STACK, rest))
             }
             self.settings = settings_of(self.samples)
@@ -346,11 +426,15 @@ class _Seed:
 
     def _epochs(self, number: int) -> int:
         train = self.samples[self.split.train]
-        model = self.settings.build(train, fully_connected(self.dataset.label_names), **self.settings.model)
+        model = self.settings.build(
+            train, fully_connected(self.dataset.label_names), **self.settings.model
+        )
         affordable = _TRAININGS * self.seconds / number / seconds_per_epoch(model, train)
         wanted = np.clip(NUM_STEPS * BATCH_SIZE / len(train), MIN_EPOCHS, MAX_EPOCHS)
         # Two seeds of models that have learned say more than many of models that have not.
-        return max(1, int(min(wanted, max(affordable, min(MIN_EPOCHS, affordable * self.num_seeds / 2)))))
+        return max(
+            1, int(min(wanted, max(affordable, min(MIN_EPOCHS, affordable * self.num_seeds / 2))))
+        )
 
     def _run(self, row: str, graph: LabelGraph | None) -> dict[str, float]:
         names = self.dataset.label_names
@@ -359,7 +443,9 @@ class _Seed:
         elif graph is None:
             model = self.complete or self._train(fully_connected(names))
             loader = make_loader(self.samples[self.split.train], batch_size=256)
-            graph = learned(model, loader, top_k=min(TOP_K, max(1, len(names) // 3)), label_names=names)
+            graph = learned(
+                model, loader, top_k=min(TOP_K, max(1, len(names) // 3)), label_names=names
+            )
         model = self._train(graph)
         self.complete = model if row == "complete" else self.complete
         return self._evaluate(expit(logits_of(model, self.samples).double().numpy()))

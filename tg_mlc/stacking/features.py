@@ -29,7 +29,12 @@ from tg_mlc.inputs import Preprocessor, kind_of
 from tg_mlc.inputs.kind import View
 from tg_mlc.inputs.kinds import views_of
 from tg_mlc.inputs.preprocessor import as_tensors
-from tg_mlc.stacking.classifiers import AUTOMATIC, ClassifierSearch, StackedClassifier, find_classifier
+from tg_mlc.stacking.classifiers import (
+    AUTOMATIC,
+    ClassifierSearch,
+    StackedClassifier,
+    find_classifier,
+)
 
 PartT = TypeVar("PartT")
 
@@ -73,7 +78,10 @@ class ResumableParts:
             try:
                 kept = read_folder(path)
             except (FileNotFoundError, ValueError) as error:
-                warnings.warn(f"'{name}' is made again, as what was kept of it is damaged: {error}", stacklevel=2)
+                warnings.warn(
+                    f"'{name}' is made again, as what was kept of it is damaged: {error}",
+                    stacklevel=2,
+                )
             else:
                 self._earlier += kept["seconds"]
                 return unpack(kept["part"])
@@ -157,17 +165,28 @@ class StackingFeatures(Preprocessor):
         train, end, y = dataset[split.train], self.parts.clock() + self.seconds, dataset.y.numpy()
         automatic = any(search.view is None for search in self.searches.values())
         own = [search.view for search in self.searches.values() if search.view is not None]
-        views = {**(views_of(dataset) if automatic else {}), **{name: find("view", name)() for name in own}}
+        views = {
+            **(views_of(dataset) if automatic else {}),
+            **{name: find("view", name)() for name in own},
+        }
         self.views = {name: view.fit(train) for name, view in views.items()}
         matrices = {name: view.matrix(dataset) for name, view in self.views.items()}
         self.classifiers = {}
-        for place, (name, search) in enumerate(tqdm(self.searches.items(), "Classifiers", disable=None, leave=False)):
+        for place, (name, search) in enumerate(
+            tqdm(self.searches.items(), "Classifiers", disable=None, leave=False)
+        ):
             share = max(0.0, end - self.parts.clock()) / (len(self.searches) - place)
             taken = matrices if search.view is None else {search.view: matrices[search.view]}
             make = partial(find_classifier, search, taken, y, split, share, self.seed)
-            key = "" if self.parts.folder is None else key_of((search, self.seed, split.hash), [*taken.values(), y])
+            key = (
+                ""
+                if self.parts.folder is None
+                else key_of((search, self.seed, split.hash), [*taken.values(), y])
+            )
             pack = partial(StackedClassifier.state_dict, with_scores=True)
-            self.classifiers[name] = self.parts.part(f"{name}-{key}", make, pack, StackedClassifier.from_state)
+            self.classifiers[name] = self.parts.part(
+                f"{name}-{key}", make, pack, StackedClassifier.from_state
+            )
         return self._samples(dataset, [each.held_out for each in self.classifiers.values()])
 
     @property
@@ -177,8 +196,12 @@ class StackingFeatures(Preprocessor):
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
         """Samples with the scores of all classifiers."""
-        matrices = {each.view: self.views[each.view].matrix(raw) for each in self.classifiers.values()}
-        return self._samples(raw, [each.scores(matrices[each.view]) for each in self.classifiers.values()])
+        matrices = {
+            each.view: self.views[each.view].matrix(raw) for each in self.classifiers.values()
+        }
+        return self._samples(
+            raw, [each.scores(matrices[each.view]) for each in self.classifiers.values()]
+        )
 
     def _samples(self, raw: MultiLabelDataset, scores: Sequence[Any]) -> MultiLabelDataset:
         scales = [each.scale for each in self.classifiers.values()]
@@ -195,26 +218,41 @@ class StackingFeatures(Preprocessor):
     @property
     def scaling(self) -> str:
         """The view that most classifiers chose but forests, to which all scales are alike."""
-        chosen = [each.view for each in self.classifiers.values() if each.baseline != "forest"] or list(self.views)
+        chosen = [
+            each.view for each in self.classifiers.values() if each.baseline != "forest"
+        ] or list(self.views)
         return max(dict.fromkeys(chosen), key=chosen.count)
 
     def state_dict(self) -> dict[str, Any]:
         """The classifiers, and the views that they take."""
         needed = {self.scaling, *(each.view for each in self.classifiers.values())}
         return {
-            "views": {name: view.state_dict() for name, view in self.views.items() if name in needed},
+            "views": {
+                name: view.state_dict() for name, view in self.views.items() if name in needed
+            },
             "classifiers": {name: each.state_dict() for name, each in self.classifiers.items()},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Takes the classifiers of another one."""
-        self.views = {name: find("view", name)().load_state_dict(each) for name, each in state["views"].items()}
-        self.classifiers = {name: StackedClassifier.from_state(each) for name, each in state["classifiers"].items()}
-        if unknown := [each.view for each in self.classifiers.values() if each.view not in self.views]:
-            raise ValueError(f"Expected the views of classifiers among {list(self.views)} (got {unknown})")
+        self.views = {
+            name: find("view", name)().load_state_dict(each)
+            for name, each in state["views"].items()
+        }
+        self.classifiers = {
+            name: StackedClassifier.from_state(each) for name, each in state["classifiers"].items()
+        }
+        if unknown := [
+            each.view for each in self.classifiers.values() if each.view not in self.views
+        ]:
+            raise ValueError(
+                f"Expected the views of classifiers among {list(self.views)} (got {unknown})"
+            )
         sizes = {name: len(each.classifier.classes_) for name, each in self.classifiers.items()}
         if len({*sizes.values()}) > 1:
-            raise ValueError(f"Expected classifiers of the same labels (got numbers of labels {sizes})")
+            raise ValueError(
+                f"Expected classifiers of the same labels (got numbers of labels {sizes})"
+            )
         return self
 
     def __repr__(self) -> str:

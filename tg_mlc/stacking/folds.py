@@ -137,7 +137,9 @@ def label_graph_of(dataset: MultiLabelDataset) -> LabelGraph:
     """The complete label graph, or of many labels that of the largest correlations."""
     if dataset.num_labels <= MAX_COMPLETE:
         return fully_connected(dataset.label_names)
-    return co_occurrence(dataset.y, weight="correlation", top_k=TOP_K, label_names=dataset.label_names)
+    return co_occurrence(
+        dataset.y, weight="correlation", top_k=TOP_K, label_names=dataset.label_names
+    )
 
 
 def train_folds(
@@ -173,7 +175,9 @@ def train_folds(
     for part, split in enumerate(splits):
         # Fewer where the machine has become slower.
         affordable = int((end - parts.clock()) / (plan.num_folds - part) / cost)
-        make_model = partial(_train_fold, settings, dataset, split, options, max(1, min(epochs, affordable)), seed)
+        make_model = partial(
+            _train_fold, settings, dataset, split, options, max(1, min(epochs, affordable)), seed
+        )
         model = parts.part(f"fold-{part}", make_model, model_state, restore)
         models.append(model.eval().requires_grad_(False))
         held_out[split.val] = logits_of(model, batches_of(dataset[split.val]))
@@ -245,7 +249,12 @@ def _choose(
 
     def attempt(changes: Mapping[str, Any], *callbacks: Callback) -> float:
         options = {**usual, **changes}
-        tried.append((options, _train(settings, dataset, split, options, plan.epochs, seed, PATIENCE, callbacks)))
+        tried.append(
+            (
+                options,
+                _train(settings, dataset, split, options, plan.epochs, seed, PATIENCE, callbacks),
+            )
+        )
         return tried[-1][1].least
 
     if search is None:
@@ -278,7 +287,12 @@ def _train(
     start, train_settings = time.monotonic(), settings.train
     of_module = {key: options.get(key, value) for key, value in train_settings.module.items()}
     of_model = {key: value for key, value in options.items() if key not in of_module}
-    of_fit = {**train_settings.fit, "max_epochs": epochs, "patience": patience, "callbacks": callbacks}
+    of_fit = {
+        **train_settings.fit,
+        "max_epochs": epochs,
+        "patience": patience,
+        "callbacks": callbacks,
+    }
     with tempfile.TemporaryDirectory() as folder:
         result = train_model(
             lambda train: settings.build(train, label_graph_of(train), **of_model),

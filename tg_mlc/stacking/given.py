@@ -131,13 +131,19 @@ class GivenLabelStacking:
         start, num_labels = time.monotonic(), y.shape[1]
         if label_graph is None:
             few = num_labels <= MAX_DENSE
-            label_graph = fully_connected(num_labels) if few else largest_correlations(y - expit(base_logits), TOP_K)
+            label_graph = (
+                fully_connected(num_labels)
+                if few
+                else largest_correlations(y - expit(base_logits), TOP_K)
+            )
         self.label_graph = label_graph
         fitting = _Fitting(base_logits, y, label_graph, self.masks, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             if "closed form" in self.names:
-                fitting.closed_form("closed form", ResidualMessages.damp, damping=_DAMPING, power=_POWERS)
+                fitting.closed_form(
+                    "closed form", ResidualMessages.damp, damping=_DAMPING, power=_POWERS
+                )
             if label_graph.num_edges == num_labels**2:
                 if "neighbours" in self.names and num_labels <= MAX_ATTENDING:
                     options = {"agreement": _AGREEMENTS, "likeness": _LIKENESSES}
@@ -145,7 +151,9 @@ class GivenLabelStacking:
                 if "autoencoder" in self.names and MAX_ATTENDING < num_labels <= MAX_DENSE:
                     fitting.closed_form("autoencoder", LabelAutoencoder.damp, penalty=_PENALTIES)
             largest = {"trained": np.inf, "linear": MAX_DENSE, "attention": MAX_ATTENDING}
-            trained = [name for name, most in largest.items() if num_labels <= most and name in self.names]
+            trained = [
+                name for name, most in largest.items() if num_labels <= most and name in self.names
+            ]
             for place, name in enumerate(trained):
                 fitting.train(name, (start + seconds - time.monotonic()) / (len(trained) - place))
         self.usual = max(1.0, (~fitting.given.isnan()).sum(dim=1).float().mean().item())
@@ -160,8 +168,14 @@ class GivenLabelStacking:
         self.masked = combined, fitting.rest.numpy()
         of_parts = weight[:, 1:].reshape(len(weight), 2, -1)  # as sums, and as means
         used = np.asarray((of_parts > 0).any(axis=(0, 1)))
-        self.combination.weight = np.append(weight[:, :1], of_parts[..., used].reshape(len(weight), -1), axis=1)
-        self.parts = {name: part for (name, part), has in zip(fitting.parts.items(), used.tolist(), strict=True) if has}
+        self.combination.weight = np.append(
+            weight[:, :1], of_parts[..., used].reshape(len(weight), -1), axis=1
+        )
+        self.parts = {
+            name: part
+            for (name, part), has in zip(fitting.parts.items(), used.tolist(), strict=True)
+            if has
+        }
         titles = ["base", *fitting.parts, *(f"{name}, mean" for name in fitting.parts)]
         self.report = {
             "masks": self.masks,
@@ -192,8 +206,14 @@ class GivenLabelStacking:
         size = max(64, _NUMBERS // numbers)
         for place in range(0, len(rows), size):
             some = rows[place : place + size]
-            b, known = (torch.from_numpy(np.asarray(matrix[some], dtype=np.float32)) for matrix in (base_logits, given))
-            base, parts = torch.from_numpy(logits[some]), [part(b, known) for part in self.parts.values()]
+            b, known = (
+                torch.from_numpy(np.asarray(matrix[some], dtype=np.float32))
+                for matrix in (base_logits, given)
+            )
+            base, parts = (
+                torch.from_numpy(logits[some]),
+                [part(b, known) for part in self.parts.values()],
+            )
             columns = _logit_columns(base, parts, known, self.usual)
             logits[some] = self.combination.decision_function(columns.numpy())
         return logits
@@ -227,12 +247,18 @@ class GivenLabelStacking:
         found.usual = state["usual"]
         times = 1 if found.usual is None else 2
         read_array(state["combination"], "weight", num_labels, 1 + times * len(state["parts"]))
-        found.label_graph = fully_connected(num_labels) if edges is None else LabelGraph(edges, num_nodes=num_labels)
+        found.label_graph = (
+            fully_connected(num_labels)
+            if edges is None
+            else LabelGraph(edges, num_nodes=num_labels)
+        )
         found.parts = {name: PARTS[name](found.label_graph).eval() for name in state["parts"]}
         for name, part in found.parts.items():
             kept = state["parts"][name]
             if isinstance(part, LabelNeighbours):  # which holds as many samples as it was fitted to
-                part.start_from_samples(*(torch.zeros(len(kept[key]), num_labels) for key in ("base_logits", "y")))
+                part.start_from_samples(
+                    *(torch.zeros(len(kept[key]), num_labels) for key in ("base_logits", "y"))
+                )
             part.load_state_dict(kept)
         found.report = state["report"]
         return found
@@ -276,9 +302,17 @@ class _Fitting:
     """The parts, and their logits of samples that were left out, under masks by which everything is chosen."""
 
     def __init__(
-        self, base_logits: np.ndarray, y: np.ndarray, label_graph: LabelGraph, masks: GivenMasks, seed: int
+        self,
+        base_logits: np.ndarray,
+        y: np.ndarray,
+        label_graph: LabelGraph,
+        masks: GivenMasks,
+        seed: int,
     ) -> None:
-        self.base_logits, self.y = torch.from_numpy(base_logits).float(), torch.from_numpy(y).float()
+        self.base_logits, self.y = (
+            torch.from_numpy(base_logits).float(),
+            torch.from_numpy(y).float(),
+        )
         self.label_graph, self.masks = label_graph, masks
         self.generator = torch.Generator().manual_seed(seed)
         most = int(np.clip(_MAX_ENTRIES // y.shape[1], _LEAST_MASKED, _MAX_MASKED))
@@ -287,7 +321,10 @@ class _Fitting:
         self.given, self.rest = self._draw(self.rows)
         fold = torch.from_numpy(stratified_folds(y, min(_FOLDS, len(y)), seed))
         #: The samples that a fold is fitted to, and the places of the masks that it predicts.
-        self.folds = [((fold != part).nonzero()[:, 0], fold[self.rows] == part) for part in range(int(fold.max()) + 1)]
+        self.folds = [
+            ((fold != part).nonzero()[:, 0], fold[self.rows] == part)
+            for part in range(int(fold.max()) + 1)
+        ]
         self.parts: dict[str, nn.Module] = {}
         self.held_out: dict[str, Tensor] = {}
         #: the options of closed forms
@@ -299,7 +336,9 @@ class _Fitting:
         present_only = self.masks == "present"
         return draw_given(self.y[rows], MAX_GIVEN, self.generator, present_only=present_only)
 
-    def closed_form(self, name: str, set_options: Callable[..., Any], **grid: tuple[float, ...]) -> None:
+    def closed_form(
+        self, name: str, set_options: Callable[..., Any], **grid: tuple[float, ...]
+    ) -> None:
         """Chooses the options of a part that needs no training."""
         starts = [dict(zip(grid, each, strict=True)) for each in product(*grid.values())]
         logits = torch.empty(len(starts), *self.rest.shape)
@@ -341,11 +380,15 @@ class _Fitting:
     def _start(self, name: str, chosen: Tensor) -> Any:
         part = PARTS[name](self.label_graph)
         if isinstance(part, ResidualMessages):
-            part.start_from_residuals(self.base_logits[chosen], self.y[chosen], **self.chosen.get("closed form", {}))
+            part.start_from_residuals(
+                self.base_logits[chosen], self.y[chosen], **self.chosen.get("closed form", {})
+            )
         if isinstance(part, LabelAutoencoder):
             part.start_from_labels(self.y[chosen])
         if isinstance(part, LabelNeighbours):
-            few = chosen[torch.linspace(0, len(chosen) - 1, min(len(chosen), MAX_NEIGHBOURS)).long()]
+            few = chosen[
+                torch.linspace(0, len(chosen) - 1, min(len(chosen), MAX_NEIGHBOURS)).long()
+            ]
             part.start_from_samples(self.base_logits[few], self.y[few])
         return part.eval()
 
@@ -353,7 +396,9 @@ class _Fitting:
     def _predict(self, part: nn.Module, masked: Tensor) -> Tensor:
         places = masked.nonzero()[:, 0]
         some = (places[start : start + _PREDICTED] for start in range(0, len(places), _PREDICTED))
-        return torch.cat([part(self.base_logits[self.rows[each]], self.given[each]) for each in some])
+        return torch.cat(
+            [part(self.base_logits[self.rows[each]], self.given[each]) for each in some]
+        )
 
     def _train(
         self, part: Any, chosen: Tensor, total: int, epochs: int, check: Tensor | None = None
@@ -407,7 +452,9 @@ def largest_correlations(residual: np.ndarray, top_k: int) -> LabelGraph:
         sources.append(sizes.topk(min(top_k, num_labels - 1)).indices)
     source = torch.cat(sources)
     target = torch.arange(num_labels).unsqueeze(-1).expand_as(source)
-    edge_index = to_undirected(torch.stack([source.flatten(), target.flatten()]), num_nodes=num_labels)
+    edge_index = to_undirected(
+        torch.stack([source.flatten(), target.flatten()]), num_nodes=num_labels
+    )
     return LabelGraph(edge_index, num_nodes=num_labels, kind="residual_correlation")
 
 

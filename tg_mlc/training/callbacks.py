@@ -18,7 +18,13 @@ from typing import Any
 import numpy as np
 import torch
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, ProgressBar, WeightAveraging
+from lightning.pytorch.callbacks import (
+    Callback,
+    EarlyStopping,
+    ModelCheckpoint,
+    ProgressBar,
+    WeightAveraging,
+)
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
@@ -167,8 +173,15 @@ class FileCheckpoint(ModelCheckpoint):
                     f"'resume'"
                 )
             check_whole(path)
-        best = dict.fromkeys([path] if state_dict["best_k_models"] else [], state_dict["best_model_score"])
-        moved = {"dirpath": self.dirpath, "best_model_path": path, "kth_best_model_path": path, "best_k_models": best}
+        best = dict.fromkeys(
+            [path] if state_dict["best_k_models"] else [], state_dict["best_model_score"]
+        )
+        moved = {
+            "dirpath": self.dirpath,
+            "best_model_path": path,
+            "kth_best_model_path": path,
+            "best_k_models": best,
+        }
         super().load_state_dict({**state_dict, **moved, "last_model_path": ""})
 
 
@@ -182,7 +195,9 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     ) -> None:
         """Writes a checkpoint; an error names the free space of the disk."""
         if storage_options is not None:
-            raise TypeError(f"Expected no 'storage_options': checkpoints are local files (got {storage_options!r})")
+            raise TypeError(
+                f"Expected no 'storage_options': checkpoints are local files (got {storage_options!r})"
+            )
         path = Path(path)
         try:
             with replace_when_done(path) as unfinished:

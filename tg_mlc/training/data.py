@@ -54,7 +54,9 @@ class EpochSampler(Sampler[int]):
         self.seed = seed
         self.shuffle = shuffle
         self.process = process
-        shares = [-(-len(range(rank, num_samples, process[1])) // batch_size) for rank in (0, process[0])]
+        shares = [
+            -(-len(range(rank, num_samples, process[1])) // batch_size) for rank in (0, process[0])
+        ]
         self.num_own_batches = shares[1]
         self.is_short = shares[1] < shares[0]
         self.generator = Generator()
@@ -69,7 +71,11 @@ class EpochSampler(Sampler[int]):
         return np.random.default_rng((self.seed, self.epoch))
 
     def __iter__(self) -> Iterator[int]:
-        order = self._random().permutation(self.num_samples).tolist() if self.shuffle else range(self.num_samples)
+        order = (
+            self._random().permutation(self.num_samples).tolist()
+            if self.shuffle
+            else range(self.num_samples)
+        )
         return iter([*order[self.process[0] :: self.process[1]], *order[: int(self.is_short)]])
 
     def __len__(self) -> int:
@@ -88,11 +94,15 @@ class _Samples(Dataset):
             empty = "an empty " if hasattr(samples, "__len__") and not len(samples) else ""
             got = empty + " of ".join([type(samples).__name__, *types[:1]])
             hint = "'from_arrays' and the other readers of 'tg_mlc.data' make one"
-            raise ValueError(f"Expected 'dataset' to be a data set of PyG, or a list of Data (got {got}); {hint}")
+            raise ValueError(
+                f"Expected 'dataset' to be a data set of PyG, or a list of Data (got {got}); {hint}"
+            )
         super().__init__()
         self.samples, self.label_names = samples, getattr(samples, "label_names", None)
         self.num_labels = _target_of(given[0], 0).numel()
-        for place, sample in enumerate(given):  # of a data set on disk, each is looked at when it is read
+        for place, sample in enumerate(
+            given
+        ):  # of a data set on disk, each is looked at when it is read
             self._checked(sample, place)
 
     def len(self) -> int:
@@ -116,7 +126,12 @@ class _Samples(Dataset):
 def _target_of(sample: BaseData, place: int) -> Tensor:
     """The target of a sample as a row, :math:`(1, L)`."""
     y = getattr(sample, "y", None)
-    if not isinstance(y, Tensor) or y.numel() == 0 or y.dim() not in (1, 2) or (y.dim() == 2 and y.size(0) != 1):
+    if (
+        not isinstance(y, Tensor)
+        or y.numel() == 0
+        or y.dim() not in (1, 2)
+        or (y.dim() == 2 and y.size(0) != 1)
+    ):
         got = f"{list(y.shape)}" if isinstance(y, Tensor) else type(y).__name__
         raise ValueError(
             f"Expected 'y' of shape [L] or [1, L] in every sample, one number for each label (got {got} in sample "
@@ -135,10 +150,14 @@ def as_samples(dataset: Any) -> Any:
     """A data set of PyG whose targets are rows, :math:`(1, L)`, of any samples; one that makes batches stays."""
     y = dataset._data.get("y") if isinstance(dataset, InMemoryDataset) else None
     places = (
-        (dataset.slices or {}).get("y") if isinstance(y, Tensor) and y.dim() == 2 and y.is_floating_point() else None
+        (dataset.slices or {}).get("y")
+        if isinstance(y, Tensor) and y.dim() == 2 and y.is_floating_point()
+        else None
     )
     has_rows = isinstance(places, Tensor) and torch.equal(places, torch.arange(places.numel()))
-    is_ready = has_rows or isinstance(dataset, (_Samples, MultiLabelDataset)) or makes_batches(dataset)
+    is_ready = (
+        has_rows or isinstance(dataset, (_Samples, MultiLabelDataset)) or makes_batches(dataset)
+    )
     return dataset if is_ready else _Samples(dataset)
 
 
@@ -179,7 +198,9 @@ class MultiLabelDataModule(LightningDataModule):
             )
         split.check_fits(len(self.dataset))
         if 0 in split.sizes[:2]:
-            raise ValueError(f"Expected a split with samples to train and to validate with (got {split})")
+            raise ValueError(
+                f"Expected a split with samples to train and to validate with (got {split})"
+            )
         check_count("batch_size", batch_size)
         self.split = split
         self.batch_size = batch_size
@@ -208,8 +229,14 @@ class MultiLabelDataModule(LightningDataModule):
         return self.test_dataloader()
 
     def _sampler(self, part: Tensor, *, shuffle: bool = True) -> EpochSampler:
-        of_trainer = {} if self.trainer is None else {"process": (self.trainer.global_rank, self.trainer.world_size)}
-        return EpochSampler(part.numel(), self.seed, shuffle=shuffle, batch_size=self.batch_size, **of_trainer)
+        of_trainer = (
+            {}
+            if self.trainer is None
+            else {"process": (self.trainer.global_rank, self.trainer.world_size)}
+        )
+        return EpochSampler(
+            part.numel(), self.seed, shuffle=shuffle, batch_size=self.batch_size, **of_trainer
+        )
 
     def _loader(self, part: Tensor, **options: Any) -> Any:
         # Without a generator of its own a loader draws from the global one, and evaluation would change training.
@@ -219,7 +246,11 @@ class MultiLabelDataModule(LightningDataModule):
 
     def part(self, indices: Tensor) -> Any:
         """Returns some of the samples; those of a data set that makes batches make batches, too."""
-        return self.dataset[indices] if isinstance(self.dataset, Dataset) else Subset(self.dataset, indices.tolist())
+        return (
+            self.dataset[indices]
+            if isinstance(self.dataset, Dataset)
+            else Subset(self.dataset, indices.tolist())
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Returns what the order of the training samples depends on."""

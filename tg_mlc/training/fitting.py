@@ -74,17 +74,32 @@ def _is_all(value: Any) -> bool:
 
 # Values of Lightning's options without which there is no best epoch, or that would falsify it, and what to do.
 _ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "enable_checkpointing": (lambda value: value in (None, True), "the best weights are kept in a checkpoint"),
-    "barebones": (lambda value: not value, "it leaves out the checkpoint that the best weights are kept in"),
-    "fast_dev_run": (lambda value: not value, "it keeps no weights; try limit_train_batches=2 with max_epochs=1"),
+    "enable_checkpointing": (
+        lambda value: value in (None, True),
+        "the best weights are kept in a checkpoint",
+    ),
+    "barebones": (
+        lambda value: not value,
+        "it leaves out the checkpoint that the best weights are kept in",
+    ),
+    "fast_dev_run": (
+        lambda value: not value,
+        "it keeps no weights; try limit_train_batches=2 with max_epochs=1",
+    ),
     "limit_train_batches": (lambda value: value != 0, "training takes at least one batch"),
-    "limit_val_batches": (lambda value: value != 0, "validation chooses the best epoch and the thresholds"),
+    "limit_val_batches": (
+        lambda value: value != 0,
+        "validation chooses the best epoch and the thresholds",
+    ),
     "limit_predict_batches": (_is_all, "predictions are those of all samples"),
     "val_check_interval": (
         _is_all,
         "thresholds have to be those of the weights at the end of an epoch; see check_val_every_n_epoch",
     ),
-    "use_distributed_sampler": (lambda value: not value, "samples are divided so that each counts once"),
+    "use_distributed_sampler": (
+        lambda value: not value,
+        "samples are divided so that each counts once",
+    ),
 }
 _OF_DATA = ("val", "test", "split", "batch_size", "num_workers", "seed")
 _OF_MODULE = tuple(inspect.signature(MultiLabelModule).parameters)[1:]
@@ -115,10 +130,14 @@ class Training:
         if not isinstance(samples, TorchDataLoader):
             process = trainer.global_rank, trainer.world_size
             sampler = EpochSampler(len(samples), 0, shuffle=False, batch_size=size, process=process)
-            loader = make_loader(samples, batch_size=size, sampler=sampler, generator=torch.Generator())
+            loader = make_loader(
+                samples, batch_size=size, sampler=sampler, generator=torch.Generator()
+            )
         with quiet():
             scores = torch.cat(cast("list[Tensor]", trainer.predict(self.module, loader)))
-        return scores if sampler is None or trainer.world_size == 1 else gathered(sampler, scores)[0]
+        return (
+            scores if sampler is None or trainer.world_size == 1 else gathered(sampler, scores)[0]
+        )
 
     def part(self, name: Literal["train", "val", "test"]) -> Any:
         """Returns the samples of a part of the split, which have passed the preprocessor.
@@ -132,7 +151,9 @@ class Training:
         check_choice("part", name, PARTS)
         chosen = getattr(self.data.split, name)
         if chosen.numel() == 0:
-            raise ValueError(f"Expected samples in the part '{name}' (got none); call fit with {name}=0.1")
+            raise ValueError(
+                f"Expected samples in the part '{name}' (got none); call fit with {name}=0.1"
+            )
         return self.data.part(chosen)
 
     def evaluate(self, part: Literal["train", "val", "test"] = "test") -> Evaluation:
@@ -234,7 +255,8 @@ def fit(
         SystemExit: If the process is told to terminate, with status 143.
     """
     of_data, of_module = (
-        {name: options.pop(name) for name in names if name in options} for names in (_OF_DATA, _OF_MODULE)
+        {name: options.pop(name) for name in names if name in options}
+        for names in (_OF_DATA, _OF_MODULE)
     )
     check_flag("calibrate", calibrate)
     data, kept = _kept(data, coverage_share, of_data)
@@ -247,25 +269,42 @@ def fit(
     loggers = options.pop("logger", True)
     if loggers is True:
         table = CSVLogger(folder, name="logs")
-        loggers = [table, TensorBoardLogger(folder, name="logs", version=table.version, default_hp_metric=False)]
+        loggers = [
+            table,
+            TensorBoardLogger(folder, name="logs", version=table.version, default_hp_metric=False),
+        ]
     plugins = options.pop("plugins", None) or []
-    bar = options.get("enable_progress_bar", True) and not any(isinstance(each, ProgressBar) for each in callbacks)
+    bar = options.get("enable_progress_bar", True) and not any(
+        isinstance(each, ProgressBar) for each in callbacks
+    )
     best = FileCheckpoint(folder / "best.ckpt", monitor, MONITORS[monitor])
     last = FileCheckpoint(folder / "last.ckpt")
     with quiet():
         trainer = Trainer(
             max_epochs=max_epochs,
-            callbacks=[*_callbacks(monitor, patience, ema_decay, bool(loggers), bar), *callbacks, best, last],
+            callbacks=[
+                *_callbacks(monitor, patience, ema_decay, bool(loggers), bar),
+                *callbacks,
+                best,
+                last,
+            ],
             logger=loggers,
             precision=precision,
             accelerator=accelerator,
             deterministic=deterministic,
             plugins=[AtomicCheckpointIO(), *(plugins if isinstance(plugins, list) else [plugins])],
-            **{**_TRAINER_OPTIONS, "default_root_dir": folder, "gradient_clip_val": gradient_clip, **options},
+            **{
+                **_TRAINER_OPTIONS,
+                "default_root_dir": folder,
+                "gradient_clip_val": gradient_clip,
+                **options,
+            },
         )
         check_processes(trainer, module.objective)
         with nullcontext() if trainer.global_rank else _lock(folder):
-            if any(map(is_lazy, module.parameters())):  # an optimiser must know the sizes that one batch tells
+            if any(
+                map(is_lazy, module.parameters())
+            ):  # an optimiser must know the sizes that one batch tells
                 with torch.no_grad():
                     module.eval()(next(iter(data.val_dataloader())))
                 module.train()
@@ -273,11 +312,15 @@ def fit(
                 trainer.fit(module, data, ckpt_path=start)
             except SIGTERMException:  # which Lightning would make an exit status of 0
                 hint = "call fit with resume=True to go on from its last complete epoch"
-                tqdm.write(f"tg_mlc: the training in '{folder}' was terminated; {hint}", file=sys.stderr)
+                tqdm.write(
+                    f"tg_mlc: the training in '{folder}' was terminated; {hint}", file=sys.stderr
+                )
                 raise SystemExit(143) from None
             except MisconfigurationException as error:
                 got = f"{options}: {str(error).splitlines()[0]}"
-                raise ValueError(f"Expected options of the Trainer that suit the data (got {got})") from error
+                raise ValueError(
+                    f"Expected options of the Trainer that suit the data (got {got})"
+                ) from error
             _load_best(module, best.best_model_path)
     best_value = float(cast("Tensor", best.best_model_score))
     model = Model.of(module)
@@ -341,8 +384,12 @@ def train_model(
 
     .. code-block:: python
 
-        settings = TrainSettings({"lr": 1e-3}, BinaryObjective(intermediate_weight=0.1), {"max_epochs": 10})
-        training = train_model(lambda train: table_lamp(train, label_graph), dataset, split, settings, "runs/mine")
+        settings = TrainSettings(
+            {"lr": 1e-3}, BinaryObjective(intermediate_weight=0.1), {"max_epochs": 10}
+        )
+        training = train_model(
+            lambda train: table_lamp(train, label_graph), dataset, split, settings, "runs/mine"
+        )
 
     Args:
         build (Callable): Makes the model of training samples.
@@ -357,7 +404,12 @@ def train_model(
     seed_everything(seed, verbose=False)
     model, names = build(cast(MultiLabelDataset, dataset[split.train])), dataset.label_names
     module = MultiLabelModule(
-        model, names, settings.objective, preprocessor=preprocessor, config=config, **settings.module
+        model,
+        names,
+        settings.objective,
+        preprocessor=preprocessor,
+        config=config,
+        **settings.module,
     )
     data = MultiLabelDataModule(dataset, split, batch_size=settings.batch_size, seed=seed)
     training: Training = fit(module, data, folder, **settings.fit).training
@@ -370,7 +422,9 @@ def _kept(data: Any, share: float, options: Mapping[str, Any]) -> tuple[Any, Any
     if not share:
         return data, None
     is_divided = isinstance(data, (MultiLabelDataModule, TorchDataLoader)) or "split" in options
-    if is_divided or (isinstance(data, (list, tuple)) and any(isinstance(part, TorchDataLoader) for part in data)):
+    if is_divided or (
+        isinstance(data, (list, tuple)) and any(isinstance(part, TorchDataLoader) for part in data)
+    ):
         raise ValueError(
             f"Expected samples that are not divided yet for coverage_share={share:g} (got loaders, a data module or a "
             f"'split'); keep some out of these, and pass them to 'conformalize' of the model"
@@ -392,12 +446,18 @@ def _data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
                 f"Expected {sorted(options)} to be options of the MultiLabelDataModule (got them in 'fit')"
             )
         return data
-    several = isinstance(data, (list, tuple)) and any(isinstance(part, TorchDataLoader) for part in data)
+    several = isinstance(data, (list, tuple)) and any(
+        isinstance(part, TorchDataLoader) for part in data
+    )
     if several or isinstance(data, TorchDataLoader):
         loaders = list(data) if several else [data]
         for loader in loaders:
             _check_loader(loader)
-        options = {"batch_size": loaders[0].batch_size, "num_workers": loaders[0].num_workers, **options}
+        options = {
+            "batch_size": loaders[0].batch_size,
+            "num_workers": loaders[0].num_workers,
+            **options,
+        }
         data = loaders[0].dataset
         if several:
             if len(loaders) != len(PARTS) or {"val", "test", "split"} & {*options}:
@@ -417,7 +477,11 @@ def _data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
         val, test = shares.get("val", 0.1), shares.get("test", 0.1)
         for name, share in (("val", val), ("test", test), ("val + test", val + test)):
             check_share(name, share)
-        y = samples.y if isinstance(samples, MultiLabelDataset) else torch.cat([sample.y for sample in samples])
+        y = (
+            samples.y
+            if isinstance(samples, MultiLabelDataset)
+            else torch.cat([sample.y for sample in samples])
+        )
         options["split"] = stratified_split(y, (1 - val - test, val, test), options.get("seed", 0))
     return MultiLabelDataModule(samples, **options)
 
@@ -435,13 +499,18 @@ def _check_loader(loader: Any) -> None:
 
 
 def _module(
-    module: Any, data: MultiLabelDataModule, label_names: Sequence[str] | None, options: dict[str, Any]
+    module: Any,
+    data: MultiLabelDataModule,
+    label_names: Sequence[str] | None,
+    options: dict[str, Any],
 ) -> MultiLabelModule:
     """The module of a network, whose labels are named by the caller, the samples, the label graph, or numbers."""
     if isinstance(module, MultiLabelModule):
         if label_names is not None or options:
             given = sorted([*options, *(["label_names"] if label_names is not None else [])])
-            raise ValueError(f"Expected {given} to be arguments of the MultiLabelModule (got them in 'fit')")
+            raise ValueError(
+                f"Expected {given} to be arguments of the MultiLabelModule (got them in 'fit')"
+            )
         return module
     if not isinstance(module, nn.Module):
         raise ValueError(
@@ -452,20 +521,28 @@ def _module(
     graph = next((layer.label_graph for layer in label_graph_users(module)), None)
     of_graph = None if graph is None else graph.get("label_names")
     found = [label_names, getattr(data.dataset, "label_names", None), of_graph]
-    names = next((names for names in found if names is not None), [f"label_{i}" for i in range(num_labels)])
+    names = next(
+        (names for names in found if names is not None), [f"label_{i}" for i in range(num_labels)]
+    )
     check_names(list(names), num_labels, "label_names", "labels")
     return MultiLabelModule(module, names, **options)
 
 
-def _check_options(monitor: str, patience: int | None, gradient_clip: float | None, options: Mapping[str, Any]) -> None:
+def _check_options(
+    monitor: str, patience: int | None, gradient_clip: float | None, options: Mapping[str, Any]
+) -> None:
     for name, (allows, reason) in _ALLOWED.items():
         if name in options and not allows(options[name]):
             raise ValueError(f"Expected '{name}' to be left out (got {options[name]!r}): {reason}")
     check_choice("monitor", monitor, MONITORS)
     if patience is not None:
         check_count("patience", patience)
-    if gradient_clip is not None and not gradient_clip > 0.0:  # Lightning takes such a norm for none
-        raise ValueError(f"Expected 'gradient_clip' to be positive, or None to clip nothing (got {gradient_clip})")
+    if (
+        gradient_clip is not None and not gradient_clip > 0.0
+    ):  # Lightning takes such a norm for none
+        raise ValueError(
+            f"Expected 'gradient_clip' to be positive, or None to clip nothing (got {gradient_clip})"
+        )
 
 
 def _find_checkpoint(folder: Path, resume: str | os.PathLike[str] | bool) -> Path | None:
@@ -473,9 +550,13 @@ def _find_checkpoint(folder: Path, resume: str | os.PathLike[str] | bool) -> Pat
         return None
     path = folder / "last.ckpt" if resume is True else Path(resume).resolve()
     if path.parent != folder:
-        raise ValueError(f"Expected 'resume' to lie in 'folder', {folder}, beside the best weights (got {path})")
+        raise ValueError(
+            f"Expected 'resume' to lie in 'folder', {folder}, beside the best weights (got {path})"
+        )
     if not path.is_file():
-        raise FileNotFoundError(f"Expected a checkpoint to resume from (found no file {path}); train without 'resume'")
+        raise FileNotFoundError(
+            f"Expected a checkpoint to resume from (found no file {path}); train without 'resume'"
+        )
     return path
 
 
@@ -491,12 +572,16 @@ def _lock(folder: Path) -> AbstractContextManager[Any]:
         ) from None
 
 
-def _callbacks(monitor: str, patience: int | None, ema_decay: float | None, log: bool, bar: bool) -> list[Callback]:
+def _callbacks(
+    monitor: str, patience: int | None, ema_decay: float | None, log: bool, bar: bool
+) -> list[Callback]:
     callbacks: list[Callback] = [RandomState(), *([RunProgressBar(monitor)] if bar else [])]
     if ema_decay is not None:
         callbacks.append(ExponentialMovingAverage(ema_decay))
     if patience is not None:
-        callbacks.append(PatientStopping(monitor, mode=MONITORS[monitor], patience=patience, strict=False))
+        callbacks.append(
+            PatientStopping(monitor, mode=MONITORS[monitor], patience=patience, strict=False)
+        )
     if log:
         callbacks.append(LearningRateMonitor("epoch"))
     return callbacks
@@ -520,7 +605,11 @@ def _saved(model: Model, module: MultiLabelModule, trainer: Trainer, folder: Pat
         try:
             saved = model.save(folder)
         except ValueError as error:
-            if blueprint_of(module.model) is not None:  # The user may give 'save' the arguments of another network.
+            if (
+                blueprint_of(module.model) is not None
+            ):  # The user may give 'save' the arguments of another network.
                 reason = f"as no folder can hold it: {error}"
-                warnings.warn(f"The model is in '{folder.parent / 'best.ckpt'}' only, {reason}", stacklevel=3)
+                warnings.warn(
+                    f"The model is in '{folder.parent / 'best.ckpt'}' only, {reason}", stacklevel=3
+                )
     return trainer.strategy.broadcast(saved)

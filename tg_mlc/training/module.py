@@ -123,7 +123,9 @@ class MultiLabelModule(LightningModule):
     ) -> None:
         super().__init__()
         if not isinstance(model, nn.Module):
-            raise ValueError(f"Expected 'model' to be a torch.nn.Module (got {type(model).__name__})")
+            raise ValueError(
+                f"Expected 'model' to be a torch.nn.Module (got {type(model).__name__})"
+            )
         label_names, config = [str(name) for name in label_names], dict(config or {})
         check_number("lr", lr)
         check_number("weight_decay", weight_decay)
@@ -132,7 +134,9 @@ class MultiLabelModule(LightningModule):
             check_number(f"betas[{i}]", beta, below=1.0)
         check_choice("lr_schedule", lr_schedule, get_args(LRSchedule))
         if not 0.0 <= warmup < 1.0:
-            raise ValueError(f"Expected 'warmup' to be a share of the training in [0, 1) (got {warmup})")
+            raise ValueError(
+                f"Expected 'warmup' to be a share of the training in [0, 1) (got {warmup})"
+            )
         if lr_schedule == "plateau" and warmup > 0.0:
             raise ValueError(f"Expected no 'warmup' with lr_schedule='plateau' (got {warmup})")
         # Numbers of NumPy, as from a grid of settings, are no plain data.
@@ -161,7 +165,9 @@ class MultiLabelModule(LightningModule):
         self.settings = describe_settings(model)
         self._num_processes = 1
         self._validated: list[tuple[Tensor, ...]] = []
-        self._scored: tuple[Tensor, Tensor] | None = None  # targets and scores of the validation samples
+        self._scored: tuple[Tensor, Tensor] | None = (
+            None  # targets and scores of the validation samples
+        )
         self._tuners: dict[str, Decider] = {}
 
     @property
@@ -182,14 +188,27 @@ class MultiLabelModule(LightningModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Returns the loss of a batch; of several processes, its part in the mean of all."""
-        batch = self.objective.training_batch(without_given(self.model, in_type_of(self.model, batch)))
+        batch = self.objective.training_batch(
+            without_given(self.model, in_type_of(self.model, batch))
+        )
         loss, size = self.objective.loss(self.model, batch), batch.num_graphs
         if several := self._num_processes > 1:
             loader: Any = self.trainer.train_dataloader
-            size = min(each := loader.batch_size * self._num_processes, loader.sampler.num_samples - batch_idx * each)
-            num_terms = self.objective.num_terms(batch).to(loss) * (batch_idx < loader.sampler.num_own_batches)
-            loss = loss * num_terms / self.trainer.strategy.reduce(num_terms.clone(), reduce_op="mean").clamp(min=1e-9)
-        self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=size, sync_dist=several)
+            size = min(
+                each := loader.batch_size * self._num_processes,
+                loader.sampler.num_samples - batch_idx * each,
+            )
+            num_terms = self.objective.num_terms(batch).to(loss) * (
+                batch_idx < loader.sampler.num_own_batches
+            )
+            loss = (
+                loss
+                * num_terms
+                / self.trainer.strategy.reduce(num_terms.clone(), reduce_op="mean").clamp(min=1e-9)
+            )
+        self.log(
+            "train/loss", loss, on_step=False, on_epoch=True, batch_size=size, sync_dist=several
+        )
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
@@ -210,21 +229,30 @@ class MultiLabelModule(LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         """Logs loss and metrics of all validation samples, those of other processes among them."""
-        y, scores, losses, num_terms = (torch.cat(parts) for parts in zip(*self._validated, strict=True))
+        y, scores, losses, num_terms = (
+            torch.cat(parts) for parts in zip(*self._validated, strict=True)
+        )
         self._validated.clear()
         if self._num_processes > 1:
             loader: Any = self.trainer.val_dataloaders
-            (y, scores), (losses, num_terms) = gathered(loader.sampler, y, scores), gathered(None, losses, num_terms)
+            (y, scores), (losses, num_terms) = (
+                gathered(loader.sampler, y, scores),
+                gathered(None, losses, num_terms),
+            )
         loss = (losses * num_terms).sum() / num_terms.sum().clamp(min=1)
         if not (loss.isfinite() and scores.isfinite().all()):
-            first = "look for NaN among the inputs (QuantileScaler takes them); else " * (self.current_epoch == 0)
+            first = "look for NaN among the inputs (QuantileScaler takes them); else " * (
+                self.current_epoch == 0
+            )
             raise FloatingPointError(
                 f"Expected finite outputs (got NaN or infinity after epoch {self.current_epoch}): training has "
                 f"diverged; {first}lower 'lr', or clip gradients"
             )
         self._scored, self._tuners = (y.cpu(), scores.cpu()), {}
         values = evaluate(*self._scored).values
-        self.log_dict({"val/loss": loss, **{f"val/{name}": values[key] for name, key in _LOGGED.items()}})
+        self.log_dict(
+            {"val/loss": loss, **{f"val/{name}": values[key] for name, key in _LOGGED.items()}}
+        )
 
     def on_train_epoch_start(self) -> None:
         """Forgets the scores, which are those of weights that are about to change."""
@@ -262,9 +290,14 @@ class MultiLabelModule(LightningModule):
         # Which made a loader, whose workers fetch epoch 0: a training that resumes makes another one for its own epoch.
         self.trainer.fit_loop._combined_loader = None
         if total == float("inf"):
-            raise ValueError("Expected 'max_epochs' or 'max_steps' for a learning rate with 'lr_schedule' or 'warmup'")
+            raise ValueError(
+                "Expected 'max_epochs' or 'max_steps' for a learning rate with 'lr_schedule' or 'warmup'"
+            )
         factor = lr_factor(options["lr_schedule"], options["warmup"], int(total))
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}}
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": LambdaLR(optimizer, factor), "interval": "step"},
+        }
 
     @classmethod
     def load_from_checkpoint(  # type: ignore[override]
@@ -302,14 +335,18 @@ class MultiLabelModule(LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds the entry that :func:`read_checkpoint` reads."""
-        checkpoint[KEY] = make_entry(describe_model(self.model, self.settings), self.tuners, self.preprocessor)
+        checkpoint[KEY] = make_entry(
+            describe_model(self.model, self.settings), self.tuners, self.preprocessor
+        )
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuses another label graph, other settings or names; takes thresholds and preprocessor over."""
         entry = own_entry(checkpoint)
         stored = checkpoint["hyper_parameters"]["label_names"]
         if stored != self.label_names:
-            raise ValueError(f"Expected the label names of the checkpoint, {stored} (got {self.label_names})")
+            raise ValueError(
+                f"Expected the label names of the checkpoint, {stored} (got {self.label_names})"
+            )
         check_same_model(entry, self.model, self.settings)
         objectives = checkpoint["hyper_parameters"]["objective"], self.hparams["objective"]
         check_settings(*({"objective": {"class": described["class"]}} for described in objectives))
@@ -351,9 +388,15 @@ def check_processes(trainer: Trainer, objective: Objective) -> None:
         return
     is_left = isinstance(trainer.strategy.launcher, _MultiProcessingLauncher)
     if not isinstance(trainer.strategy, DDPStrategy) or is_left:
-        reason = "trains in processes that end" if is_left else "divides weights that checkpoints have to hold whole"
+        reason = (
+            "trains in processes that end"
+            if is_left
+            else "divides weights that checkpoints have to hold whole"
+        )
         got = type(trainer.strategy).__name__
-        raise ValueError(f"Expected strategy='ddp' for several processes (got {got}, which {reason})")
+        raise ValueError(
+            f"Expected strategy='ddp' for several processes (got {got}, which {reason})"
+        )
     if overfit := getattr(trainer, "overfit_batches", 0):
         raise ValueError(
             f"Expected no 'overfit_batches' with several processes (got {overfit}), which would train with the same "
@@ -368,7 +411,10 @@ def check_processes(trainer: Trainer, objective: Objective) -> None:
 
 def gathered(sampler: Any, *parts: Tensor) -> list[Tensor]:
     """The rows of all processes: with what has drawn the samples, in the order of these, each once."""
-    own = [None if sampler is None else list(sampler)[: len(parts[0])], *(part.cpu() for part in parts)]
+    own = [
+        None if sampler is None else list(sampler)[: len(parts[0])],
+        *(part.cpu() for part in parts),
+    ]
     found: list[Any] = [None] * torch.distributed.get_world_size()
     torch.distributed.all_gather_object(found, own)
     places, *rows = zip(*found, strict=True)

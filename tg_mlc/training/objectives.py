@@ -17,7 +17,14 @@ from torch_geometric.data import Batch
 from tg_mlc._names import find, register
 from tg_mlc._options import check_number
 from tg_mlc.data.given import draw_given
-from tg_mlc.losses import asymmetric_loss, focal_loss, lamp_loss, listwise_loss, masked_bce, soft_f1_loss
+from tg_mlc.losses import (
+    asymmetric_loss,
+    focal_loss,
+    lamp_loss,
+    listwise_loss,
+    masked_bce,
+    soft_f1_loss,
+)
 from tg_mlc.nn.given import takes_given_labels
 
 #: The losses of :class:`BinaryObjective`, by name.
@@ -182,18 +189,30 @@ class BinaryObjective(SigmoidScores, Objective):
         check_number("intermediate_weight", self.intermediate_weight)
         check_number("label_smoothing", self.label_smoothing, below=1.0)
         if self.loss_name not in LOSSES:
-            raise ValueError(f"Expected 'loss_name' to be one of {list(LOSSES)} (got {self.loss_name!r})")
+            raise ValueError(
+                f"Expected 'loss_name' to be one of {list(LOSSES)} (got {self.loss_name!r})"
+            )
         if not isinstance(self.loss_options, Mapping):
             raise ValueError(f"Expected 'loss_options' to be a mapping (got {self.loss_options!r})")
-        allowed = set(inspect.signature(LOSSES[self.loss_name]).parameters) - {"logits", "y", "label_smoothing"}
+        allowed = set(inspect.signature(LOSSES[self.loss_name]).parameters) - {
+            "logits",
+            "y",
+            "label_smoothing",
+        }
         if unknown := sorted(set(self.loss_options) - allowed):
-            hint = "; 'label_smoothing' is an option of the objective" if "label_smoothing" in unknown else ""
+            hint = (
+                "; 'label_smoothing' is an option of the objective"
+                if "label_smoothing" in unknown
+                else ""
+            )
             raise ValueError(
                 f"Expected 'loss_options' of {self.loss_name!r} among {sorted(allowed)} (got {unknown}){hint}"
             )
         # One column for each weight, as the number of labels is not known yet.
         weights = self.loss_options.get("pos_weight")
-        one = torch.zeros(1, torch.as_tensor(weights).numel() if isinstance(weights, list | tuple | Tensor) else 1)
+        one = torch.zeros(
+            1, torch.as_tensor(weights).numel() if isinstance(weights, list | tuple | Tensor) else 1
+        )
         LOSSES[self.loss_name](one, one, **self.loss_options)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -203,12 +222,17 @@ class BinaryObjective(SigmoidScores, Objective):
             logits, intermediate = output.logits, output.intermediate
         else:
             logits, intermediate = model(batch), ()
-        if (end := type(logits.grad_fn).__name__.removesuffix("Backward0")) in ("Sigmoid", "Softmax"):
+        if (end := type(logits.grad_fn).__name__.removesuffix("Backward0")) in (
+            "Sigmoid",
+            "Softmax",
+        ):
             told = f"The network ends in '{end.lower()}', but the loss takes logits and applies a sigmoid itself"
             warnings.warn(f"{told}; return what comes before it", stacklevel=2)
         options = {"label_smoothing": self.label_smoothing, **self.loss_options}
         loss = LOSSES[self.loss_name]
-        return lamp_loss(logits, batch.y, intermediate, self.intermediate_weight, loss=loss, **options)
+        return lamp_loss(
+            logits, batch.y, intermediate, self.intermediate_weight, loss=loss, **options
+        )
 
     def is_mean(self) -> bool:
         """Tells that a loss of entries is the mean over known labels; others are of a whole batch."""
@@ -216,7 +240,10 @@ class BinaryObjective(SigmoidScores, Objective):
 
     def check_model(self, model: nn.Module) -> None:
         """Refuses a model without the intermediate readouts that are to be trained."""
-        if self.intermediate_weight > 0.0 and "return_intermediate" not in inspect.signature(model.forward).parameters:
+        if (
+            self.intermediate_weight > 0.0
+            and "return_intermediate" not in inspect.signature(model.forward).parameters
+        ):
             raise ValueError(
                 f"Expected a model whose forward takes 'return_intermediate' for intermediate_weight > 0 (got "
                 f"{type(model).__name__}); set intermediate_weight=0.0 to train without intermediate terms"

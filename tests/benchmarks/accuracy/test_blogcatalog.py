@@ -13,12 +13,23 @@ from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 
 from benchmarks import files
 from benchmarks.accuracy import blogcatalog as benchmark
-from benchmarks.accuracy.blogcatalog import NETMF, NODE2VEC, PROPAGATION, ROWS, SHARES, SIZES, Graph, Trial, main
+from benchmarks.accuracy.blogcatalog import (
+    NETMF,
+    NODE2VEC,
+    PROPAGATION,
+    ROWS,
+    SHARES,
+    SIZES,
+    Graph,
+    Trial,
+    main,
+)
 from tg_mlc.datasets import BlogCatalog
 from tg_mlc.datasets.downloads import RawFile
 
 needs_loader = pytest.mark.skipif(
-    not (WITH_PYG_LIB or WITH_TORCH_SPARSE), reason="needs torch-sparse, which PyG's neighbour loaders need"
+    not (WITH_PYG_LIB or WITH_TORCH_SPARSE),
+    reason="needs torch-sparse, which PyG's neighbour loaders need",
 )
 NUM_NODES = 120
 
@@ -63,7 +74,9 @@ def test_no_label_of_a_test_node_reaches_scores_nor_does_one_of_a_training_node_
     trial = Trial.of(graph, seed=0, share=0.5)
     hidden = graph.y.clone()
     hidden[trial.test] = 1 - hidden[trial.test]
-    torch.testing.assert_close(Trial.of(graph._replace(y=hidden), 0, 0.5).scores[row], trial.scores[row])
+    torch.testing.assert_close(
+        Trial.of(graph._replace(y=hidden), 0, 0.5).scores[row], trial.scores[row]
+    )
     changed, one = graph.y.clone(), trial.train[0]
     changed[one] = 1 - changed[one]
     again = Trial.of(graph._replace(y=changed), 0, 0.5).scores[row]
@@ -79,37 +92,53 @@ def test_as_many_labels_as_a_node_has_are_predicted() -> None:
 
 def test_thresholds_never_see_the_nodes_they_decide_on() -> None:
     y = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).repeat(8, 1)
-    logits = torch.tensor([[3.0, 1.0], [-1.0, -3.0]]).repeat(8, 1)  # each half has a threshold that is right for it
+    logits = torch.tensor([[3.0, 1.0], [-1.0, -3.0]]).repeat(
+        8, 1
+    )  # each half has a threshold that is right for it
     found = benchmark.measured(y, logits)
     assert found["known"]["f1_micro"] == 1.0
-    assert found["thresholds"]["f1_micro"] == pytest.approx(2 * 8 / (16 + 16))  # 8 of 16 are found, of 16 predicted
+    assert found["thresholds"]["f1_micro"] == pytest.approx(
+        2 * 8 / (16 + 16)
+    )  # 8 of 16 are found, of 16 predicted
 
 
 @needs_loader
-def test_a_run_that_stopped_early_goes_on(network: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_stopped_early_goes_on(
+    network: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     monkeypatch.setattr(BlogCatalog, "files", (RawFile("blogcatalog.mat"),))
     monkeypatch.setattr(files, "RUNS", tmp_path)
     monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
-    sizes: dict[str, Any] = {"SIZES": dict.fromkeys(SIZES, 8), "FROM_EMBEDDINGS": (2, 1e-2), "FROM_SCORES": (2, 1e-3)}
+    sizes: dict[str, Any] = {
+        "SIZES": dict.fromkeys(SIZES, 8),
+        "FROM_EMBEDDINGS": (2, 1e-2),
+        "FROM_SCORES": (2, 1e-3),
+    }
     for name, value in {**sizes, "CHANNELS": 8, "is_installed": lambda package: False}.items():
         monkeypatch.setattr(benchmark, name, value)
     raw = tmp_path / "blogcatalog" / "raw"
     raw.mkdir(parents=True)
     group = np.eye(2)[np.arange(NUM_NODES) % 2]
-    scipy.io.savemat(raw / "blogcatalog.mat", {"network": sp.csc_matrix(network), "group": sp.csc_matrix(group)})
+    scipy.io.savemat(
+        raw / "blogcatalog.mat", {"network": sp.csc_matrix(network), "group": sp.csc_matrix(group)}
+    )
 
     main(seeds=1, root=tmp_path)
     benchmark.load.cache_clear()
     made: list[tuple[int, float]] = []
-    monkeypatch.setattr(benchmark, "run_share", lambda seed, share, root: made.append((seed, share)) or [])
+    monkeypatch.setattr(
+        benchmark, "run_share", lambda seed, share, root: made.append((seed, share)) or []
+    )
     main(seeds=2, root=tmp_path)
     assert made == [(1, share) for share in SHARES]
     runs = json.loads((tmp_path / "blogcatalog.json").read_text())["runs"]
     assert [run["model"] for run in runs] == [row for row in ROWS if row != NODE2VEC] * len(SHARES)
 
 
-def test_without_a_sampler_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_sampler_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(benchmark, "WITH_PYG_LIB", False)
     monkeypatch.setattr(benchmark, "WITH_TORCH_SPARSE", False)
     with pytest.raises(SystemExit, match=r"torch-sparse.*\[sparse\]"):

@@ -13,7 +13,16 @@ import scipy.sparse as sp
 import torch
 
 from benchmarks.accuracy.baselines import rivals
-from benchmarks.accuracy.cells import Cell, Learned, fingerprint, recipe_of, run_cell, settings_of, stored, untrained
+from benchmarks.accuracy.cells import (
+    Cell,
+    Learned,
+    fingerprint,
+    recipe_of,
+    run_cell,
+    settings_of,
+    stored,
+    untrained,
+)
 from benchmarks.accuracy.papers import TABLES
 from benchmarks.accuracy.runs import Row, Task
 from tg_mlc.baselines import ChainEnsemble, ClassifierChain, ForestBaseline, MLkNN
@@ -46,7 +55,9 @@ def samples(*, other_test: bool) -> ArrayDataset:
 def drugs(*, other_test: bool) -> MoleculeDataset:
     """Chains of carbon with acids and amines as labels; on request with other labels and molecules in the test part."""
     ends = [(acid, amine) for acid in (0, 1) for amine in (0, 1)]
-    smiles = [f"{'N' * ends[i % 4][1]}CC{'C' * (i // 4)}{'C(=O)O' * ends[i % 4][0]}" for i in range(60)]
+    smiles = [
+        f"{'N' * ends[i % 4][1]}CC{'C' * (i // 4)}{'C(=O)O' * ends[i % 4][0]}" for i in range(60)
+    ]
     y = torch.tensor([ends[i % 4] for i in range(60)], dtype=torch.float)
     if other_test:
         smiles = [f"c1ccccc1{each}" if i in TEST else each for i, each in enumerate(smiles)]
@@ -76,33 +87,49 @@ ROWS = {
     row
     for table in TABLES.values()
     for row in table.rows
-    if row.model in {"lamp", *FAMILY, *CLASSIFIERS} and row.graph in (None, "complete", "prior", "learned")
+    if row.model in {"lamp", *FAMILY, *CLASSIFIERS}
+    and row.graph in (None, "complete", "prior", "learned")
 }
 
 
 #: Models of molecules, and classifiers of their fingerprints.
-MOLECULE_ROWS = [Row("lamp", True, "prior"), Row("mped-ar", True), Row("linear SVM"), Row("random forest")]
+MOLECULE_ROWS = [
+    Row("lamp", True, "prior"),
+    Row("mped-ar", True),
+    Row("linear SVM"),
+    Row("random forest"),
+]
 
 
 @pytest.mark.parametrize(
     ("dataset", "row"),
-    [("bibtex", row) for row in sorted(ROWS, key=lambda row: row.title)] + [("sider", row) for row in MOLECULE_ROWS],
+    [("bibtex", row) for row in sorted(ROWS, key=lambda row: row.title)]
+    + [("sider", row) for row in MOLECULE_ROWS],
     ids=lambda value: value.title if isinstance(value, Row) else value,
 )
 def test_no_test_sample_reaches_what_is_learned_or_tuned(
     dataset: str, row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = partial(ForestBaseline, 30, criterion="gini")
-    monkeypatch.setattr("benchmarks.accuracy.baselines.forest", lambda seed=0: small(random_state=seed))
-    ours, theirs = (made(row, tmp_path / str(other), other_test=other, dataset=dataset) for other in (False, True))
+    monkeypatch.setattr(
+        "benchmarks.accuracy.baselines.forest", lambda seed=0: small(random_state=seed)
+    )
+    ours, theirs = (
+        made(row, tmp_path / str(other), other_test=other, dataset=dataset)
+        for other in (False, True)
+    )
     assert ours["run"]["metrics"] != theirs["run"]["metrics"]  # the samples are others indeed
-    assert ours.get("fingerprints") == theirs.get("fingerprints")  # inputs, label graph, weights, validation scores
+    assert ours.get("fingerprints") == theirs.get(
+        "fingerprints"
+    )  # inputs, label graph, weights, validation scores
     for tuned in ("thresholds", "on_validation", "validation", "density"):
         assert ours["run"][tuned] == theirs["run"][tuned]
 
 
 @pytest.mark.parametrize("model", ["lamp", "mped"])
-def test_what_a_model_along_all_pairs_has_learned_is_learned_once(model: str, tmp_path: Path) -> None:
+def test_what_a_model_along_all_pairs_has_learned_is_learned_once(
+    model: str, tmp_path: Path
+) -> None:
     node_messages = model != "lamp"
     rows = Row(model, node_messages, "learned"), Row(model, node_messages, "complete")
     kept: dict[Cell, Learned] = {}
@@ -113,15 +140,23 @@ def test_what_a_model_along_all_pairs_has_learned_is_learned_once(model: str, tm
     assert list(kept) == [Cell("bibtex", rows[1], 10)]
     assert alone["fingerprints"] == after["fingerprints"] != first["fingerprints"]
     assert after["run"]["metrics"] == alone["run"]["metrics"]
-    assert after["run"]["seconds"] > first["run"]["seconds"]  # the time that the label graph took is its own
+    assert (
+        after["run"]["seconds"] > first["run"]["seconds"]
+    )  # the time that the label graph took is its own
 
 
-def test_tables_choose_the_epoch_of_a_model_that_takes_given_labels_with_none_given(tmp_path: Path) -> None:
+def test_tables_choose_the_epoch_of_a_model_that_takes_given_labels_with_none_given(
+    tmp_path: Path,
+) -> None:
     run = made(Row("lamp-given", False, "complete"), tmp_path, other_test=False)["run"]
-    assert run["validation"] == pytest.approx(run["on_validation"]["average_precision_macro"], abs=1e-6)
+    assert run["validation"] == pytest.approx(
+        run["on_validation"]["average_precision_macro"], abs=1e-6
+    )
 
 
-@pytest.mark.parametrize(("name", "part"), [("seq2seq", RecurrentEncoder), ("gaml", FeatureMessagePassing)])
+@pytest.mark.parametrize(
+    ("name", "part"), [("seq2seq", RecurrentEncoder), ("gaml", FeatureMessagePassing)]
+)
 def test_rivals_have_the_encoder_of_their_papers(name: str, part: type, tmp_path: Path) -> None:
     for row in (row for table in TABLES.values() for row in table.rows if row.model == name):
         recipe = recipe_of("bibtex", row, channels=8)
@@ -131,7 +166,9 @@ def test_rivals_have_the_encoder_of_their_papers(name: str, part: type, tmp_path
 
 def test_no_test_document_reaches_the_vocabulary() -> None:
     train = [["a", "b"], ["b", "c"]]
-    ours, theirs = (TextOptions().encode(train, [*train, test]) for test in (["d"], ["a", "e", "e", "e"]))
+    ours, theirs = (
+        TextOptions().encode(train, [*train, test]) for test in (["d"], ["a", "e", "e", "e"])
+    )
     assert ours[1] == theirs[1] == ["<unk>", "b", "a", "c"]
 
 
@@ -177,7 +214,10 @@ def test_tracked_cells_were_trained_as_recipes_say_today(name: str) -> None:
             recipe, settings = recipe_of(name, cell["row"]), cell["content"]["settings"]
             for part in ("model", "module", "fit", "objective"):
                 said = json.loads(json.dumps(getattr(recipe, part)))
-                assert settings[part] == {**settings[part], **said}, (Cell(name, cell["row"], cell["seed"]).name, part)
+                assert settings[part] == {**settings[part], **said}, (
+                    Cell(name, cell["row"], cell["seed"]).name,
+                    part,
+                )
             assert settings["batch_size"] == recipe.batch_size
 
 
@@ -224,7 +264,9 @@ def change_default(call: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setitem(function.__kwdefaults__, name, 2 * function.__kwdefaults__[name])
     else:
         names = list(inspect.signature(function).parameters.values())
-        defaults = [p for p in names if p.default is not p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+        defaults = [
+            p for p in names if p.default is not p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+        ]
         values = tuple(2 * p.default if p.name == name else p.default for p in defaults)
         monkeypatch.setattr(function, "__defaults__", values)
 

@@ -15,7 +15,9 @@ def rng() -> np.random.Generator:
 def y(rng: np.random.Generator) -> np.ndarray:
     """Two groups of samples with two groups of labels, and noise."""
     group = np.arange(40) % 2
-    return (rng.random((40, 12)) < np.where(group[:, None] == np.arange(12) % 2, 0.7, 0.1)).astype(float)
+    return (rng.random((40, 12)) < np.where(group[:, None] == np.arange(12) % 2, 0.7, 0.1)).astype(
+        float
+    )
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,9 @@ def test_tanimoto_counts_what_is_shared() -> None:
 
 
 @pytest.mark.parametrize("has_labels", [False, True])
-def test_ridge_predicts_each_sample_as_a_fit_without_it(y: np.ndarray, kernel: np.ndarray, has_labels: bool) -> None:
+def test_ridge_predicts_each_sample_as_a_fit_without_it(
+    y: np.ndarray, kernel: np.ndarray, has_labels: bool
+) -> None:
     labels = np.eye(12) + completion.cosine(y.T) if has_labels else None
     held_out, dual = completion.ridge(kernel, y, 2.0, labels)
     for row in (0, 7):
@@ -39,7 +43,9 @@ def test_ridge_predicts_each_sample_as_a_fit_without_it(y: np.ndarray, kernel: n
         np.testing.assert_allclose(held_out[row], kernel[row, others] @ dual)
 
 
-def test_crossed_predicts_each_pair_without_its_own_value(y: np.ndarray, kernel: np.ndarray) -> None:
+def test_crossed_predicts_each_pair_without_its_own_value(
+    y: np.ndarray, kernel: np.ndarray
+) -> None:
     labels = completion.cosine(y.T)
     before = completion.crossed(kernel, labels, y, 1.0)
     changed = y.copy()
@@ -68,15 +74,21 @@ def test_hidden_pairs_are_found(y: np.ndarray, method: str) -> None:
     known = np.where(np.random.default_rng(1).random(y.shape) < 0.1, 0, y)
     scores = {
         "autoencoder": lambda: known @ completion.autoencoder(known.T @ known, 5.0),
-        "crossed": lambda: completion.crossed(completion.cosine(known), completion.cosine(known.T), known, 1.0),
+        "crossed": lambda: completion.crossed(
+            completion.cosine(known), completion.cosine(known.T), known, 1.0
+        ),
         "factors": lambda: completion.factors(known, rank=2, penalty=1.0, weight=5.0),
     }[method]()
-    assert completion.goodness(np.where(known == 1, np.nan, y), scores) > 0.85  # by chance about 0.5 and a tenth
+    assert (
+        completion.goodness(np.where(known == 1, np.nan, y), scores) > 0.85
+    )  # by chance about 0.5 and a tenth
 
 
 def test_neighbours_without_any_alike_give_the_frequencies() -> None:
     y, frequency = np.array([[1.0, 0], [1, 1]]), np.array([0.9, 0.5])
-    found = completion.neighbours(np.array([[0.0, 0], [0.5, 0]]), y, frequency, power=2.0, prior=0.75)
+    found = completion.neighbours(
+        np.array([[0.0, 0], [0.5, 0]]), y, frequency, power=2.0, prior=0.75
+    )
     np.testing.assert_allclose(found, [[0.9, 0.5], [(0.25 + 0.75 * 0.9), 0.75 * 0.5]])
 
 

@@ -32,6 +32,14 @@ def test_what_the_reading_says_in_words() -> None:
     assert result["probability"] > result["threshold"]
     assert min(result["parts"].values()) >= 0
     assert result["largest effect of a label"] < 0.01
-    assert sorted(result["occlusion"], key=result["occlusion"].__getitem__)[-3:] == ["C3", "S7", "N6"]
-    assert min(result["given as absent"], key=result["given as absent"].__getitem__).startswith("Skin")
-    assert max(result["given as present"], key=result["given as present"].__getitem__).startswith("Neoplasms")
+    assert sorted(result["occlusion"], key=result["occlusion"].__getitem__)[-3:] == [
+        "C3",
+        "S7",
+        "N6",
+    ]
+    assert min(result["given as absent"], key=result["given as absent"].__getitem__).startswith(
+        "Skin"
+    )
+    assert max(result["given as present"], key=result["given as present"].__getitem__).startswith(
+        "Neoplasms"
+    )

@@ -34,7 +34,12 @@ def twins() -> ArrayDataset:
 def trial(dataset: ArrayDataset, seed: int = 0) -> Trial:
     recipe = RECIPES["bookmarks"].as_member(FAMILY["lamp-given"])
     return Trial(
-        Task("bookmarks", dataset, recipe), random_split(len(dataset), seed=seed), seed, {"max_epochs": 1}, dataset, 0.0
+        Task("bookmarks", dataset, recipe),
+        random_split(len(dataset), seed=seed),
+        seed,
+        {"max_epochs": 1},
+        dataset,
+        0.0,
     )
 
 
@@ -76,7 +81,9 @@ def test_nor_does_one_reach_any_way_in_which_known_labels_enter_the_regression(
     assert learned == from_other_tests
 
 
-def learned_twice(row: str, dataset: ArrayDataset, folder: Path) -> list[tuple[list[list[float]], dict[str, Any]]]:
+def learned_twice(
+    row: str, dataset: ArrayDataset, folder: Path
+) -> list[tuple[list[list[float]], dict[str, Any]]]:
     """The scores and settings of a row, then those that it has if every label of a test sample is another."""
     y, test = dataset.y.clone(), trial(dataset).split.test
     y[test] = 1.0 - y[test]
@@ -99,7 +106,9 @@ def test_it_writes_scores_of_labels_that_are_not_given(
     points = {(run["model"], run["share"], run["given"]): run for run in result["runs"]}
     for row in (FREQUENCY, PLAIN):
         assert not any(key[0] == row and key[2] for key in points)
-    assert points[LOGISTIC, 0.9, True]["roc_auc_macro"] > points[LOGISTIC, 0.9, False]["roc_auc_macro"]
+    assert (
+        points[LOGISTIC, 0.9, True]["roc_auc_macro"] > points[LOGISTIC, 0.9, False]["roc_auc_macro"]
+    )
     for share in SHARES[1:]:
         assert points[FREQUENCY, share, False]["roc_auc_macro"] == 0.5
     assert points[WITH_MASKS, 0.5, True] != points[WITH_MASKS, 0.5, False]

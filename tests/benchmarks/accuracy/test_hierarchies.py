@@ -20,10 +20,18 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for end, number in (("train", 60), ("test", 30)):
         inputs = rng.normal(size=(number, 2))
         labels = [("x/y" if a > 0 else "x/z") + ("@u" if b > 0 else "") for a, b in inputs]
-        rows = "".join(f"{a:.3f},{b:.3f},{label}\n" for (a, b), label in zip(inputs, labels, strict=True))
+        rows = "".join(
+            f"{a:.3f},{b:.3f},{label}\n" for (a, b), label in zip(inputs, labels, strict=True)
+        )
         (tmp_path / f"Diatoms_{end}.arff.xz").write_bytes(lzma.compress((header + rows).encode()))
-    monkeypatch.setattr(benchmark, "NetworkBaseline", lambda **options: NetworkBaseline(16, 0.1, epochs=20, **options))
-    monkeypatch.setattr(benchmark, "ForestBaseline", lambda number, **options: ForestBaseline(10, **options))
+    monkeypatch.setattr(
+        benchmark,
+        "NetworkBaseline",
+        lambda **options: NetworkBaseline(16, 0.1, epochs=20, **options),
+    )
+    monkeypatch.setattr(
+        benchmark, "ForestBaseline", lambda number, **options: ForestBaseline(10, **options)
+    )
     return tmp_path
 
 
@@ -32,11 +40,16 @@ def test_rows_of_a_small_tree(root: Path, own_runs: Path) -> None:
     found = json.loads((own_runs / "hierarchies.json").read_text())
     assert found["dataset"]["Diatoms"]["num_labels"] == 4
     values = {run["model"]: run["average_precision"] for run in found["runs"]}
-    assert min(values["random forest"], values["kernel ridge"], values[PLAIN], values[COHERENT]) > 0.8
+    assert (
+        min(values["random forest"], values["kernel ridge"], values[PLAIN], values[COHERENT]) > 0.8
+    )
     assert values["label frequency"] < 0.85
     before = (own_runs / "hierarchies.json").read_text()
     main(root, seeds=1, parts="frequency,alone")  # goes on from what is there
-    assert json.loads(before)["runs"] == json.loads((own_runs / "hierarchies.json").read_text())["runs"]
+    assert (
+        json.loads(before)["runs"]
+        == json.loads((own_runs / "hierarchies.json").read_text())["runs"]
+    )
 
 
 def test_stories_are_divided_by_a_seed(tmp_path: Path, real_file) -> None:

@@ -82,7 +82,9 @@ def test_weights_of_rows_equal_rows_that_are_repeated():
 
 def test_rows_are_compared_with_one_that_is_there(own_runs):
     with pytest.raises(ValueError, match=r"'against' to be some of .* \(got \['unknown'\]\)"):
-        lanet_tables.main(cells="table_3.lstm", seeds="0", max_epochs=1, batches=1, draws=2, against="unknown")
+        lanet_tables.main(
+            cells="table_3.lstm", seeds="0", max_epochs=1, batches=1, draws=2, against="unknown"
+        )
 
 
 SETTINGS = CELLS["table_3.lstm"].described
@@ -102,7 +104,12 @@ SETTINGS = CELLS["table_3.lstm"].described
 def test_cells_of_other_options_or_targets_are_not_kept(other, kept, tmp_path):
     split, path = time_split(histories()), tmp_path / "table_3.lstm-0.json"
     assert not lanet_tables.is_kept(path, split, {})
-    found = {"cell": "table_3.lstm", "split": split.hash, "options": {"max_epochs": 1}, "settings": SETTINGS}
+    found = {
+        "cell": "table_3.lstm",
+        "split": split.hash,
+        "options": {"max_epochs": 1},
+        "settings": SETTINGS,
+    }
     path.write_text(json.dumps({**found, "metrics": dict.fromkeys(report.COLUMNS), **other}))
     assert lanet_tables.is_kept(path, split, {"max_epochs": 1}) is kept
 
@@ -116,7 +123,11 @@ def test_cells_without_a_later_column_get_it_from_their_checkpoint(own_runs, mon
     lanet_tables.main(**options)
     (path,) = own_runs.rglob("table_3.lstm-0.json")
     made = json.loads(path.read_text())
-    path.write_text(json.dumps({**made, "metrics": {key: made["metrics"][key] for key in ("f1_micro", "f1_macro")}}))
+    path.write_text(
+        json.dumps(
+            {**made, "metrics": {key: made["metrics"][key] for key in ("f1_micro", "f1_macro")}}
+        )
+    )
     trained = []
     monkeypatch.setattr(MultiLabelModule, "training_step", lambda *args: trained.append(args))
     lanet_tables.main(**options)
@@ -128,7 +139,9 @@ def test_cells_without_a_later_column_get_it_from_their_checkpoint(own_runs, mon
 def test_metrics_without_a_frequent_label_are_undefined():
     y = {part: np.eye(6) for part in ("train", "val", "test")}
     y["test"] = np.zeros((6, 6))
-    values, thresholds = lanet_tables.metrics(y, {part: np.full((6, 6), 0.3) for part in ("val", "test")})
+    values, thresholds = lanet_tables.metrics(
+        y, {part: np.full((6, 6), 0.3) for part in ("val", "test")}
+    )
     assert values["roc_auc_macro10"] is None
     assert values["roc_auc_micro"] is None
     assert thresholds.keys() == {"f1_micro", "f1_macro"}
@@ -147,7 +160,11 @@ def test_seeds_are_no_ensemble(tmp_path):
         (tmp_path / f"last set-{seed}.json").write_text(json.dumps({"cell": "last set"}))
     np.save(tmp_path / "TIFU-KNN-0.npy", np.zeros(shape))
     (tmp_path / "TIFU-KNN-0.json").write_text(json.dumps({"cell": "TIFU-KNN"}))
-    found = compare(tmp_path.glob("*.json"), events, split, ["TIFU-KNN"], draws=3)["TIFU-KNN"]["last set"]
+    found = compare(tmp_path.glob("*.json"), events, split, ["TIFU-KNN"], draws=3)["TIFU-KNN"][
+        "last set"
+    ]
     expected = np.mean([micro_roc_auc(y, score) for score in scores]) - 0.5
     assert found["roc_auc_micro"][0] == pytest.approx(expected)
-    assert found["roc_auc_micro"][0] != pytest.approx(micro_roc_auc(y, np.mean(scores, axis=0)) - 0.5)
+    assert found["roc_auc_micro"][0] != pytest.approx(
+        micro_roc_auc(y, np.mean(scores, axis=0)) - 0.5
+    )

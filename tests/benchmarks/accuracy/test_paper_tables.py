@@ -34,7 +34,9 @@ class NoSamples:
 def made(cell: Cell, *_: Any) -> dict[str, Any]:
     if cell.row == EL:
         raise RuntimeError("does not train")
-    metrics = dict.fromkeys(("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro"), 0.5)
+    metrics = dict.fromkeys(
+        ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro"), 0.5
+    )
     return {"run": Run(cell.row, cell.seed, "", 60.0, {**metrics}, []).to_dict(), "epochs": 1}
 
 
@@ -86,7 +88,12 @@ def test_a_cell_is_begun_only_if_it_should_be_complete_in_time(own_runs: Path) -
 
 
 def test_times_are_estimated_from_the_most_similar_cells() -> None:
-    seconds = {CELL: 5.0, Cell("bibtex", EL, 10): 20.0, Cell("sider", FC, 10): 90.0, Cell("bibtex", SVM, 10): 1.0}
+    seconds = {
+        CELL: 5.0,
+        Cell("bibtex", EL, 10): 20.0,
+        Cell("sider", FC, 10): 90.0,
+        Cell("bibtex", SVM, 10): 1.0,
+    }
     assert estimate(Cell("bibtex", FC, 11), seconds) == 5.0
     assert estimate(Cell("bibtex", Row("lamp", True, "prior"), 10), seconds) == 20.0
     assert estimate(Cell("reuters", FC, 10), seconds) == 0.0
@@ -94,7 +101,11 @@ def test_times_are_estimated_from_the_most_similar_cells() -> None:
 
 def test_rows_that_took_least_time_elsewhere_come_first(own_runs: Path) -> None:
     some = grid()
-    some.seconds = {Cell("sider", FC, 10): 9.0, Cell("sider", SVM, 10): 1.0, Cell("bibtex", EL, 11): 4.0}
+    some.seconds = {
+        Cell("sider", FC, 10): 9.0,
+        Cell("sider", SVM, 10): 1.0,
+        Cell("bibtex", EL, 11): 4.0,
+    }
     cells = [Cell("bibtex", row, 10) for row in (FC, EL, SVM)]
     assert [cell.row for cell in sorted(cells, key=some.cost)] == [SVM, FC, EL]
 
@@ -102,9 +113,16 @@ def test_rows_that_took_least_time_elsewhere_come_first(own_runs: Path) -> None:
 def test_seeds_come_one_after_another_and_data_sets_in_their_order(
     own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.dataset, cell.seed) or "made")
+    monkeypatch.setattr(
+        Grid, "make", lambda self, cell, end: print(cell.dataset, cell.seed) or "made"
+    )
     main(datasets="sider,bibtex", models="linear SVM", seeds=2)
-    assert capsys.readouterr().out.splitlines()[:4] == ["sider 10", "bibtex 10", "sider 11", "bibtex 11"]
+    assert capsys.readouterr().out.splitlines()[:4] == [
+        "sider 10",
+        "bibtex 10",
+        "sider 11",
+        "bibtex 11",
+    ]
 
 
 def test_the_prior_of_mped_needs_wordnet_and_names_that_mean_something(
@@ -126,9 +144,14 @@ def test_rows_that_lack_something_here_are_said(
     monkeypatch.setitem(sys.modules, "napkinxc", None)
     monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
     with pytest.raises(SystemExit, match=r"to choose a cell \(got none\)"):
-        main(table="mped-2", datasets="bibtex", models="mped,label trees", graphs="wordnet", seeds=1)
+        main(
+            table="mped-2", datasets="bibtex", models="mped,label trees", graphs="wordnet", seeds=1
+        )
     said = capsys.readouterr().out.split("\n\n")[0].splitlines()
-    assert [line.split("Expected")[0] for line in said] == ["label trees: left out. ", "MPED wordnet: left out. "]
+    assert [line.split("Expected")[0] for line in said] == [
+        "label trees: left out. ",
+        "MPED wordnet: left out. ",
+    ]
     assert "tg_mlc[extreme]" in said[0]
 
 
@@ -140,11 +163,14 @@ def test_all_graphs_are_run_by_default(
     main(table="lamp-1", datasets="bibtex", models="lamp", node_messages="false", seeds=1)
     names = capsys.readouterr().out.splitlines()[:5]
     assert names == [
-        f"cells/bibtex/lamp-{graph}-s10" for graph in ("edgeless", "complete", "prior", "learned", "wordnet")
+        f"cells/bibtex/lamp-{graph}-s10"
+        for graph in ("edgeless", "complete", "prior", "learned", "wordnet")
     ]
 
 
-def test_steps_of_a_grid(own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_steps_of_a_grid(
+    own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
     main(models="mped", graphs="complete", steps="1,3", datasets="bibtex", seeds=1)
     assert capsys.readouterr().out.splitlines()[:2] == [
@@ -165,7 +191,9 @@ def test_label_dropout_of_a_grid(
         seeds=1,
     )
     names = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cells/")]
-    assert names == [f"cells/bibtex/lamp-complete-label-dropout-{share}-s10" for share in ("0.3", "0.5")]
+    assert names == [
+        f"cells/bibtex/lamp-complete-label-dropout-{share}-s10" for share in ("0.3", "0.5")
+    ]
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -192,11 +220,15 @@ def test_rows_of_a_grid() -> None:
 
     assert {SVM, FC, EL, Row("lamp", True, "complete")} <= set(rows())
     assert rows(models="linear SVM") == [SVM]
-    assert rows(models="lamp", node_messages="true", graphs=["complete"], changes=["T=1", "T=2"]) == [
+    assert rows(
+        models="lamp", node_messages="true", graphs=["complete"], changes=["T=1", "T=2"]
+    ) == [
         Row("lamp", True, "complete", change="T=1"),
         Row("lamp", True, "complete", change="T=2"),
     ]
-    with pytest.raises(SystemExit, match=r"'--models' to be some of label frequency, linear SVM.*\(got 'nothing'\)"):
+    with pytest.raises(
+        SystemExit, match=r"'--models' to be some of label frequency, linear SVM.*\(got 'nothing'\)"
+    ):
         rows(models="nothing")
 
 
@@ -216,11 +248,19 @@ def test_emotions_end_to_end(
         "node_messages": "false",
         "root": root,
     }
-    options |= {"models": "lamp,label frequency,linear SVM", "epochs": 1, "channels": 16, "seeds": 1}
+    options |= {
+        "models": "lamp,label frequency,linear SVM",
+        "epochs": 1,
+        "channels": 16,
+        "seeds": 1,
+    }
     assert main(**options) == 0
     printed = capsys.readouterr().out
     assert "| LaMP emb fc | 0." in printed
-    assert "- d=16 instead of 512, learning rate 0.002 instead of 0.0002, 1 epoch: emotions (LaMP emb fc)" in printed
+    assert (
+        "- d=16 instead of 512, learning rate 0.002 instead of 0.0002, 1 epoch: emotions (LaMP emb fc)"
+        in printed
+    )
     assert "3 made" in printed
     network = stored(tracked=False).set_index("row")["content"][FC]
     assert network["epochs"] == 1

@@ -47,7 +47,9 @@ def test_one_variant_learns_on_nci(root: Path, tmp_path: Path) -> None:
     assert Row.of(run) == row("complete")
     assert run["density"] == 1.0
     assert run["metrics"]["roc_auc_macro"] > 0.6
-    of_tree = {f"{score}, tree" for score in ("learned attention", "count", "conditional", "correlation")}
+    of_tree = {
+        f"{score}, tree" for score in ("learned attention", "count", "conditional", "correlation")
+    }
     assert set(run["recovery"]) == {"learned attention, prior", *of_tree}
     assert all(0 <= values["ROC-AUC"] <= 1 for values in run["recovery"].values())
 
@@ -73,15 +75,23 @@ def test_a_graph_that_is_not_there(root: Path) -> None:
         recipe.label_graph("tree", dataset, recipe.split(dataset, "official", 0))
 
 
-def test_statistics_are_compared_with_a_tree_where_labels_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statistics_are_compared_with_a_tree_where_labels_are_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     y = torch.tensor([[1, 1, 0], [1, 1, 1], [0, torch.nan, 1], [0, 0, 0]])
     truth = tree([("b", "a")], ["a", "b", "c"])
     recipe = SimpleNamespace(graphs={"tree": truth}, label_graph=lambda *args: truth)
-    task = SimpleNamespace(dataset=SimpleNamespace(y=y), recipe=recipe, counted=torch.ones(3, dtype=torch.bool))
+    task = SimpleNamespace(
+        dataset=SimpleNamespace(y=y), recipe=recipe, counted=torch.ones(3, dtype=torch.bool)
+    )
     result = SimpleNamespace(module=SimpleNamespace(model=None))
-    monkeypatch.setattr("benchmarks.accuracy.prior_vs_learned.mean_label_attention", lambda *args: torch.zeros(3, 3))
+    monkeypatch.setattr(
+        "benchmarks.accuracy.prior_vs_learned.mean_label_attention", lambda *args: torch.zeros(3, 3)
+    )
     split = SimpleNamespace(train=torch.arange(4))
-    found = _recovered(cast(Any, task), cast(Any, split), cast(Any, result), cast(Any, NoBatches()), ["tree"])
+    found = _recovered(
+        cast(Any, task), cast(Any, split), cast(Any, result), cast(Any, NoBatches()), ["tree"]
+    )
     assert {key: values["ROC-AUC"] for key, values in found.items()} == {
         "learned attention, tree": 0.5,
         "count, tree": 1.0,
@@ -125,7 +135,10 @@ def test_planted_graphs_end_to_end(
     assert "| LaMP complete | LaMP edgeless | macro ROC-AUC |" in printed
     assert "- LaMP complete: subset accuracy 0." in printed
     written.rename(tracked)
-    assert any("samples drawn anew for every seed" in line for line in short(Comparison.load("planted-50-official")))
+    assert any(
+        "samples drawn anew for every seed" in line
+        for line in short(Comparison.load("planted-50-official"))
+    )
 
 
 @pytest.fixture
@@ -137,7 +150,9 @@ def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out the classifiers, which take long to tune."""
-    monkeypatch.setattr("benchmarks.accuracy.prior_vs_learned.baselines", lambda *args: ["label frequency"])
+    monkeypatch.setattr(
+        "benchmarks.accuracy.prior_vs_learned.baselines", lambda *args: ["label frequency"]
+    )
 
 
 @pytest.mark.usefixtures("few_baselines", "few_samples")
@@ -146,12 +161,16 @@ def test_label_graphs_from_files(root: Path, own_runs: Path, tmp_path: Path) -> 
     path = tmp_path / "mine.safetensors"
     tree([(names[1], names[0])], names).save(path)
     graphs = f"edgeless,{path}"
-    main(dataset="planted-50", seeds=1, graphs=graphs, node_messages="false", root=root, max_epochs=1)
+    main(
+        dataset="planted-50", seeds=1, graphs=graphs, node_messages="false", root=root, max_epochs=1
+    )
     written = own_runs / "prior_vs_learned-planted-50-official.json"
     density = read(written)[row("mine")]["density"].item()
     assert density == LabelGraph.load(path).density
     tree([(names[2], names[0]), (names[3], names[0])], names).save(path)
-    main(dataset="planted-50", seeds=1, graphs=graphs, node_messages="false", root=root, max_epochs=1)
+    main(
+        dataset="planted-50", seeds=1, graphs=graphs, node_messages="false", root=root, max_epochs=1
+    )
     assert read(written)[row("mine")]["density"].item() == LabelGraph.load(path).density > density
 
 
@@ -166,10 +185,16 @@ def test_files_that_are_no_label_graph_of_the_data_set(root: Path, tmp_path: Pat
     dataset = recipe.load_dataset(root)
     edgeless(list(dataset.label_names)[::-1]).save(path)
     with pytest.raises(SystemExit, match="the labels of the data set, in its order"):
-        with_graphs(recipe, {"two": path}).label_graph("two", dataset, recipe.split(dataset, "official", 0))
+        with_graphs(recipe, {"two": path}).label_graph(
+            "two", dataset, recipe.split(dataset, "official", 0)
+        )
     edgeless(2).save(path)
-    with pytest.raises(SystemExit, match=rf"the {dataset.num_labels} labels of the data set \(got 2\)"):
-        with_graphs(recipe, {"two": path}).label_graph("two", dataset, recipe.split(dataset, "official", 0))
+    with pytest.raises(
+        SystemExit, match=rf"the {dataset.num_labels} labels of the data set \(got 2\)"
+    ):
+        with_graphs(recipe, {"two": path}).label_graph(
+            "two", dataset, recipe.split(dataset, "official", 0)
+        )
 
 
 class Parts:
@@ -189,12 +214,16 @@ def test_models_are_tried_out_on_training_samples_without_what_takes_long() -> N
         build=lambda part, graph, **options: built.append((part, options)),
     )
     task = SimpleNamespace(dataset=Parts(), recipe=recipe, with_settings=lambda settings: task)
-    _try_out(cast(Any, task), cast(Any, SimpleNamespace(train="train", val="val")), [row("edgeless")])
+    _try_out(
+        cast(Any, task), cast(Any, SimpleNamespace(train="train", val="val")), [row("edgeless")]
+    )
     assert built == [("train", {"node_messages": False, "latent": False, "min_df": 8})]
 
 
 @pytest.mark.usefixtures("few_samples")
-def test_the_learned_graph_is_that_of_a_trained_model(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_learned_graph_is_that_of_a_trained_model(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     task = Task("planted-50", RECIPES["planted-50"].load_dataset(root))
     split = task.recipe.split(task.dataset, "official", 0)
     trained, asked = [], []
@@ -217,12 +246,25 @@ def test_the_learned_graph_is_that_of_a_trained_model(root: Path, monkeypatch: p
 
 @pytest.mark.usefixtures("needs_emotions")
 def test_tables_end_to_end(root: Path, own_runs: Path) -> None:
-    main(dataset="emotions", seeds=1, graphs="edgeless", node_messages="false", root=root, max_epochs=5)
+    main(
+        dataset="emotions",
+        seeds=1,
+        graphs="edgeless",
+        node_messages="false",
+        root=root,
+        max_epochs=5,
+    )
     rows = read(own_runs / "prior_vs_learned-emotions-official.json")
-    classifiers = ["linear SVM, tuned", "kernel ridge regression, tuned", "logistic regression, tuned"]
+    classifiers = [
+        "linear SVM, tuned",
+        "kernel ridge regression, tuned",
+        "logistic regression, tuned",
+    ]
     assert list(rows) == [*map(Row, ["label frequency", *classifiers]), row("edgeless")]
     assert all(rows[Row(name)]["metrics.roc_auc_macro"].item() > 0.75 for name in classifiers)
-    assert len({rows[Row(name)]["metrics.roc_auc_macro"].item() for name in classifiers}) == len(classifiers)
+    assert len({rows[Row(name)]["metrics.roc_auc_macro"].item() for name in classifiers}) == len(
+        classifiers
+    )
     assert rows[row("edgeless")]["metrics.roc_auc_macro"].item() > 0.7
     # Six emotions make 27 sets, of which nearly all are known.
     svm = rows[Row("linear SVM, tuned")]
@@ -246,10 +288,15 @@ def test_models_as_published_have_a_file_of_their_own_and_the_same_table(
     for settings in ("best", "published"):
         main(**options, settings=settings, max_epochs=1)
     names = sorted(path.name for path in own_runs.iterdir())
-    assert names == [f"prior_vs_learned-planted-50-official{which}.json" for which in ("-published", "")]
+    assert names == [
+        f"prior_vs_learned-planted-50-official{which}.json" for which in ("-published", "")
+    ]
     result = json.loads((own_runs / names[0]).read_text())
     changed = RECIPES["planted-50"].published["model"]
-    assert result["recipes"]["published"]["model"] == {**result["recipes"]["best"]["model"], **changed}
+    assert result["recipes"]["published"]["model"] == {
+        **result["recipes"]["best"]["model"],
+        **changed,
+    }
     for name in names:
         (own_runs / name).rename(results / name)
     lines = short(Comparison.load("planted-50-official"))
@@ -267,7 +314,14 @@ def test_molecules_end_to_end(
     whole = recipe.load_dataset(root)
     few = whole[random_split(len(whole), seed=0).test]
     monkeypatch.setattr(type(recipe), "load_dataset", lambda *args: few)
-    main(dataset="nci", seeds=2, graphs="edgeless,complete", node_messages="false", root=root, max_epochs=1)
+    main(
+        dataset="nci",
+        seeds=2,
+        graphs="edgeless,complete",
+        node_messages="false",
+        root=root,
+        max_epochs=1,
+    )
     result = json.loads((own_runs / "prior_vs_learned-nci-random.json").read_text())
     assert result["seeds"] == [10, 11]
     assert len(result["runs"]) == 4
@@ -304,18 +358,26 @@ def emotions(root: Path, own_runs: Path, needs_emotions: None) -> Emotions:
     return Emotions(root, own_runs)
 
 
-def test_a_comparison_makes_only_the_rows_it_has_not(emotions: Emotions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comparison_makes_only_the_rows_it_has_not(
+    emotions: Emotions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = emotions.runs
     monkeypatch.setattr(baselines, "_frequency", lambda *args: pytest.fail("made again"))
     runs = emotions("complete,edgeless")
     assert runs[: len(before)] == before
-    assert [(run["graph"], run["seed"]) for run in runs[len(before) :]] == [("edgeless", 10), ("edgeless", 11)]
+    assert [(run["graph"], run["seed"]) for run in runs[len(before) :]] == [
+        ("edgeless", 10),
+        ("edgeless", 11),
+    ]
     # A graph that attention along all pairs was not compared with makes these rows again.
     assert "learned attention, correlation" not in recovered_in(emotions.path)
     emotions("correlation")
     assert "learned attention, correlation" not in recovered_in(emotions.path)
     emotions("complete,correlation")
-    assert recovered_in(emotions.path) == {"learned attention, prior", "learned attention, correlation"}
+    assert recovered_in(emotions.path) == {
+        "learned attention, prior",
+        "learned attention, correlation",
+    }
     assert {run["seed"] for run in emotions("complete", seeds=1)} == {10}
 
 
@@ -323,7 +385,9 @@ def recovered_in(file: Path) -> set[str]:
     return set(recovered(read(file)[row("complete")]))
 
 
-def test_a_comparison_that_stopped_early_goes_on(emotions: Emotions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comparison_that_stopped_early_goes_on(
+    emotions: Emotions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before, partial = emotions.runs, emotions.path.with_suffix(".part")
 
     def run_but_priors(*args: Any) -> list[dict[str, Any]]:
@@ -337,7 +401,10 @@ def test_a_comparison_that_stopped_early_goes_on(emotions: Emotions, monkeypatch
             emotions("edgeless,prior")
     assert emotions.runs == before
     kept = json.loads(partial.read_text())["runs"]
-    assert {(run["model"], run["graph"]) for run in kept} > {("label frequency", None), ("LaMP", "edgeless")}
+    assert {(run["model"], run["graph"]) for run in kept} > {
+        ("label frequency", None),
+        ("LaMP", "edgeless"),
+    }
     runs = emotions("edgeless,prior")
     assert runs[: len(kept)] == kept
     assert [run["graph"] for run in runs[len(kept) :]] == ["prior"] * 2
@@ -351,11 +418,15 @@ def test_a_classifier_that_is_new_is_added(emotions: Emotions) -> None:
     emotions.path.write_text(json.dumps({**result, "runs": kept}))
     runs = emotions("complete")
     assert runs[: len(kept)] == kept
-    assert [(run["model"], run["seed"]) for run in runs[len(kept) :]] == [("logistic regression, tuned", 10)]
+    assert [(run["model"], run["seed"]) for run in runs[len(kept) :]] == [
+        ("logistic regression, tuned", 10)
+    ]
 
 
 def test_encoders_that_models_do_not_have_are_named_before_training(emotions: Emotions) -> None:
-    with pytest.raises(SystemExit, match=r"--atoms and --node_messages that models of emotions take"):
+    with pytest.raises(
+        SystemExit, match=r"--atoms and --node_messages that models of emotions take"
+    ):
         emotions("edgeless", atoms=False)
 
 
@@ -380,8 +451,14 @@ def test_only_what_changes_a_recipe_is_tried(name: str) -> None:
     assert {"no messages among labels", "no base scores", "no averaged weights"} <= set(changes)
     for change in changes.values():
         changed = change.of(recipe)
-        MultiLabelModule(model, ["a"], BinaryObjective(**changed.objective), **changed.module)  # takes all of them
-        assert change.of(recipe) != recipe or change.graph == "edgeless" or change.base_scores is not None
+        MultiLabelModule(
+            model, ["a"], BinaryObjective(**changed.objective), **changed.module
+        )  # takes all of them
+        assert (
+            change.of(recipe) != recipe
+            or change.graph == "edgeless"
+            or change.base_scores is not None
+        )
         assert {TITLES[kind] for kind in change.base_scores or ()} <= set(classifiers)
     assert "no messages among labels" not in changes_of(recipe, classifiers, "edgeless")
 
@@ -400,12 +477,16 @@ def test_parts_that_a_recipe_does_without_are_left_out(
     name: str, classifiers: list[str], model: dict[str, Any], change: str, tried: bool
 ) -> None:
     recipe = replace(TABLES[name], model={**TABLES[name].model, **model})
-    assert (change in changes_of(recipe, [TITLES[kind] for kind in classifiers], "complete")) is tried
+    assert (
+        change in changes_of(recipe, [TITLES[kind] for kind in classifiers], "complete")
+    ) is tried
 
 
 @pytest.mark.usefixtures("needs_emotions")
 @pytest.mark.slow
-def test_ablation_end_to_end(tmp_path: Path, results: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ablation_end_to_end(
+    tmp_path: Path, results: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = ("no base scores", "base scores of the SVM alone", "no messages among labels")
     for name in CHANGES.keys() - kept:
         monkeypatch.delitem(CHANGES, name)
@@ -414,11 +495,21 @@ def test_ablation_end_to_end(tmp_path: Path, results: Path, own_runs: Path, monk
     written = own_runs / "ablation-emotions.json"
     runs = frame(json.loads(written.read_text())["runs"])
     rows, whole = dict(iter(runs.groupby("row", sort=False))), row("complete")
-    assert {Row("kernel ridge regression, tuned"), whole, replace(whole, change="no base scores")} < set(rows)
-    densities = [rows[row]["density"].mean() for row in (replace(whole, graph="edgeless", change=kept[2]), whole)]
+    assert {
+        Row("kernel ridge regression, tuned"),
+        whole,
+        replace(whole, change="no base scores"),
+    } < set(rows)
+    densities = [
+        rows[row]["density"].mean()
+        for row in (replace(whole, graph="edgeless", change=kept[2]), whole)
+    ]
     assert densities[0] < densities[1] == 1.0
     # Without base scores three epochs teach little.
-    ours, without = (spreads(rows[row])["roc_auc_macro"]["mean"] for row in (whole, replace(whole, change=kept[0])))
+    ours, without = (
+        spreads(rows[row])["roc_auc_macro"]["mean"]
+        for row in (whole, replace(whole, change=kept[0]))
+    )
     assert ours > without + 0.02
     assert {test.row.change for test in paired_tests(runs)} == set(kept)
     written.rename(results / written.name)

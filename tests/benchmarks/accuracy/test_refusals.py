@@ -36,20 +36,30 @@ Main = Callable[..., Any]
     ],
 )
 def test_shortened_runs_replace_no_tracked_results(main: Main, reduced: dict[str, Any]) -> None:
-    with pytest.raises(SystemExit, match=f"whole run with --replace \\(got --{next(iter(reduced))}\\)"):
+    with pytest.raises(
+        SystemExit, match=f"whole run with --replace \\(got --{next(iter(reduced))}\\)"
+    ):
         main(replace=True, **reduced)
 
 
 @pytest.mark.parametrize(
     ("main", "options", "told"),
     [
-        (prior_vs_learned.main, {"dataset": "sider", "ablation": True}, "--dataset of --ablation to be one of bibtex"),
+        (
+            prior_vs_learned.main,
+            {"dataset": "sider", "ablation": True},
+            "--dataset of --ablation to be one of bibtex",
+        ),
         (settings.main, {"dataset": "sider"}, "--dataset to be one of bibtex"),
         (given_labels.main, {"dataset": "planted-50"}, r"one of bibtex, .* \(got planted-50\)"),
         (learning_curve.main, {"dataset": "planted-50"}, "bags of words, or nci"),
         (learning_curve.main, {"dataset": "nothing"}, r"one of sider, .* \(got nothing\)"),
         (prior_vs_learned.main, {"dataset": "nothing"}, "--dataset to be one of sider, tox21"),
-        (prior_vs_learned.main, {"dataset": "bibtex", "split": "random"}, "--split of bibtex to be one of official"),
+        (
+            prior_vs_learned.main,
+            {"dataset": "bibtex", "split": "random"},
+            "--split of bibtex to be one of official",
+        ),
         (
             prior_vs_learned.main,
             {"dataset": "nci", "graphs": "edgeless,wordnet"},
@@ -57,17 +67,23 @@ def test_shortened_runs_replace_no_tracked_results(main: Main, reduced: dict[str
         ),
     ],
 )
-def test_what_is_not_there_is_refused(main: Main, options: dict[str, Any], told: str, root: Path) -> None:
+def test_what_is_not_there_is_refused(
+    main: Main, options: dict[str, Any], told: str, root: Path
+) -> None:
     with pytest.raises(SystemExit, match=told):
         main(root=root, **options)
 
 
-@pytest.mark.parametrize(("options", "option"), [({"cells": "table_9"}, "cells"), ({"tables": "table 9"}, "tables")])
+@pytest.mark.parametrize(
+    ("options", "option"), [({"cells": "table_9"}, "cells"), ({"tables": "table 9"}, "tables")]
+)
 def test_unknown_cells_and_tables_are_refused(
     options: dict[str, str], option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lanet_tables, "load_events", lambda *_, **__: histories(num_rows=800))
-    with pytest.raises(SystemExit, match=f"Expected '{option}' to be some of .*\\(got 'table.9'\\)"):
+    with pytest.raises(
+        SystemExit, match=f"Expected '{option}' to be some of .*\\(got 'table.9'\\)"
+    ):
         lanet_tables.main(**options)
 
 
@@ -83,7 +99,13 @@ PLANTED = [*_runs("label frequency", 10, 11, **ROW), *_runs("LaMP", 10, 11, **EL
 @pytest.mark.parametrize(
     ("main", "name", "runs", "options", "lost"),
     [
-        (auto.main, "default", [{"dataset": "scene", "seed": 0}], {"datasets": "emotions", "seeds": 1}, "'scene', 0"),
+        (
+            auto.main,
+            "default",
+            [{"dataset": "scene", "seed": 0}],
+            {"datasets": "emotions", "seeds": 1},
+            "'scene', 0",
+        ),
         (
             lanet_tables.main,
             "lanet-complete_journey",

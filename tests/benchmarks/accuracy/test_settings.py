@@ -22,7 +22,11 @@ def test_every_value_but_the_recipes_own_is_tried_once() -> None:
     recipe = TABLES["bibtex"].as_published()
     values = list(values_of(recipe))
     assert values[0] == (None, None)
-    assert len(values) == len(set(values)) == 1 + sum(len(tried) - 1 for _, _, tried in SETTINGS.values())
+    assert (
+        len(values)
+        == len(set(values))
+        == 1 + sum(len(tried) - 1 for _, _, tried in SETTINGS.values())
+    )
     for setting, value in values[1:]:
         other = with_setting(recipe, setting, value)
         assert other != recipe
@@ -50,7 +54,8 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         few = replace(
             recipe,
             data=Source(
-                lambda root: samples(other_test=other_test), lambda dataset, method, seed: random_split(60, seed=seed)
+                lambda root: samples(other_test=other_test),
+                lambda dataset, method, seed: random_split(60, seed=seed),
             ),
             published={**recipe.published, "fit": {"max_epochs": 1}},
         )
@@ -60,17 +65,25 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def found(runs: Path) -> list[dict[str, float]]:
-    return [{**each, "seconds": 0.0} for each in json.loads((runs / "settings-bibtex.json").read_text())["runs"]]
+    return [
+        {**each, "seconds": 0.0}
+        for each in json.loads((runs / "settings-bibtex.json").read_text())["runs"]
+    ]
 
 
-def test_it_writes_scores_of_validation_samples(few: Callable[..., None], own_runs: Path, tmp_path: Path) -> None:
+def test_it_writes_scores_of_validation_samples(
+    few: Callable[..., None], own_runs: Path, tmp_path: Path
+) -> None:
     made = []
     for other_test in (False, True):
         few(other_test=other_test)
         settings.main(root=tmp_path / str(other_test), channels=8)
         made.append(found(own_runs))
     assert made[0] == made[1]  # no test sample is looked at
-    assert [(each["setting"], each["value"], each["epochs"]) for each in made[0]] == [(None, None, 1), ("epochs", 2, 2)]
+    assert [(each["setting"], each["value"], each["epochs"]) for each in made[0]] == [
+        (None, None, 1),
+        ("epochs", 2, 2),
+    ]
     assert all(0 < each["validation"] < 1 for each in made[0])
 
 
@@ -81,7 +94,16 @@ def test_what_there_is_is_kept(
     settings.main(root=tmp_path, channels=8)
 
     def trial(*args: Any) -> list[dict[str, Any]]:
-        return [{"setting": args[3], "value": args[4], "seed": args[2], "validation": 0.5, "epochs": 1, "seconds": 1.0}]
+        return [
+            {
+                "setting": args[3],
+                "value": args[4],
+                "seed": args[2],
+                "validation": 0.5,
+                "epochs": 1,
+                "seconds": 1.0,
+            }
+        ]
 
     monkeypatch.setattr(settings, "trial", trial)
     before = found(own_runs)

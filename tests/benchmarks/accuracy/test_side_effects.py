@@ -10,7 +10,17 @@ import torch
 from benchmarks import files
 from benchmarks.accuracy import side_effects as benchmark
 from benchmarks.accuracy.completion import cosine
-from benchmarks.accuracy.side_effects import AMOUNTS, BASE, GIVEN, HIDDEN, MEAN, MORGAN, NEW, Drugs, main
+from benchmarks.accuracy.side_effects import (
+    AMOUNTS,
+    BASE,
+    GIVEN,
+    HIDDEN,
+    MEAN,
+    MORGAN,
+    NEW,
+    Drugs,
+    main,
+)
 from tg_mlc.data import from_arrays
 from tg_mlc.datasets import SideEffectFrequencies
 from tg_mlc.datasets.downloads import RawFile
@@ -24,11 +34,17 @@ def drugs(monkeypatch: pytest.MonkeyPatch) -> Drugs:
     """Two groups of drugs that are alike in structure and in effects."""
     rng = np.random.default_rng(0)
     group, effect = np.arange(NUM_DRUGS) % 2, np.arange(NUM_EFFECTS) % 2
-    y = (rng.random((NUM_DRUGS, NUM_EFFECTS)) < np.where(group[:, None] == effect, 0.6, 0.1)).astype(float)
+    y = (
+        rng.random((NUM_DRUGS, NUM_EFFECTS)) < np.where(group[:, None] == effect, 0.6, 0.1)
+    ).astype(float)
     kernel = np.where(group[:, None] == group, 0.8, 0.2) + 0.2 * np.eye(NUM_DRUGS)
     classes = cosine(np.eye(2)[effect])
     made = Drugs(
-        y, np.arange(NUM_DRUGS) // 2 % 10, {MORGAN: kernel, MEAN: kernel}, classes, fully_connected(NUM_EFFECTS)
+        y,
+        np.arange(NUM_DRUGS) // 2 % 10,
+        {MORGAN: kernel, MEAN: kernel},
+        classes,
+        fully_connected(NUM_EFFECTS),
     )
     monkeypatch.setattr(benchmark, "load", lambda root: made)
     monkeypatch.setattr(benchmark, "EXPECTED", {"present": (1, 0.5), "both": (0.5,)})
@@ -43,7 +59,9 @@ def test_structures_tell_effects_of_new_drugs(drugs: Drugs) -> None:
 
 
 @pytest.mark.parametrize("call", ["new_drugs", "with_given"])
-def test_no_effect_of_a_test_drug_is_seen(drugs: Drugs, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+def test_no_effect_of_a_test_drug_is_seen(
+    drugs: Drugs, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
     seen = {}
     for change in (False, True):
         y = drugs.y.copy()
@@ -66,7 +84,12 @@ def test_known_effects_are_not_counted_and_help(drugs: Drugs) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "amount", "counts"),
-    [("present", 1, [1, 1, 0]), ("present", 10, [3, 1, 0]), ("present", 0.5, [2, 1, 0]), ("both", 1.0, [6, 6, 6])],
+    [
+        ("present", 1, [1, 1, 0]),
+        ("present", 10, [3, 1, 0]),
+        ("present", 0.5, [2, 1, 0]),
+        ("both", 1.0, [6, 6, 6]),
+    ],
 )
 def test_what_is_given(kind: str, amount: float, counts: list[int]) -> None:
     y = np.array([[1, 1, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]], dtype=float)
@@ -78,14 +101,18 @@ def test_what_is_given(kind: str, amount: float, counts: list[int]) -> None:
 
 def test_every_pair_is_hidden_once(drugs: Drugs, monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = np.zeros_like(drugs.y)
-    monkeypatch.setattr(benchmark, "completed", lambda drugs, x, best: iter([("row", {"known": x}, x)]))
+    monkeypatch.setattr(
+        benchmark, "completed", lambda drugs, x, best: iter([("row", {"known": x}, x)])
+    )
     for fold in range(10):
         (run,) = benchmark.hidden_pairs(Path(), fold, seed=0)
         hidden += drugs.y - run["settings"]["known"]
     assert (hidden == drugs.y).all()
 
 
-def test_settings_are_chosen_without_the_hidden_pairs(drugs: Drugs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_chosen_without_the_hidden_pairs(
+    drugs: Drugs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = []
 
     def completed(drugs: Drugs, x: np.ndarray, best: dict[str, dict[str, float]]):
@@ -100,13 +127,20 @@ def test_settings_are_chosen_without_the_hidden_pairs(drugs: Drugs, monkeypatch:
     assert inner.sum() < known.sum() < drugs.y.sum()
 
 
-def test_the_default_is_given_the_same_effects(drugs: Drugs, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.random.default_rng(1).normal(size=(NUM_DRUGS, 3)) + 3 * (np.arange(NUM_DRUGS) % 2)[:, None]
+def test_the_default_is_given_the_same_effects(
+    drugs: Drugs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = (
+        np.random.default_rng(1).normal(size=(NUM_DRUGS, 3))
+        + 3 * (np.arange(NUM_DRUGS) % 2)[:, None]
+    )
     dataset = from_arrays(x, drugs.y)
     dataset.fold = torch.from_numpy(drugs.fold)
     monkeypatch.setattr(benchmark, "SideEffectFrequencies", lambda root: dataset)
     masks = []
-    monkeypatch.setattr(benchmark, "_of_the_rest", lambda y, scores, given: masks.append(given) or {"roc_auc": 0.5})
+    monkeypatch.setattr(
+        benchmark, "_of_the_rest", lambda y, scores, given: masks.append(given) or {"roc_auc": 0.5}
+    )
     new, *given = benchmark.default(Path(), fold=0, seconds=1)
     assert new["roc_auc"] > 0.6
     assert [run["given"] for run in given] == list(AMOUNTS)
@@ -142,7 +176,17 @@ def test_a_run_that_stopped_early_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     def one(part: str, fold: int, seed: int = 0) -> list[dict]:
         made.append((part, fold, seed))
         values = {"roc_auc": 0.5, "average_precision": 0.5, "roc_auc_macro": 0.5, "seconds": 0.0}
-        return [{"part": part, "task": part, "given": "", "model": "row", "fold": fold, "seed": seed, **values}]
+        return [
+            {
+                "part": part,
+                "task": part,
+                "given": "",
+                "model": "row",
+                "fold": fold,
+                "seed": seed,
+                **values,
+            }
+        ]
 
     monkeypatch.setattr(benchmark, "new_drugs", lambda root, fold: one(NEW, fold))
     monkeypatch.setattr(benchmark, "with_given", lambda root, fold: one(GIVEN, fold))

@@ -16,18 +16,32 @@ Content = dict[str, Any]
 
 def stored(row: Row, seed: int, value: float, dataset: str = "bibtex", **settings: Any) -> Content:
     """A cell all metrics of which have a value."""
-    metrics: dict[str, float | None] = dict.fromkeys((*METRICS, "roc_auc_macro", "average_precision_macro"), value)
+    metrics: dict[str, float | None] = dict.fromkeys(
+        (*METRICS, "roc_auc_macro", "average_precision_macro"), value
+    )
     model = {"channels": 128, "num_steps": 2, **settings}
     return {
-        "environment": {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}},
+        "environment": {
+            "cuda": None,
+            "processor": "CPU",
+            "versions": {"torch": "2", "torch-geometric": "2"},
+        },
         "dataset": {"name": dataset, "num_samples": 7395, "sha256": "0" * 64},
-        "settings": {"split": "official", "model": model, "module": {"lr": 2e-4}, "batch_size": 32, "parts": {}},
+        "settings": {
+            "split": "official",
+            "model": model,
+            "module": {"lr": 2e-4},
+            "batch_size": 32,
+            "parts": {},
+        },
         "epochs": 14,
         "run": Run(row, seed, "", 1.0, metrics, []).to_dict(),
     }
 
 
-def seeds_of(row: Row, values: Mapping[int, float], dataset: str = "bibtex", *, drawn: bool = True) -> list[Content]:
+def seeds_of(
+    row: Row, values: Mapping[int, float], dataset: str = "bibtex", *, drawn: bool = True
+) -> list[Content]:
     """Cells by seed, each with test samples of its own if they are drawn anew."""
     cells = [stored(row, seed, value, dataset) for seed, value in values.items()]
     for cell in cells:

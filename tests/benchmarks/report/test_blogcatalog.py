@@ -15,11 +15,17 @@ def result(num_seeds: int) -> dict[str, Any]:
     for seed in range(num_seeds):
         for share in SHARES:
             for place, row in enumerate(ROWS):
-                known = dict.fromkeys(METRICS, 0.3 + 0.02 * place + 0.01 * seed * (1 + (row == ON_GIVEN)))
+                known = dict.fromkeys(
+                    METRICS, 0.3 + 0.02 * place + 0.01 * seed * (1 + (row == ON_GIVEN))
+                )
                 thresholds = {metric: value - 0.1 for metric, value in known.items()}
                 found = {"known": known, "thresholds": thresholds, "seconds": 1.0}
                 runs.append({"model": row, "seed": seed, "share": share, **found})
-    return {"runs": runs, "dataset": {"sha256": "abcdef0123456789"}, "environment": describe_environment()}
+    return {
+        "runs": runs,
+        "dataset": {"sha256": "abcdef0123456789"},
+        "environment": describe_environment(),
+    }
 
 
 def test_both_tables_have_all_rows() -> None:
@@ -34,6 +40,10 @@ def test_both_tables_have_all_rows() -> None:
 
 @pytest.mark.parametrize(("num_seeds", "added"), [(1, "+0.020"), (3, "+0.030")])
 def test_what_is_added_is_tested_if_there_are_several_seeds(num_seeds: int, added: str) -> None:
-    (line,) = (line for line in section(result(num_seeds)) if "regressions and label propagation: at" in line)
+    (line,) = (
+        line
+        for line in section(result(num_seeds))
+        if "regressions and label propagation: at" in line
+    )
     assert f"at 10% micro F1 {added}, macro F1 {added}" in line
     assert ("p =" in line or "p <" in line) == (num_seeds > 1)

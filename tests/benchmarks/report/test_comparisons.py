@@ -24,17 +24,30 @@ from benchmarks.report.comparisons import (
 from benchmarks.report.writing import Picture
 from tg_mlc.papers.recipes import RECIPES
 
-METRICS = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")
+METRICS = (
+    "subset_accuracy",
+    "hamming_accuracy",
+    "f1_samples",
+    "f1_micro",
+    "f1_macro",
+    "roc_auc_macro",
+)
 SVM, EDGELESS, COMPLETE, PUBLISHED = (
     Row("linear SVM, tuned"),
     *(
         Row("LaMP", False, graph, settings)
-        for graph, settings in (("edgeless", "best"), ("complete", "best"), ("complete", "published"))
+        for graph, settings in (
+            ("edgeless", "best"),
+            ("complete", "best"),
+            ("complete", "published"),
+        )
     ),
 )
 
 
-def write(folder: Path, name: str, values: dict[Row, float], seeds: int = 2, **changes: Any) -> None:
+def write(
+    folder: Path, name: str, values: dict[Row, float], seeds: int = 2, **changes: Any
+) -> None:
     """A file of results in which every metric of a row has one value, and the second seed a little more."""
     runs = [
         Run(
@@ -45,7 +58,8 @@ def write(folder: Path, name: str, values: dict[Row, float], seeds: int = 2, **c
             dict.fromkeys(METRICS, value + 0.1 * seed),
             ["rare"],
             **{
-                key: dict.fromkeys(METRICS, value) for key in ("per_label", "by_frequency", "by_label_set", "preferred")
+                key: dict.fromkeys(METRICS, value)
+                for key in ("per_label", "by_frequency", "by_label_set", "preferred")
             },
             thresholds={"subset_accuracy": 0.25},
             density=None if row.graph is None else 0.25,
@@ -54,9 +68,17 @@ def write(folder: Path, name: str, values: dict[Row, float], seeds: int = 2, **c
         for row, value in values.items()
         for seed in range(seeds)
     ]
-    recipes = {settings: json.loads(json.dumps(recorded(RECIPES["bibtex"]))) for settings in ("best", "published")}
+    recipes = {
+        settings: json.loads(json.dumps(recorded(RECIPES["bibtex"])))
+        for settings in ("best", "published")
+    }
     content = {
-        "dataset": {"name": "bibtex", "num_samples": 9, "counted_labels": 2, "sha256": "0123456789abcdef"},
+        "dataset": {
+            "name": "bibtex",
+            "num_samples": 9,
+            "counted_labels": 2,
+            "sha256": "0123456789abcdef",
+        },
         "split": "official",
         "seeds": list(range(seeds)),
         "recipes": recipes,
@@ -66,7 +88,9 @@ def write(folder: Path, name: str, values: dict[Row, float], seeds: int = 2, **c
     (folder / f"prior_vs_learned-{name}.json").write_text(json.dumps(content))
 
 
-def test_best_and_published_settings_stand_in_one_table_with_the_best_in_bold(results: Path) -> None:
+def test_best_and_published_settings_stand_in_one_table_with_the_best_in_bold(
+    results: Path,
+) -> None:
     write(results, "bibtex-official", {SVM: 0.4, EDGELESS: 0.5, COMPLETE: 0.7})
     write(results, "bibtex-official-published", {SVM: 0.1, PUBLISHED: 0.6}, seeds=1)
     assert compared() == ["bibtex-official"]
@@ -75,11 +99,15 @@ def test_best_and_published_settings_stand_in_one_table_with_the_best_in_bold(re
     assert lines[2:6] == [
         "| linear SVM, tuned |  |  |" + f" 0.450{spread}" * 6 + " 3 |",
         "| LaMP | no | edgeless (0.25) |" + f" 0.550{spread}" * 6 + " 3 |",
-        f"| LaMP | no | complete (0.25) | **0.750**{spread} 0.750{spread}" + f" **0.750**{spread}" * 4 + " 3 |",
+        f"| LaMP | no | complete (0.25) | **0.750**{spread} 0.750{spread}"
+        + f" **0.750**{spread}" * 4
+        + " 3 |",
         "| LaMP, as published | no | complete (0.25) |" + " 0.600 |" * 6 + " 3 |",
     ]
     assert lines[6].startswith(f"| {BEST} |  |  | 0.197 | **0.988** |")
-    assert lines[8].startswith("- the official split, the same for all seeds, seeds 0 to 1; mean ± standard deviation")
+    assert lines[8].startswith(
+        "- the official split, the same for all seeds, seeds 0 to 1; mean ± standard deviation"
+    )
     assert lines[9].startswith(
         "- as published: the official split, the same for all seeds, seed 0; 9 samples, 2 labels"
     )
@@ -100,9 +128,18 @@ def test_what_a_seed_leaves_undefined_is_left_empty(results: Path) -> None:
 def test_unusual_graphs_give_way_in_a_short_table(results: Path) -> None:
     unusual = [replace(COMPLETE, graph=f"g{i}") for i in range(MOST_ROWS)]
     write(results, "bibtex-official", dict.fromkeys([*unusual, SVM, EDGELESS, COMPLETE], 0.5))
-    lines = [line for line in short(Comparison.load("bibtex-official")) if line.startswith(("| LaMP", "| linear"))]
+    lines = [
+        line
+        for line in short(Comparison.load("bibtex-official"))
+        if line.startswith(("| LaMP", "| linear"))
+    ]
     assert len(lines) == MOST_ROWS
-    assert [line.split(" | ")[2] for line in lines[-4:]] == ["g8 (0.25)", "", "edgeless (0.25)", "complete (0.25)"]
+    assert [line.split(" | ")[2] for line in lines[-4:]] == [
+        "g8 (0.25)",
+        "",
+        "edgeless (0.25)",
+        "complete (0.25)",
+    ]
 
 
 def test_a_full_page_holds_all_that_was_measured(results: Path) -> None:
@@ -117,7 +154,10 @@ def test_a_full_page_holds_all_that_was_measured(results: Path) -> None:
     assert "| *a threshold per label* |  |  | 0.400 ± 0.000 |" in text
     assert "| arXiv:1904.08049, Emb + LaMP_el |  |  |" in text
     # Both seeds differ by the same, up to rounding.
-    assert "| LaMP complete | LaMP edgeless | macro ROC-AUC | +0.2000 | 0.0000 | paired t-test | undefined" in text
+    assert (
+        "| LaMP complete | LaMP edgeless | macro ROC-AUC | +0.2000 | 0.0000 | paired t-test | undefined"
+        in text
+    )
     assert (
         "- Pairs of 'prior' ranked by learned attention (LaMP complete): ROC-AUC undefined, average precision 0.500"
         in text
@@ -141,7 +181,9 @@ def test_settings_that_a_recipe_has_changed_since_are_named(results: Path) -> No
 
 
 def test_unknown_results_are_an_error(results: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="run the benchmark that writes them with --replace"):
+    with pytest.raises(
+        FileNotFoundError, match="run the benchmark that writes them with --replace"
+    ):
         Comparison.load("missing")
 
 
@@ -149,7 +191,9 @@ def test_a_picture_says_which_numbers_it_shows(results: Path, tmp_path: Path) ->
     write(results, "bibtex-official", {Row("label frequency"): 0.1, SVM: 0.4, COMPLETE: 0.7})
     numbers = comparisons.numbers(Comparison.load("bibtex-official"))
     assert list(numbers["rows"]) == ["linear SVM, tuned", "LaMP complete"]
-    assert [label.get_text() for label in comparisons.draw(numbers).axes[0].get_yticklabels()] == list(numbers["rows"])
+    assert [
+        label.get_text() for label in comparisons.draw(numbers).axes[0].get_yticklabels()
+    ] == list(numbers["rows"])
     picture = Picture(tmp_path / "one.svg", numbers, comparisons.draw)
     assert not picture.is_current()
     picture.write()
@@ -161,7 +205,9 @@ def test_a_picture_says_which_numbers_it_shows(results: Path, tmp_path: Path) ->
 
 def test_planted_graphs_have_every_row_at_every_share(results: Path) -> None:
     for percent in (25, 75):
-        recovery = {score: {"average precision": 0.9, "share of pairs joined": 0.13} for score in RANKED}
+        recovery = {
+            score: {"average precision": 0.9, "share of pairs joined": 0.13} for score in RANKED
+        }
         runs = [
             Run(
                 row,
@@ -182,7 +228,10 @@ def test_planted_graphs_have_every_row_at_every_share(results: Path) -> None:
     assert left.get_legend_handles_labels()[1] == [row.title for row in PLANTED]
     assert [list(line.get_xdata()) for line in right.lines] == [[0.25, 0.75]] * 3
     head, _, *lines = comparisons.planted_table(numbers)
-    assert head == "| model | subset accuracy, 25% | subset accuracy, 75% | macro ROC-AUC, 25% | macro ROC-AUC, 75% |"
+    assert (
+        head
+        == "| model | subset accuracy, 25% | subset accuracy, 75% | macro ROC-AUC, 25% | macro ROC-AUC, 75% |"
+    )
     assert len(lines) == len(PLANTED)
     best = "0.250** ± 0.000 | **0.750** ± 0.000 |"
     assert lines[-1] == f"| label frequency | **0.590** ± 0.000 | **0.590** ± 0.000 | **{best}"
@@ -190,4 +239,7 @@ def test_planted_graphs_have_every_row_at_every_share(results: Path) -> None:
 
 
 def test_numbers_in_words() -> None:
-    assert in_words({"ROC-AUC": None, "share of pairs joined": 1.0}) == "ROC-AUC undefined, share of pairs joined 1.000"
+    assert (
+        in_words({"ROC-AUC": None, "share of pairs joined": 1.0})
+        == "ROC-AUC undefined, share of pairs joined 1.000"
+    )

@@ -31,7 +31,9 @@ def test_the_table_compares_with_the_best_classifier() -> None:
     assert "| random forest | " + " | ".join(["0.610 ± 0.010"] * len(COLUMNS)) + " | 3 |" in lines
     compared = [line for line in lines if line.startswith("- ")]
     assert len(compared) == len(COLUMNS)
-    assert compared[0].startswith("- subset accuracy: +0.0600 beside the best classifier, random forest, p")
+    assert compared[0].startswith(
+        "- subset accuracy: +0.0600 beside the best classifier, random forest, p"
+    )
 
 
 def test_one_seed_has_neither_spread_nor_test() -> None:
@@ -51,7 +53,9 @@ def test_the_summary_counts_comparisons() -> None:
     below = [{**point, "dataset": "yeast"} for point in above]
     for point in below:
         if point["model"] == OURS:
-            point["metrics"] = dict.fromkeys(COLUMNS, 0.4 + 0.01 * point["seed"] + 1e-4 * point["seed"] ** 2)
+            point["metrics"] = dict.fromkeys(
+                COLUMNS, 0.4 + 0.01 * point["seed"] + 1e-4 * point["seed"] ** 2
+            )
     text = summary(frame(above + below))
     assert text.startswith("In 6 of 12 comparisons (2 data sets, 6 metrics)")
     assert "significantly above in 6, and significantly below in 6." in text
@@ -60,12 +64,16 @@ def test_the_summary_counts_comparisons() -> None:
 def test_what_messages_add_is_told() -> None:
     found = points(3)
     assert not any("label message passing adds" in line for line in section(frame(found)))
-    combined = [{**point, "model": COMBINED} for point in found if point["model"] == "random forest"]
+    combined = [
+        {**point, "model": COMBINED} for point in found if point["model"] == "random forest"
+    ]
     lines = section(frame([*found, *combined]))
     assert lines[-1].startswith(
         "- what label message passing adds to the same classifiers combined: subset accuracy +0.0600 (p"
     )
-    assert lines[-2].startswith("- macro average precision: +0.0600 beside the best classifier, random forest")
+    assert lines[-2].startswith(
+        "- macro average precision: +0.0600 beside the best classifier, random forest"
+    )
 
 
 def test_labels_of_few_positives_stand_apart() -> None:

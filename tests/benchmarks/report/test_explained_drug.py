@@ -17,7 +17,11 @@ def test_atoms_and_labels_have_the_color_of_their_sign():
     }
     left, right = draw(result).axes
     radii = [(patch.get_facecolor()[:3], patch.radius) for patch in left.patches]
-    assert [color for color, _ in radii] == [radii[0][0], radii[1][0], radii[0][0]] != [radii[0][0]] * 3
+    assert (
+        [color for color, _ in radii]
+        == [radii[0][0], radii[1][0], radii[0][0]]
+        != [radii[0][0]] * 3
+    )
     assert radii[1][1] > radii[2][1] > radii[0][1]
     assert [text.get_text() for text in left.texts] == ["OH"]
     assert [tick.get_text() for tick in right.get_yticklabels()] == ["b", "c: absent", "a"]

@@ -32,7 +32,13 @@ def result() -> dict[str, Any]:
         "runs": [
             {"task": "nci", "seed": 0, "areas": areas, "shares": {"a": 0.2, "b": 0.4}, **common},
             {"task": "nci-size", "seed": 0, "areas": {"size of the group": {"a": 0.6, "b": 0.5}}},
-            {"task": "logic", "seed": 0, "areas": logic, "shares": {"benzene": 0.5, "logic7": 0.1}, **common},
+            {
+                "task": "logic",
+                "seed": 0,
+                "areas": logic,
+                "shares": {"benzene": 0.5, "logic7": 0.1},
+                **common,
+            },
             {"task": "planted", "seed": 0, "average_precision": precision, "share": 0.2},
             {"task": "yeast", "seed": 0, "gains": GAINS, "chosen": "occlusion", "alike": 0.1},
             {"task": "bibtex", "seed": 0, "gains": GAINS, "chosen": "attention", "alike": -0.1},
@@ -65,15 +71,23 @@ def test_the_page_has_all_tables(result: dict[str, Any], line: str) -> None:
 def test_figures_that_are_there_stand_on_the_page(result: dict[str, Any], tmp_path: Path) -> None:
     assert "papers' figures" not in page(result, folder=tmp_path)
     (tmp_path / "figures-mped-4.svg").touch()
-    assert [line.split("(")[-1] for line in page(result, folder=tmp_path).splitlines() if line.startswith("![")] == [
-        "figures-mped-4.svg)"
-    ]
+    assert [
+        line.split("(")[-1]
+        for line in page(result, folder=tmp_path).splitlines()
+        if line.startswith("![")
+    ] == ["figures-mped-4.svg)"]
 
 
 @pytest.mark.parametrize(("seconds", "how"), [(41.26, "reached"), (60.0, "missed")])
 def test_the_time_of_a_report(result: dict[str, Any], seconds: float, how: str) -> None:
     assert "Time of a report" not in page(result)
-    found = {"drugs": 20, "atoms": 512, "labels": 27, "methods": ["attention", "occlusion"], "bytes": 1_234_567}
+    found = {
+        "drugs": 20,
+        "atoms": 512,
+        "labels": 27,
+        "methods": ["attention", "occlusion"],
+        "bytes": 1_234_567,
+    }
     found |= {"seconds": seconds, "seconds_of_explain": 40.0, "processor_seconds": 50.0}
     text = page(result, {"environment": describe_environment(), "explained": found})
     assert f"| 20 | 512 | 27 | 2 | {seconds:.1f} | 40.0 | 50.0 | 1.2 |" in text

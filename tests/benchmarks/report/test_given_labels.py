@@ -38,7 +38,13 @@ def result_of(seeds: list[int]) -> dict[str, Any]:
         for share in SHARES
         for given in ((False, True) if row in TAKE_GIVEN and share else (False,))
     ]
-    data = {"name": "sider", "num_samples": 9, "num_labels": 4, "counted_labels": 3, "sha256": "0123456789abcdef"}
+    data = {
+        "name": "sider",
+        "num_samples": 9,
+        "num_labels": 4,
+        "counted_labels": 3,
+        "sha256": "0123456789abcdef",
+    }
     return {
         "dataset": data,
         "split": "random",
@@ -51,7 +57,10 @@ def result_of(seeds: list[int]) -> dict[str, Any]:
 
 def test_the_table_shows_what_shares_that_are_given_tell() -> None:
     lines = section(result_of([0, 1, 2]))
-    assert f"| {WITH_MASKS} | 0.510 ± 0.010 | 0.520 ± 0.010 | 0.540 ± 0.010 | 0.560 ± 0.010 |" in "\n".join(lines)
+    assert (
+        f"| {WITH_MASKS} | 0.510 ± 0.010 | 0.520 ± 0.010 | 0.540 ± 0.010 | 0.560 ± 0.010 |"
+        in "\n".join(lines)
+    )
     assert f"| {FREQUENCY} | 0.510 ± 0.010 | 0.510 ± 0.010 |" in "\n".join(lines)
     half = [line for line in lines if "of the other half" in line]
     assert len(half) == len({*TAKE_GIVEN} & ROWS.keys())
@@ -67,12 +76,16 @@ def changed(by: dict[tuple[str, bool], float]) -> dict[str, Any]:
     """Scores that some rows exceed the others by, a little more with every seed."""
     result = result_of([0, 1, 2])
     for point in result["runs"]:
-        point["roc_auc_macro"] = 0.7 + by.get((point["model"], point["given"]), 0.0) * (1 + 0.001 * point["seed"])
+        point["roc_auc_macro"] = 0.7 + by.get((point["model"], point["given"]), 0.0) * (
+            1 + 0.001 * point["seed"]
+        )
     return result
 
 
 def test_the_conclusion_follows_from_the_results() -> None:
-    gains = "\n".join(section(changed({(DEFAULT, True): 0.2, (LOGISTIC, True): 0.1, (WITH_MASKS, True): 0.3})))
+    gains = "\n".join(
+        section(changed({(DEFAULT, True): 0.2, (LOGISTIC, True): 0.1, (WITH_MASKS, True): 0.3}))
+    )
     assert "of the default changes by +0.200, p < 0.01. It is then, beside its rivals:" in gains
     assert f"{LOGISTIC}: above (+0.100, p < 0.01)" in gains
     assert f"{WITH_MASKS}: below (-0.100, p < 0.01)" in gains
@@ -84,7 +97,9 @@ def test_the_conclusion_follows_from_the_results() -> None:
 def test_models_that_were_trained_for_fewer_epochs_are_named() -> None:
     short, whole = result_of([0]), result_of([0])
     short["recipes"]["lamp-given"]["fit"]["max_epochs"] = 4
-    assert "than its recipe says: bibtex 4 of 14." in given_labels.page({"bibtex": short, "sider": whole})
+    assert "than its recipe says: bibtex 4 of 14." in given_labels.page(
+        {"bibtex": short, "sider": whole}
+    )
     assert "fewer epochs" not in given_labels.page({"sider": whole})
 
 
@@ -115,7 +130,9 @@ def test_there_is_a_page_where_there_are_results(results: Path) -> None:
     assert page.endswith("\n")
 
 
-def test_the_page_is_rendered_with_the_others(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_is_rendered_with_the_others(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = render.DOCS / "results" / "given-labels.md"
     monkeypatch.setattr(render, "pages", list)
     monkeypatch.setattr(render, "ABLATIONS", ())

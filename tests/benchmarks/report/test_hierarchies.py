@@ -18,7 +18,13 @@ GROWTH = [
 
 def result(**values):
     runs = [
-        {"dataset": name, "part": "default", "seed": seed, "model": model, "average_precision": value + 0.01 * seed}
+        {
+            "dataset": name,
+            "part": "default",
+            "seed": seed,
+            "model": model,
+            "average_precision": value + 0.01 * seed,
+        }
         for name in ("cellcycle_FUN", "Diatoms")
         for model, value in values.items()
         for seed in range(2)
@@ -27,32 +33,51 @@ def result(**values):
 
 
 def test_the_default_is_beside_the_published_figure_and_its_best_part():
-    along = {"messages: none, mean of classifiers": 0.25, "messages: edgeless": 0.3, "messages: up": 0.31}
-    text = page(result(**{DEFAULT: 0.3, "part: trees": 0.2, "part: network, coherent": 0.25, **along}))
+    along = {
+        "messages: none, mean of classifiers": 0.25,
+        "messages: edgeless": 0.3,
+        "messages: up": 0.31,
+    }
+    text = page(
+        result(**{DEFAULT: 0.3, "part: trees": 0.2, "part: network, coherent": 0.25, **along})
+    )
     assert "| the default | **0.305** ± 0.007 | **0.305** ± 0.007 |" in text
     assert f"| C-HMCNN(h), published | 0.255 | {PUBLISHED['Diatoms']:.3f} |" in text
     assert (
-        "- cellcycle_FUN: 0.305, above the published 0.255; its best single part, network, coherent, has 0.255." in text
+        "- cellcycle_FUN: 0.305, above the published 0.255; its best single part, network, coherent, has 0.255."
+        in text
     )
     assert "- Diatoms: 0.305, not above the published 0.758" in text
     assert "| up | **0.315** ± 0.007 | **0.315** ± 0.007 |" in text
-    assert "LaMP adds +0.050 to the classifiers; the best label graph, up, adds +0.010 to that, " in text
+    assert (
+        "LaMP adds +0.050 to the classifiers; the best label graph, up, adds +0.010 to that, "
+        in text
+    )
     assert "the best along the hierarchy, up, +0.010 (2 seeds)." in text
     assert "Seeds: cellcycle_FUN 2, Diatoms 2" in text
 
 
 def test_what_messages_add_to_topics_stands_below_their_table():
-    along = {"messages: none, mean of classifiers": 0.25, "messages: edgeless": 0.3, "messages: up": 0.31}
+    along = {
+        "messages: none, mean of classifiers": 0.25,
+        "messages: edgeless": 0.3,
+        "messages: up": 0.31,
+    }
     found = result(**along)
     text = page({**found, "runs": [{**run, "dataset": "rcv1-sample"} for run in found["runs"]]})
     assert "What the label graph adds" not in text
     assert "| messages: up | 0.315 ± " in text
-    assert "- rcv1-sample: without messages between labels, LaMP adds +0.050 to the classifiers; the best" in text
+    assert (
+        "- rcv1-sample: without messages between labels, LaMP adds +0.050 to the classifiers; the best"
+        in text
+    )
 
 
 def test_rows_of_few_data_sets_are_told_below_the_table():
     found = result(**{DEFAULT: 0.3})
-    found["runs"] += [{**found["runs"][0], "dataset": name} for name in ("derisi_FUN", "gasch2_FUN")]
+    found["runs"] += [
+        {**found["runs"][0], "dataset": name} for name in ("derisi_FUN", "gasch2_FUN")
+    ]
     found["runs"] += [{**found["runs"][0], "model": "network, coherent", "average_precision": 0.25}]
     text = page(found)
     assert "- On cellcycle_FUN alone: network, coherent 0.250." in text
@@ -76,7 +101,9 @@ def test_growth_has_a_table_and_a_picture():
     ],
 )
 def test_edges_of_messages(kind, edges):
-    found = graph_of(kind, tree([("b", "a")], ["a", "b"])).remove_self_loops().edge_index.t().tolist()
+    found = (
+        graph_of(kind, tree([("b", "a")], ["a", "b"])).remove_self_loops().edge_index.t().tolist()
+    )
     assert sorted(map(tuple, found)) == edges
 
 
@@ -86,4 +113,7 @@ def test_files_are_found_by_their_published_names(tmp_path):
     assert [path and path.name for path in files_of(tmp_path, "a_FUN")] == [
         "a_FUN.train.arff.xz", "a_FUN.valid.arff", None,
     ]  # fmt: skip
-    assert [path and path.name for path in files_of(tmp_path, "b")] == ["b_Train.arff", "b_Test.arff.gz"]
+    assert [path and path.name for path in files_of(tmp_path, "b")] == [
+        "b_Train.arff",
+        "b_Test.arff.gz",
+    ]

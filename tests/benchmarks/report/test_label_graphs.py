@@ -16,15 +16,34 @@ SMALL = {10: 0.49, 11: 0.53, 12: 0.51}
 @pytest.mark.parametrize(
     ("graph", "values", "said"),
     [
-        ("complete", LARGE, "| LaMP alone, as published | complete | 1 above, 0 below, of 1; median +0.050 |"),
-        ("complete", SMALL, "| LaMP alone, as published | complete | 0 above, 0 below, of 1; median +0.000 |"),
-        ("wordnet", LARGE, "| LaMP alone, as published | prior | 1 above, 0 below, of 1; median +0.050 |"),
-        ("complete", {10: 0.9, 11: 0.9}, "| LaMP alone, as published | complete |  |  |"),  # too few seeds
+        (
+            "complete",
+            LARGE,
+            "| LaMP alone, as published | complete | 1 above, 0 below, of 1; median +0.050 |",
+        ),
+        (
+            "complete",
+            SMALL,
+            "| LaMP alone, as published | complete | 0 above, 0 below, of 1; median +0.000 |",
+        ),
+        (
+            "wordnet",
+            LARGE,
+            "| LaMP alone, as published | prior | 1 above, 0 below, of 1; median +0.050 |",
+        ),
+        (
+            "complete",
+            {10: 0.9, 11: 0.9},
+            "| LaMP alone, as published | complete |  |  |",
+        ),  # too few seeds
     ],
 )
 def test_only_gains_that_are_sure_are_counted(graph, values, said, monkeypatch):
     monkeypatch.setattr(label_graphs, "compared", list)
-    cells = [*seeds_of(EDGELESS, BASE, drawn=False), *seeds_of(replace(EDGELESS, graph=graph), values, drawn=False)]
+    cells = [
+        *seeds_of(EDGELESS, BASE, drawn=False),
+        *seeds_of(replace(EDGELESS, graph=graph), values, drawn=False),
+    ]
     found = label_graphs.gains(table(cells))
     assert said in "\n".join(label_graphs.section(found, "picture.svg"))
     assert len(found) == (2 if len(values) > 2 else 0)

@@ -35,9 +35,15 @@ def result(
 
 
 def test_tables_of_the_paper_begin_with_lanet_and_hold_its_figures() -> None:
-    rows = [row(PUBLISHED, 0.8, 0.9), row("table 3: LANET, no ID", 0.7), row("table 4: Time-attention", 0.84)]
+    rows = [
+        row(PUBLISHED, 0.8, 0.9),
+        row("table 3: LANET, no ID", 0.7),
+        row("table 4: Time-attention", 0.84),
+    ]
     lines = lanet.grouped(result(*rows))
-    assert [line for line in lines if line.startswith("###")] == [f"### {group.title}" for group in lanet.GROUPS[:3]]
+    assert [line for line in lines if line.startswith("###")] == [
+        f"### {group.title}" for group in lanet.GROUPS[:3]
+    ]
     text = "\n".join(lines)
     assert "| Label-attention | 2 | **0.8500** ± 0.0707 (paper 0.881) | " in text
     assert "| Time-attention | 1 | 0.8400 (paper 0.837) | " in text
@@ -54,7 +60,9 @@ def test_columns_that_early_cells_lack_are_empty() -> None:
 def test_figure_3_has_a_line_for_each_panel_with_points() -> None:
     cells = [cell.title for cell in FIGURE_3]
     assert lanet.figure_3_numbers(result(row(PUBLISHED, 0.5))) == {}
-    numbers = lanet.figure_3_numbers(result(row(PUBLISHED, 0.5, 0.7), *(row(title, 0.4) for title in cells)))
+    numbers = lanet.figure_3_numbers(
+        result(row(PUBLISHED, 0.5, 0.7), *(row(title, 0.4) for title in cells))
+    )
     assert list(numbers["window_size"]) == ["1", "2", "3", "5", "8"]
     assert list(numbers["dimension"]) == ["16", "32", "64", "128", "256"]
     left, right = lanet.draw_figure_3(numbers).axes
@@ -91,7 +99,12 @@ def test_page_says_what_beats_what() -> None:
 
 
 def test_page_says_where_nothing_beats_frequency() -> None:
-    differences = {FREQUENCY: {TIFU: {"roc_auc_micro": [0.01, -0.01, 0.03], "NDCG@10": [0.01, 0.005, 0.02]}, ALONE: {}}}
+    differences = {
+        FREQUENCY: {
+            TIFU: {"roc_auc_micro": [0.01, -0.01, 0.03], "NDCG@10": [0.01, 0.005, 0.02]},
+            ALONE: {},
+        }
+    }
     rows = [row(FREQUENCY, 0.5), row(TIFU, 0.51)]
     page = lanet.page({"groceries": result(*rows, differences=differences, data="groceries")})
     assert "a negative control" in page

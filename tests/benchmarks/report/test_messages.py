@@ -19,9 +19,14 @@ BASE = (0.50, 0.52, 0.51, 0.53, 0.49)
 NOISE = (0.0001, -0.0001, 0.0002, -0.0002, 0.0001)
 
 
-def cells(row: Row, gain: float, dataset: str = "emotions", *, seeds: Sequence[int] = range(5)) -> list[Content]:
+def cells(
+    row: Row, gain: float, dataset: str = "emotions", *, seeds: Sequence[int] = range(5)
+) -> list[Content]:
     """Cells that are a little more or less than a gain above the same seeds of the edgeless row."""
-    return [stored(row, 10 + seed, BASE[seed] + (gain + NOISE[seed] if gain else 0), dataset) for seed in seeds]
+    return [
+        stored(row, 10 + seed, BASE[seed] + (gain + NOISE[seed] if gain else 0), dataset)
+        for seed in seeds
+    ]
 
 
 def text(*groups: list[Content]) -> str:
@@ -44,14 +49,23 @@ def test_what_is_said_follows_from_the_results() -> None:
         "**In samples F1, attention among labels helps in some comparisons and hurts in others: above `edgeless` in"
         in both
     )
-    assert "- LaMP prior hurts where a difference is significant: above `edgeless` in 0 of 1 comparisons" in both
+    assert (
+        "- LaMP prior hurts where a difference is significant: above `edgeless` in 0 of 1 comparisons"
+        in both
+    )
     # Bold is what is significant in the primary metric alone.
-    assert "| LaMP complete, from LaMP edgeless | **+0.0500, p < 0.01** | +0.0500, p < 0.01 |" in both
-    assert "p < 0.05, uncorrected: 8 of 8 (4 above, 4 below); by chance alone there would be about 0.4." in both
+    assert (
+        "| LaMP complete, from LaMP edgeless | **+0.0500, p < 0.01** | +0.0500, p < 0.01 |" in both
+    )
+    assert (
+        "p < 0.05, uncorrected: 8 of 8 (4 above, 4 below); by chance alone there would be about 0.4."
+        in both
+    )
     assert "| LaMP prior, from LaMP edgeless | 0 of 1 (0, 1) |" in both
     nothing = text(cells(EDGELESS, 0), cells(COMPLETE, 1e-5))
     assert (
-        "**In samples F1, attention among labels makes no significant difference: above `edgeless` in 1 of 1" in nothing
+        "**In samples F1, attention among labels makes no significant difference: above `edgeless` in 1 of 1"
+        in nothing
     )
     p = ttest_1samp(np.array(NOISE) + 1e-5, 0.0).pvalue
     assert f"| LaMP complete, from LaMP edgeless | +0.0000, p = {p:.2f} |" in nothing
@@ -61,18 +75,28 @@ def test_the_correction_is_for_label_graphs_in_the_primary_metric() -> None:
     few = [*cells(EDGELESS, 0), *cells(COMPLETE, 3e-4)]
     many = [*few, *(cell for row in (PRIOR, GIVEN) for cell in cells(row, 1e-5))]
     deep = replace(PRIOR, change="T=4")
-    many += [*cells(deep, 1e-5, seeds=[0, 1]), *cells(EDGELESS, 0, "yeast"), *cells(COMPLETE, 1e-5, "yeast")]
-    many += [*cells(EDGELESS, 0, "sider"), *cells(COMPLETE, 0.3, "sider", seeds=[0, 1])]  # too few seeds to count
+    many += [
+        *cells(deep, 1e-5, seeds=[0, 1]),
+        *cells(EDGELESS, 0, "yeast"),
+        *cells(COMPLETE, 1e-5, "yeast"),
+    ]
+    many += [
+        *cells(EDGELESS, 0, "sider"),
+        *cells(COMPLETE, 0.3, "sider", seeds=[0, 1]),
+    ]  # too few seeds to count
     assert len(comparisons(shown(few))) == 5
     assert len(comparisons(shown(many))) == 30
-    corrected = [each for each in comparisons(shown(many)).itertuples() if not np.isnan(each.corrected)]
+    corrected = [
+        each for each in comparisons(shown(many)).itertuples() if not np.isnan(each.corrected)
+    ]
     assert {(each.dataset, each.row, each.metric) for each in corrected} == {
         ("emotions", COMPLETE, "f1_samples"),
         ("emotions", PRIOR, "f1_samples"),
         ("yeast", COMPLETE, "f1_samples"),
     }
     before, after = (
-        next(each for each in comparisons(shown(some)).itertuples() if each.row == COMPLETE) for some in (few, many)
+        next(each for each in comparisons(shown(some)).itertuples() if each.row == COMPLETE)
+        for some in (few, many)
     )
     assert before.p == after.p
     assert after.corrected == pytest.approx(3 * after.p)
@@ -92,10 +116,15 @@ def test_rows_of_few_seeds_are_shown_but_count_in_no_headline() -> None:
     )
     assert "| LaMP prior, from LaMP edgeless, 2 seeds | -0.3000, p < 0.01 |" in written
     assert "| LaMP prior, from LaMP edgeless | 0 of" not in written
-    assert "- Seeds of LaMP edgeless, with which the others are paired: 5 on emotions, 1 on yeast" in written
+    assert (
+        "- Seeds of LaMP edgeless, with which the others are paired: 5 on emotions, 1 on yeast"
+        in written
+    )
     assert "fewer than 3 seeds: emotions LaMP prior: 2, yeast LaMP edgeless: 1" in written
     too_few = text(cells(EDGELESS, 0), cells(COMPLETE, 0.01, seeds=[0, 1]))
-    assert too_few.startswith("**No label graph was compared with `edgeless` over 3 seeds or more.**")
+    assert too_few.startswith(
+        "**No label graph was compared with `edgeless` over 3 seeds or more.**"
+    )
 
 
 def test_only_seeds_and_data_sets_of_the_edgeless_row_are_shown() -> None:
@@ -120,9 +149,13 @@ def test_only_seeds_and_data_sets_of_the_edgeless_row_are_shown() -> None:
 
 
 def test_other_numbers_of_steps_are_compared_with_as_many() -> None:
-    deep_edgeless, deep_complete, deep_prior = (replace(row, change="T=4") for row in (EDGELESS, COMPLETE, PRIOR))
+    deep_edgeless, deep_complete, deep_prior = (
+        replace(row, change="T=4") for row in (EDGELESS, COMPLETE, PRIOR)
+    )
     dropped = replace(COMPLETE, change="label dropout 0.5")
-    deep = [stored(deep_edgeless, 10 + seed, 0.2 + base, "emotions") for seed, base in enumerate(BASE)]
+    deep = [
+        stored(deep_edgeless, 10 + seed, 0.2 + base, "emotions") for seed, base in enumerate(BASE)
+    ]
     of_one = [*cells(EDGELESS, 0), *deep, *cells(deep_complete, 0.21), *cells(dropped, 0.01)]
     groups = shown([*of_one, *cells(EDGELESS, 0, "yeast"), *cells(deep_prior, 0.1, "yeast")])
     found = {(each.dataset, each.row): each for each in comparisons(groups).itertuples()}
@@ -144,9 +177,22 @@ def test_other_numbers_of_steps_are_compared_with_as_many() -> None:
 
 def test_what_changes_training_alone_is_compared_along_the_same_graph() -> None:
     dropped = replace(PRIOR, change="label dropout 0.5")
-    given = [stored(GIVEN, 10 + seed, base + 0.01 - NOISE[seed], "emotions") for seed, base in enumerate(BASE)]
-    groups = shown([*cells(EDGELESS, 0), *cells(COMPLETE, 0.02), *cells(PRIOR, 0.04), *given, *cells(dropped, 0.05)])
-    found = {each.row: each for each in comparisons(groups).itertuples() if each.metric == "f1_samples"}
+    given = [
+        stored(GIVEN, 10 + seed, base + 0.01 - NOISE[seed], "emotions")
+        for seed, base in enumerate(BASE)
+    ]
+    groups = shown(
+        [
+            *cells(EDGELESS, 0),
+            *cells(COMPLETE, 0.02),
+            *cells(PRIOR, 0.04),
+            *given,
+            *cells(dropped, 0.05),
+        ]
+    )
+    found = {
+        each.row: each for each in comparisons(groups).itertuples() if each.metric == "f1_samples"
+    }
     assert {row: test.against for row, test in found.items()} == {
         COMPLETE: EDGELESS,
         PRIOR: EDGELESS,
@@ -154,7 +200,9 @@ def test_what_changes_training_alone_is_compared_along_the_same_graph() -> None:
         dropped: PRIOR,
     }
     assert found[GIVEN].mean_difference == pytest.approx(-0.01, abs=1e-3)
-    written = text(cells(EDGELESS, 0), cells(COMPLETE, 0.02), cells(PRIOR, 0.04), given, cells(dropped, 0.05))
+    written = text(
+        cells(EDGELESS, 0), cells(COMPLETE, 0.02), cells(PRIOR, 0.04), given, cells(dropped, 0.05)
+    )
     assert "| LaMP with known labels complete, from LaMP complete | 0 of 1 (0, 1) |" in written
 
 
@@ -170,7 +218,9 @@ def test_similarity_of_names_is_exploratory() -> None:
 
 
 def test_the_page_says_what_seeds_differ_in_and_shows_classifiers_without_testing_them() -> None:
-    written = text(cells(EDGELESS, 0), cells(COMPLETE, 0.01), cells(Row("linear SVM"), 0.1), cells(GIVEN, 0.01))
+    written = text(
+        cells(EDGELESS, 0), cells(COMPLETE, 0.01), cells(Row("linear SVM"), 0.1), cells(GIVEN, 0.01)
+    )
     assert "All seeds share one split" in written
     assert written.index("| linear SVM | 0.610 ± 0.016 |") < written.index("| LaMP edgeless |")
     assert "linear SVM, from" not in written
@@ -190,4 +240,7 @@ def test_metrics_that_a_seed_leaves_undefined_are_not_compared() -> None:
         "f1_macro",
         "average_precision_macro",
     }
-    assert any(line.startswith("| LaMP complete, from") and "|  |" in line for line in text(some).splitlines())
+    assert any(
+        line.startswith("| LaMP complete, from") and "|  |" in line
+        for line in text(some).splitlines()
+    )

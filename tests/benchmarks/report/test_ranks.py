@@ -27,17 +27,30 @@ def test_the_models_and_data_sets_of_which_most_cells_are_there() -> None:
 def test_there_are_enough_data_sets_and_models_for_the_tests() -> None:
     wide = [(data, f"{i}") for data in "AB" for i in range(30)]
     assert rectangles(wide) == []
-    assert rectangles([*wide, *(("C", f"{i}") for i in range(4))]) == [(["A", "B", "C"], ["0", "1", "2", "3"])]
+    assert rectangles([*wide, *(("C", f"{i}") for i in range(4))]) == [
+        (["A", "B", "C"], ["0", "1", "2", "3"])
+    ]
     assert rectangles([*wide, *(("C", f"{i}") for i in range(2))]) == []
     long = [(f"{i}", model) for i in range(9) for model in "xy"]
-    assert rectangles([*long, *((f"{i}", "z") for i in range(3))]) == [(["0", "1", "2"], ["x", "y", "z"])]
+    assert rectangles([*long, *((f"{i}", "z") for i in range(3))]) == [
+        (["0", "1", "2"], ["x", "y", "z"])
+    ]
 
 
 def test_what_is_no_model_of_its_own_or_undefined_is_left_out() -> None:
     rows = [Row("lamp", False, "complete"), Row("mped", True, "complete"), Row("linear SVM")]
     places = ("bibtex", "emotions", "reuters", "sider")
-    cells = [each for data in places for place, row in enumerate(rows) for each in three(row, 0.1 * place, data)]
-    cells += [each for data in places for each in three(Row("mped", True, "complete", change="T=1"), 0.5, data)]
+    cells = [
+        each
+        for data in places
+        for place, row in enumerate(rows)
+        for each in three(row, 0.1 * place, data)
+    ]
+    cells += [
+        each
+        for data in places
+        for each in three(Row("mped", True, "complete", change="T=1"), 0.5, data)
+    ]
     cells += [stored(Row("ML-kNN"), 10, 0.5, data) for data in places]  # of one seed
     for cell in cells:
         if cell["dataset"]["name"] == "emotions":
@@ -65,9 +78,16 @@ def test_ranks_of_cells() -> None:
     assert shown[-1] == "![Critical differences](ranks.svg)"
     assert "| LaMP emb fc | **1.33** | **1.33** | **1.33** | **1.33** | **1.33** |" in shown
     # Mean ranks of 4/3, 5/3 and 3 have a chi-square of 14/3, of at most 6: F = 2 (14/3) / (6 - 14/3).
-    assert any(line.startswith("- miF1: F = 7.00, p = 0.0494, critical difference ") for line in shown)
-    assert any(line.startswith("- miF1: ") and line.endswith("exceeded by 0 of 3 pairs") for line in shown)
-    assert "- k = 3 models by means over the seeds, ranked on N = 3 data sets: bibtex, reuters, sider" in shown
+    assert any(
+        line.startswith("- miF1: F = 7.00, p = 0.0494, critical difference ") for line in shown
+    )
+    assert any(
+        line.startswith("- miF1: ") and line.endswith("exceeded by 0 of 3 pairs") for line in shown
+    )
+    assert (
+        "- k = 3 models by means over the seeds, ranked on N = 3 data sets: bibtex, reuters, sider"
+        in shown
+    )
     assert any(line.startswith("- Caution: with N = 3 data sets") for line in shown)
     many = {**found, "datasets": list("abcdefghijk")}
     assert not any(line.startswith("- Caution") for line in section([many], "ranks.svg"))

@@ -11,7 +11,11 @@ from benchmarks.report.comparisons import compared
 
 
 def test_pages_are_up_to_date() -> None:
-    outdated = [str(page.relative_to(render.ROOT)) for page, text in render.texts().items() if page.read_text() != text]
+    outdated = [
+        str(page.relative_to(render.ROOT))
+        for page, text in render.texts().items()
+        if page.read_text() != text
+    ]
     assert not outdated, "run: python -m benchmarks.report.render"
 
 
@@ -27,7 +31,15 @@ def test_every_comparison_has_a_short_page_and_a_full_one() -> None:
         assert f"<!-- results: {mark} -->" in text
         assert f"(full/{name}.md)" in text
     # Moved there from short pages.
-    others = {"default", "given-labels", "messages", "next-set", "papers-lamp", "papers-mped", "registers"}
+    others = {
+        "default",
+        "given-labels",
+        "messages",
+        "next-set",
+        "papers-lamp",
+        "papers-mped",
+        "registers",
+    }
     pages = {*compared(), *render.ABLATIONS, *render.SPEEDS, *others}
     assert {page.stem for page in render.FULL.glob("*.md")} == pages
 
@@ -56,7 +68,9 @@ def test_what_stands_around_a_mark_is_kept(results: Path) -> None:
     fit = {"exponent": 1.25, "r2": 0.5}
     sweep = {"sizes": [1, 2], "wall_fit": fit, "cpu_fit": fit, "backends": ["csr", "csr"]}
     (results / "attention-cpu.json").write_text(json.dumps({"scaling": {"labels": sweep}}))
-    page = render.render("before\n<!-- results: attention-cpu growth -->\noutdated\n<!-- end of results -->\nafter")
+    page = render.render(
+        "before\n<!-- results: attention-cpu growth -->\noutdated\n<!-- end of results -->\nafter"
+    )
     assert "| labels | 1, 2 | 1.25 | 0.500 | 1.25 | csr |\n<!-- end of results -->" in page
     assert "outdated" not in page
     assert page.startswith("before\n")

@@ -15,10 +15,18 @@ def result(tasks: tuple[str, ...], folds: int = 3) -> dict[str, Any]:
     for task in tasks:
         for fold in range(folds):
             for place, model in enumerate(("low", "high")):
-                values = dict.fromkeys((*METRICS, "precision_at_10"), 0.5 + 0.1 * place + 0.01 * fold)
+                values = dict.fromkeys(
+                    (*METRICS, "precision_at_10"), 0.5 + 0.1 * place + 0.01 * fold
+                )
                 shared = {"task": task, "fold": fold, "seed": 0, "model": model, **values}
-                runs += [{**shared, "given": given} for given in (AMOUNTS if task == GIVEN else ("",))]
-    return {"runs": runs, "dataset": {"sha256": "abcdef0123456789"}, "environment": describe_environment()}
+                runs += [
+                    {**shared, "given": given} for given in (AMOUNTS if task == GIVEN else ("",))
+                ]
+    return {
+        "runs": runs,
+        "dataset": {"sha256": "abcdef0123456789"},
+        "environment": describe_environment(),
+    }
 
 
 def test_all_three_tasks_have_a_table() -> None:
@@ -48,18 +56,30 @@ def test_the_default_is_told_beside_the_last_row_on_its_own_folds() -> None:
     found = result((NEW,))
     assert "The default, `tg_mlc.stacking.auto`, was not run." in page(found)
     values = dict.fromkeys(("roc_auc", "average_precision", "roc_auc_macro"), 0.4)
-    found["runs"].append({**found["runs"][0], **values, "model": DEFAULT, "settings": {"seconds": 150.0}})
-    last = [run for run in result((NEW,))["runs"] if run["fold"] == found["runs"][0]["fold"]][-1]["roc_auc"]
+    found["runs"].append(
+        {**found["runs"][0], **values, "model": DEFAULT, "settings": {"seconds": 150.0}}
+    )
+    last = [run for run in result((NEW,))["runs"] if run["fold"] == found["runs"][0]["fold"]][-1][
+        "roc_auc"
+    ]
     assert "with 150 seconds, was run on 1 of the folds only" in page(found)
-    assert f"{NEW}: 0.400 / 0.400 / 0.400 against {last:.3f} / {last:.3f} / {last:.3f}." in page(found)
+    assert f"{NEW}: 0.400 / 0.400 / 0.400 against {last:.3f} / {last:.3f} / {last:.3f}." in page(
+        found
+    )
     assert f"| {DEFAULT}" not in page(found)
 
 
 def test_the_default_is_in_the_tables_if_it_was_run_on_all_of_their_folds() -> None:
     found = result((NEW, GIVEN))
     settings = {"model": DEFAULT, "settings": {"seconds": 150.0}}
-    found["runs"] += [{**run, **settings} for run in result((NEW, GIVEN), folds=4)["runs"] if run["model"] == "high"]
+    found["runs"] += [
+        {**run, **settings}
+        for run in result((NEW, GIVEN), folds=4)["runs"]
+        if run["model"] == "high"
+    ]
     text = page(found)
     assert "The default is `tg_mlc.stacking.auto` with 150 seconds" in text
-    assert f"| {DEFAULT} | **0.610** ± 0.010 |" in text  # without the fourth fold, which the others lack
+    assert (
+        f"| {DEFAULT} | **0.610** ± 0.010 |" in text
+    )  # without the fourth fold, which the others lack
     assert f"| {DEFAULT} | **0.610** / **0.610** |" in text

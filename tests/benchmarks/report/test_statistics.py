@@ -27,7 +27,13 @@ FOREST = Row("random forest")
 def runs(values: dict[Row, list[float]], *, drawn: bool = True) -> pd.DataFrame:
     return frame(
         Run(
-            row, seed, "hash", 1.0, {"roc_auc_macro": value, "f1_macro": value}, [], test=f"rows {seed if drawn else 0}"
+            row,
+            seed,
+            "hash",
+            1.0,
+            {"roc_auc_macro": value, "f1_macro": value},
+            [],
+            test=f"rows {seed if drawn else 0}",
         ).to_dict()
         for row, of_seed in values.items()
         for seed, value in enumerate(of_seed)
@@ -44,14 +50,21 @@ def runs(values: dict[Row, list[float]], *, drawn: bool = True) -> pd.DataFrame:
         (None, None, None),
     ],
 )
-def test_spread_over_seeds(values: list[float | None] | None, mean: float | None, sd: float | None) -> None:
+def test_spread_over_seeds(
+    values: list[float | None] | None, mean: float | None, sd: float | None
+) -> None:
     found = spread(values)
     assert (found["mean"], found["sd"]) == (mean and pytest.approx(mean), sd and pytest.approx(sd))
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_only_recovery_of_all_seeds_is_summarised(order: int) -> None:
-    seeds = [{"learned attention, wordnet": {"ROC-AUC": 0.5}, "learned attention, prior": {"ROC-AUC": 0.6}}]
+    seeds = [
+        {
+            "learned attention, wordnet": {"ROC-AUC": 0.5},
+            "learned attention, prior": {"ROC-AUC": 0.6},
+        }
+    ]
     seeds += [{"learned attention, prior": {"ROC-AUC": 0.7}}]
     found = recovered(pd.DataFrame({"recovery": seeds[::order]}))
     assert found == {"learned attention, prior": {"ROC-AUC": pytest.approx(0.65)}}
@@ -74,9 +87,15 @@ def test_rows_are_tested_against_what_they_have_to_beat_and_against_other_graphs
         row: [0.6, 0.7, 0.6 + 0.01 * i]
         for i, row in enumerate((FOREST, Row(SILENT), COMPLETE, EDGELESS, WITH_MESSAGES, published))
     }
-    pairs = [(test.row, test.against) for test in paired_tests(runs(values)) if test.metric == "roc_auc_macro"]
+    pairs = [
+        (test.row, test.against)
+        for test in paired_tests(runs(values))
+        if test.metric == "roc_auc_macro"
+    ]
     baselines = [
-        (row, beaten) for beaten in (FOREST, Row(SILENT)) for row in (COMPLETE, EDGELESS, WITH_MESSAGES, published)
+        (row, beaten)
+        for beaten in (FOREST, Row(SILENT))
+        for row in (COMPLETE, EDGELESS, WITH_MESSAGES, published)
     ]
     assert pairs == [
         *baselines,
@@ -89,7 +108,9 @@ def test_changes_are_tested_against_the_whole() -> None:
         Row("LaMP", False, "complete", "best", "one step"),
         Row("LaMP", False, "edgeless", "best", "no messages"),
     ]
-    found = paired_tests(runs({COMPLETE: [0.6, 0.7], changed[0]: [0.5, 0.6], changed[1]: [0.5, 0.65]}))
+    found = paired_tests(
+        runs({COMPLETE: [0.6, 0.7], changed[0]: [0.5, 0.6], changed[1]: [0.5, 0.65]})
+    )
     assert [(test.row, test.against) for test in found if test.metric == "f1_macro"] == [
         (row, COMPLETE) for row in changed
     ]
@@ -112,7 +133,9 @@ def test_the_same_difference_for_all_seeds_has_no_p_value() -> None:
 
 def test_seeds_that_share_a_split_need_no_correction() -> None:
     test = compare_rows(
-        runs({EDGELESS: [0.60, 0.70, 0.65], COMPLETE: [0.62, 0.73, 0.67]}, drawn=False), COMPLETE, EDGELESS
+        runs({EDGELESS: [0.60, 0.70, 0.65], COMPLETE: [0.62, 0.73, 0.67]}, drawn=False),
+        COMPLETE,
+        EDGELESS,
     )[0]
     assert test.name == "paired t-test"
     assert test.p == pytest.approx(ttest_1samp([0.02, 0.03, 0.02], 0).pvalue)

@@ -9,12 +9,34 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks.command_line import RETAINED_HEAP, chosen, default_heap, heap_is_retained, with_switches
+from benchmarks.command_line import (
+    RETAINED_HEAP,
+    chosen,
+    default_heap,
+    heap_is_retained,
+    with_switches,
+)
 from benchmarks.files import describe_environment
 from benchmarks.report import speed
 from benchmarks.speed import attention, implementations, measure
-from benchmarks.speed.implementations import LITERAL, OURS, SDPA, Candidate, agrees, errors, reference, sdpa
-from benchmarks.speed.measure import Limits, Samples, interleave, measure_limits, peaks_of, relative_rms
+from benchmarks.speed.implementations import (
+    LITERAL,
+    OURS,
+    SDPA,
+    Candidate,
+    agrees,
+    errors,
+    reference,
+    sdpa,
+)
+from benchmarks.speed.measure import (
+    Limits,
+    Samples,
+    interleave,
+    measure_limits,
+    peaks_of,
+    relative_rms,
+)
 from benchmarks.speed.regimes import (
     GROUPS,
     NUM_HUBS,
@@ -77,7 +99,9 @@ def test_the_reference_in_portions_is_the_reference(name: str, portion: int) -> 
 
 
 def test_relative_rms() -> None:
-    assert relative_rms(torch.tensor([1.1, 0.9]), torch.ones(2, dtype=torch.float64)) == pytest.approx(0.1)
+    assert relative_rms(
+        torch.tensor([1.1, 0.9]), torch.ones(2, dtype=torch.float64)
+    ) == pytest.approx(0.1)
     assert relative_rms(torch.full((2,), 0.5), torch.zeros(2)) == pytest.approx(0.5)
     assert relative_rms(torch.tensor([float("nan")]), torch.ones(1)) == float("inf")
 
@@ -97,7 +121,10 @@ def test_a_candidate_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatc
     assert found[SDPA]["forward"]["wall_ratio"] == 1.0
     assert attention.wrong({"name": row}) == [f"{OURS} on name disagrees"]
     assert found[OURS]["errors"]["out"] == pytest.approx(1e-3, rel=0.01)
-    result = {"settings": {"threads": 1, "repeats": 1, "seed": 0}, "environment": describe_environment()}
+    result = {
+        "settings": {"threads": 1, "repeats": 1, "seed": 0},
+        "environment": describe_environment(),
+    }
     lines = speed.attention({**result, "limits": asdict(limits), "regimes": {"name": row}})
     assert f"- Left out: {OURS} on name: disagrees; broken on name: failed." in lines
 
@@ -138,15 +165,27 @@ def test_candidates_take_turns() -> None:
     samples = interleave({name: lambda name=name: order.append(name) for name in "ab"}, repeats=3)
     assert [len(s.wall) for s in samples.values()] == [3, 3]
     changes = [x for x, y in zip(order, [None, *order], strict=False) if x != y]
-    assert changes == ["a", "b"] * 4  # warm-up and how long they take, then back and forth: ab ab, ab ba ab
-    assert Samples([1.0, 3.0, 2.0], [1.0] * 3).summary()["wall_ms"] == {"median": 2000.0, "q1": 1500.0, "q3": 2500.0}
+    assert (
+        changes == ["a", "b"] * 4
+    )  # warm-up and how long they take, then back and forth: ab ab, ab ba ab
+    assert Samples([1.0, 3.0, 2.0], [1.0] * 3).summary()["wall_ms"] == {
+        "median": 2000.0,
+        "q1": 1500.0,
+        "q3": 2500.0,
+    }
 
 
 def test_shares_are_of_the_best_limits_of_a_run() -> None:
-    early, late = Limits(2.0, 30.0, 1.0, 15.0, {"highest": 2.0}), Limits(4.0, 20.0, 2.0, 10.0, {"highest": 4.0})
+    early, late = (
+        Limits(2.0, 30.0, 1.0, 15.0, {"highest": 2.0}),
+        Limits(4.0, 20.0, 2.0, 10.0, {"highest": 4.0}),
+    )
     best = early.or_better(late)
     assert best == Limits(4.0, 30.0, 2.0, 15.0, {"highest": 4.0})
-    times = {name: {"wall_ms": {"median": 1000.0}, "cpu_ms": {"median": 2000.0}} for name in attention.PASSES}
+    times = {
+        name: {"wall_ms": {"median": 1000.0}, "cpu_ms": {"median": 2000.0}}
+        for name in attention.PASSES
+    }
     row = {"work": dict.fromkeys(attention.PASSES, (1.0, 15.0)), "candidates": {"ours": times}}
     for limits, share in ((late, 0.75), (best, 0.5)):
         attention.relate(row, limits)
@@ -195,10 +234,18 @@ def test_heap(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(name.startswith("MALLOC_") for name in default_heap())
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the system does not count peaks of memory")
+@pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="the system does not count peaks of memory"
+)
 @pytest.mark.slow
 def test_peak_memory_of_another_process() -> None:
-    arguments: dict[str, Any] = {"regime": "R3", "candidate": OURS, "quick": True, "dtype": "float32", "threads": 1}
+    arguments: dict[str, Any] = {
+        "regime": "R3",
+        "candidate": OURS,
+        "quick": True,
+        "dtype": "float32",
+        "threads": 1,
+    }
     peaks = peaks_of("benchmarks.speed.implementations:memory_jobs", **arguments)
     assert not isinstance(peaks, str)
     assert set(peaks) == {"forward", "forward_backward"}
@@ -228,7 +275,9 @@ def test_quick_run_agrees_and_writes_a_file(
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     assert attention.main(quick=True, threads=1) == 0
     result = json.loads((own_runs / "attention-cpu.json").read_text())
-    assert list(result["regimes"]) == [regime.name for group in GROUPS for regime in regimes(group, quick=True)]
+    assert list(result["regimes"]) == [
+        regime.name for group in GROUPS for regime in regimes(group, quick=True)
+    ]
     for row in result["regimes"].values():
         assert row["candidates"][OURS]["state"] == "agrees"
         assert row["candidates"][OURS]["forward_backward"]["wall_ratio"] > 0

@@ -13,7 +13,9 @@ pytest.importorskip("rdkit")
 pytest.importorskip("jinja2")
 
 
-def test_a_report_is_timed(own_runs: Path, saved: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_is_timed(
+    own_runs: Path, saved: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     drugs = SimpleNamespace(smiles=["CCO", "CC(=O)O", "c1ccccc1"])
     monkeypatch.setattr(explaining, "load", lambda name, root: drugs)
     model = saved("molecules")

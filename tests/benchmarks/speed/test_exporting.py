@@ -21,7 +21,10 @@ def test_samples_are_the_same_in_every_call(kind: str) -> None:
 def test_times_stand_beside_those_of_the_model(own_runs: Path) -> None:
     assert exporting.main("vectors", "1,3", num_labels=4, quick=True) == 0
     result = json.loads((own_runs / "exporting-cpu.json").read_text())
-    assert [(row["kind"], row["batch_size"]) for row in result["exported"]] == [("vectors", 1), ("vectors", 3)]
+    assert [(row["kind"], row["batch_size"]) for row in result["exported"]] == [
+        ("vectors", 1),
+        ("vectors", 3),
+    ]
     head, _, *lines = speed.exported(result)
     assert head == "| input | batch | tg_mlc, ms | torch.export, ms | x | apart |"
     assert lines[1].startswith("| vectors | 3 | ")

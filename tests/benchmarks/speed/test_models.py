@@ -47,7 +47,11 @@ SETTINGS = {
 
 def written(row: dict[str, Any]) -> list[str]:
     limits = asdict(Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9}))
-    result = {"environment": describe_environment(), "settings": {**SETTINGS, "seed": 0}, "limits": limits}
+    result = {
+        "environment": describe_environment(),
+        "settings": {**SETTINGS, "seed": 0},
+        "limits": limits,
+    }
     return speed.models({**result, "models": [row]})
 
 
@@ -71,7 +75,9 @@ def test_released_layout_is_what_its_checkpoint_becomes(graph: str, discard: boo
     torch.manual_seed(0)
     adjacency = SIZES[graph].adjacency()
     mask = None if adjacency is None else ~adjacency
-    released = ReleasedLayout(20, 12, 16, 4, mask, discard_feature_attention=discard).double().eval()
+    released = (
+        ReleasedLayout(20, 12, 16, 4, mask, discard_feature_attention=discard).double().eval()
+    )
     ours = load_lamp_checkpoint(released.state_dict(), label_adj=adjacency, heads=4)
     assert ours.features is not None
     for conv in ours.features.convs:
@@ -115,7 +121,9 @@ def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch: pytest.Monk
     monkeypatch.setattr(models.lamp, "MAX_LITERAL_BYTES", 0)
     row = models.compare(sizes, SETTINGS, limits, checkpoint=False)
     assert row["layouts"][LITERAL]["state"] == "left out"
-    assert f"{LITERAL} on 12 labels, d=16 along complete: {INFERENCE} would need" in written(row)[-2]
+    assert (
+        f"{LITERAL} on 12 labels, d=16 along complete: {INFERENCE} would need" in written(row)[-2]
+    )
 
 
 def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +132,9 @@ def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(model, "forward", lambda batch: type(model).forward(model, batch) * 1.001)
     monkeypatch.setattr(models.lamp, "layouts", lambda *args: compared)
     monkeypatch.setattr(models.lamp, "MAX_LITERAL_BYTES", 0)
-    row = models.compare(SIZES["complete"], SETTINGS, Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9}), checkpoint=False)
+    row = models.compare(
+        SIZES["complete"], SETTINGS, Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9}), checkpoint=False
+    )
     assert row["layouts"][OURS]["state"] == "disagrees"
     assert TRAINING not in row["layouts"][OURS]
     assert "ours_is_faster" not in row["layouts"][RELEASED][TRAINING]
@@ -145,13 +155,18 @@ def test_a_run_of_its_own_name(own_runs: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     seen: list[str] = []
     monkeypatch.setattr(torch, "set_float32_matmul_precision", seen.append)
-    assert models.main(quick=True, threads=1, graphs="complete", matmul_precision="high", machine="m") == 0
+    assert (
+        models.main(quick=True, threads=1, graphs="complete", matmul_precision="high", machine="m")
+        == 0
+    )
     result = json.loads((own_runs / "models-cpu-high-m.json").read_text())
     assert result["settings"]["matmul_precision"] == "high"
     assert seen == ["high"]
 
 
-def test_quick_run_agrees_and_writes_a_file(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_run_agrees_and_writes_a_file(
+    own_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     assert models.main(quick=True, threads=1, checkpoint=True) == 0
     result = json.loads((own_runs / "models-cpu.json").read_text())
@@ -179,4 +194,6 @@ def test_models_of_several_widths_get_a_file_and_rows_of_their_own(
     assert models.main(**options) == 0  # type: ignore[arg-type]
     result = json.loads((own_runs / "models-cpu-narrow.json").read_text())
     assert [row["sizes"]["channels"] for row in result["models"]] == [8, 16]
-    assert any(line.startswith("| 5, d=16 | complete | ours | training |") for line in speed.models(result))
+    assert any(
+        line.startswith("| 5, d=16 | complete | ours | training |") for line in speed.models(result)
+    )

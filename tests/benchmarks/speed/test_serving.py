@@ -15,7 +15,9 @@ from tg_mlc.inputs import Vectors
 
 @pytest.mark.slow
 def test_a_server_beside_its_model(own_runs: Path, tmp_path: Path) -> None:
-    dataset = from_arrays(np.random.default_rng(0).normal(size=(40, 5)), targets(40), LABELS, kind="vector")
+    dataset = from_arrays(
+        np.random.default_rng(0).normal(size=(40, 5)), targets(40), LABELS, kind="vector"
+    )
     model_of(Vectors, dataset).save(tmp_path / "model")
     assert serving.main(str(tmp_path / "model"), clients=4, quick=True) == 0
     result = json.loads((own_runs / "serving-cpu-model.json").read_text())["serving"]

@@ -41,7 +41,9 @@ def csr(edges: Tensor) -> Tensor:
 def assert_same_weights(edges: Tensor, weights: Tensor, expected: Tensor) -> None:
     """Compares weights edge by edge with those along EDGE_INDEX."""
     place = {edge: i for i, edge in enumerate(map(tuple, EDGE_INDEX.t().tolist()))}
-    torch.testing.assert_close(weights, expected[[place[edge] for edge in map(tuple, edges.t().tolist())]])
+    torch.testing.assert_close(
+        weights, expected[[place[edge] for edge in map(tuple, edges.t().tolist())]]
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
@@ -92,12 +94,16 @@ def test_values_of_a_sparse_tensor_are_edge_features_if_asked_for() -> None:
     edge_attr = torch.randn(5, 3)
     adjacency = SparseTensor.from_edge_index(EDGE_INDEX, edge_attr, sparse_sizes=(3, 4)).t()
     torch.testing.assert_close(conv(X, adjacency), conv(X, EDGE_INDEX, edge_attr))
-    with pytest.raises(ValueError, match=r"'edge_attr' exactly if 'edge_dim' was given \(got None, edge_dim=3\)"):
+    with pytest.raises(
+        ValueError, match=r"'edge_attr' exactly if 'edge_dim' was given \(got None, edge_dim=3\)"
+    ):
         conv(X, adjacency.set_value(None))
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
-@pytest.mark.parametrize("form", ["EdgeIndex", "torch.sparse", pytest.param("SparseTensor", marks=needs_torch_sparse)])
+@pytest.mark.parametrize(
+    "form", ["EdgeIndex", "torch.sparse", pytest.param("SparseTensor", marks=needs_torch_sparse)]
+)
 def test_label_message_passing_takes_them_too(form: str) -> None:
     labels = LabelMessagePassing(5, path_graph(4), heads=1)
     x, batch = ragged([2, 1], 5)
@@ -112,7 +118,9 @@ def test_label_message_passing_takes_them_too(form: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
-@pytest.mark.parametrize("form", ["torch.sparse", pytest.param("SparseTensor", marks=needs_torch_sparse)])
+@pytest.mark.parametrize(
+    "form", ["torch.sparse", pytest.param("SparseTensor", marks=needs_torch_sparse)]
+)
 def test_label_graphs_of_every_form(form: str) -> None:
     edge_index = torch.tensor([[0, 1, 3, 2], [1, 2, 2, 3]])
     weight = torch.tensor([0.1, 0.2, 0.3, 0.4])
@@ -150,7 +158,9 @@ class Counted(AttentionConv):
         super().__init__(8, heads=2, **kwargs)
         self.fused = 0
 
-    def message_and_aggregate(self, edge_index: Any, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    def message_and_aggregate(
+        self, edge_index: Any, query: Tensor, key: Tensor, value: Tensor
+    ) -> Tensor:
         self.fused += 1
         return super().message_and_aggregate(edge_index, query, key, value)
 
@@ -194,7 +204,9 @@ class Child(LabelToLabelConv):
 
 @pytest.mark.parametrize("conv", [Counted(), Child(8, heads=2)], ids=["class", "subclass"])
 def test_an_explainer_masks_the_edges_of_an_adjacency(conv: AttentionConv) -> None:
-    LabelToLabelConv(8, heads=2)(STATES, BY_TARGET)  # which makes PyG compile the parent's propagate
+    LabelToLabelConv(8, heads=2)(
+        STATES, BY_TARGET
+    )  # which makes PyG compile the parent's propagate
     model = nn.ModuleList([conv])
     set_masks(model, torch.zeros(6), BY_TARGET, apply_sigmoid=False)
     without = conv(STATES, adjacency())
@@ -231,7 +243,10 @@ def test_an_adjacency_that_names_no_node_is_an_error(form: str) -> None:
 
 def test_the_fused_path_does_not_aggregate_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     # PyG's aggregation ignores the pointers of a sorted adjacency, so that it would be no faster than a list of edges.
-    conv, edges = AttentionConv(8, heads=2), EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col")
+    conv, edges = (
+        AttentionConv(8, heads=2),
+        EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col"),
+    )
     expected = conv((STATES, STATES), BY_TARGET)
     monkeypatch.setattr(conv.aggr_module, "forward", None)
     torch.testing.assert_close(conv((STATES, STATES), edges), expected)
@@ -271,7 +286,9 @@ def test_hetero_conv() -> None:
     }
     out = HeteroConv(convs, aggr="sum")(BY_TYPE, EDGES)
     assert list(out) == ["label"]
-    parts = [convs[kind]((BY_TYPE[kind[0]], BY_TYPE["label"]), edges) for kind, edges in EDGES.items()]
+    parts = [
+        convs[kind]((BY_TYPE[kind[0]], BY_TYPE["label"]), edges) for kind, edges in EDGES.items()
+    ]
     torch.testing.assert_close(out["label"], parts[0] + parts[1])
 
 
@@ -291,5 +308,8 @@ def test_to_hetero() -> None:
     x = {"word": torch.randn(3, 8), "label": torch.randn(4, 8)}
     model = to_hetero(Homogeneous(), (list(x), list(edges)))
     out = model(x, edges)
-    assert {name: tuple(states.shape) for name, states in out.items()} == {"word": (3, 8), "label": (4, 8)}
+    assert {name: tuple(states.shape) for name, states in out.items()} == {
+        "word": (3, 8),
+        "label": (4, 8),
+    }
     assert all(states.isfinite().all() for states in out.values())

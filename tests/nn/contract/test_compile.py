@@ -82,7 +82,8 @@ def test_layers(case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", ["ptr", *(pytest.param(case, marks=pytest.mark.slow) for case in CASES if case != "ptr")]
+    "case",
+    ["ptr", *(pytest.param(case, marks=pytest.mark.slow) for case in CASES if case != "ptr")],
 )
 def test_gradients_of_layers_are_traced(case: str) -> None:
     model, form = CASES[case]
@@ -105,7 +106,13 @@ def test_dropout_and_pre_norm() -> None:
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("num_feature_layers", [0, 1])
 def test_whole_models(num_feature_layers: int, tied: bool) -> None:
-    options = {"num_steps": 1, "num_feature_layers": num_feature_layers, "tied": tied, "heads": 2, "dropout": 0.0}
+    options = {
+        "num_steps": 1,
+        "num_feature_layers": num_feature_layers,
+        "tied": tied,
+        "heads": 2,
+        "dropout": 0.0,
+    }
     model = LaMP(BagEncoder(20, 8), path_graph(5), **options)
     compiled = torch.compile(model, fullgraph=FULL_GRAPH, dynamic=True, backend="eager")
     for i, sizes in enumerate(BATCHES):

@@ -94,7 +94,12 @@ def explain(model: nn.Module, algorithm: Any, edge_index: Tensor) -> Explanation
 
 @pytest.mark.parametrize(
     ("model", "edge_index"),
-    [(Attention, BONDS), (Edges, TO_LABELS), (gat, BONDS), (lambda: Structured(GINEConv(nn.Linear(8, 8))), BONDS)],
+    [
+        (Attention, BONDS),
+        (Edges, TO_LABELS),
+        (gat, BONDS),
+        (lambda: Structured(GINEConv(nn.Linear(8, 8))), BONDS),
+    ],
     ids=["attention", "edges", "gat", "gine"],
 )
 def test_gnn_explainer(model: Any, edge_index: Tensor) -> None:
@@ -105,7 +110,9 @@ def test_gnn_explainer(model: Any, edge_index: Tensor) -> None:
     assert explanation.node_mask.size() == X.size()
 
 
-@pytest.mark.parametrize(("model", "edge_index"), [(Attention, BONDS), (Edges, TO_LABELS), (gat, BONDS)])
+@pytest.mark.parametrize(
+    ("model", "edge_index"), [(Attention, BONDS), (Edges, TO_LABELS), (gat, BONDS)]
+)
 def test_attention_explainer(model: Any, edge_index: Tensor) -> None:
     explanation = explain(model(), AttentionExplainer(), edge_index)
     assert explanation.edge_mask.size() == (edge_index.size(1),)

@@ -30,7 +30,9 @@ def pointers(sizes: list[int]) -> tuple[Tensor, Tensor]:
 
 
 @needs_export
-@pytest.mark.parametrize("graph", [fully_connected(5), edgeless(5), path_graph(5)], ids=["all", "none", "path"])
+@pytest.mark.parametrize(
+    "graph", [fully_connected(5), edgeless(5), path_graph(5)], ids=["all", "none", "path"]
+)
 @pytest.mark.parametrize("smallest", [1, 2])
 def test_export_leaves_the_number_of_samples_open(graph: LabelGraph, smallest: int) -> None:
     """From two samples on by itself; from one on if PyTorch is told to ask of no size whether it is 1."""
@@ -42,11 +44,17 @@ def test_export_leaves_the_number_of_samples_open(graph: LabelGraph, smallest: i
     operators = {getattr(node.target, "namespace", "aten") for node in exported.graph.nodes}
     assert operators == {"aten"}  # none of tg_mlc, which a reader of the program may lack
     for sizes in ([5], [3, 1], [2, 7, 1, 4], [3] * 9)[2 - smallest if smallest == 1 else 1 :]:
-        torch.testing.assert_close(program(*pointers(sizes)), model(*pointers(sizes)), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            program(*pointers(sizes)), model(*pointers(sizes)), atol=1e-5, rtol=1e-5
+        )
 
 
-@pytest.mark.filterwarnings("ignore:Full backward hook is firing")  # of a part whose input is a tuple
-@pytest.mark.parametrize("name", ["labels", "labels.feature_to_label.0", "labels.label_to_label.1.lin_query", "head"])
+@pytest.mark.filterwarnings(
+    "ignore:Full backward hook is firing"
+)  # of a part whose input is a tuple
+@pytest.mark.parametrize(
+    "name", ["labels", "labels.feature_to_label.0", "labels.label_to_label.1.lin_query", "head"]
+)
 def test_hooks_see_every_part(name: str) -> None:
     model, seen = Net(fully_connected(5)), []
     part = model.get_submodule(name)
@@ -64,5 +72,8 @@ def test_to_hetero_makes_labels_for_each_type_of_nodes() -> None:
     model = to_hetero(Net(fully_connected(5)), types)
     x, ptr = pointers([3, 4])
     out = model({"atom": x, "word": 2 * x}, {"atom": ptr, "word": ptr})
-    assert {name: tuple(logits.shape) for name, logits in out.items()} == {"atom": (2, 5), "word": (2, 5)}
+    assert {name: tuple(logits.shape) for name, logits in out.items()} == {
+        "atom": (2, 5),
+        "word": (2, 5),
+    }
     assert len([part for part in model.modules() if isinstance(part, LabelMessagePassing)]) == 2

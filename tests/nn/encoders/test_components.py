@@ -13,7 +13,9 @@ NAN = float("nan")
 
 
 def documents(*words: list[int]) -> Batch:
-    return Batch.from_data_list([Data(x=torch.tensor(x, dtype=torch.long), num_nodes=len(x)) for x in words])
+    return Batch.from_data_list(
+        [Data(x=torch.tensor(x, dtype=torch.long), num_nodes=len(x)) for x in words]
+    )
 
 
 def test_ptr_of() -> None:
@@ -48,13 +50,17 @@ def test_messages_are_those_of_feature_message_passing_along_the_bonds() -> None
     assert isinstance(encoder.features, FeatureMessagePassing)
     x, ptr, edge_index, edge_attr, _ = encoder.encoder(batch)
     out = encoder(batch)
-    torch.testing.assert_close(out.x, encoder.features(x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr))
+    torch.testing.assert_close(
+        out.x, encoder.features(x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr)
+    )
     assert torch.equal(out.ptr, batch.ptr)
     assert encoder.channels == 16
 
 
 @pytest.mark.parametrize("num_layers", [1, 3])
-def test_a_recurrent_encoder_reads_every_sample_on_its_own_in_both_directions(num_layers: int) -> None:
+def test_a_recurrent_encoder_reads_every_sample_on_its_own_in_both_directions(
+    num_layers: int,
+) -> None:
     encoder = RecurrentEncoder(BagEncoder(9, 8), num_layers).eval()
     words = [[1, 5, 2], [], [7], [3, 3, 8, 0]]
     x, ptr, *_ = encoder(documents(*words))
@@ -68,7 +74,9 @@ def test_a_recurrent_encoder_reads_every_sample_on_its_own_in_both_directions(nu
     torch.testing.assert_close(changed[3:], x[3:])
 
 
-def test_a_recurrent_encoder_takes_a_document_without_words_and_an_even_number_of_channels() -> None:
+def test_a_recurrent_encoder_takes_a_document_without_words_and_an_even_number_of_channels() -> (
+    None
+):
     assert RecurrentEncoder(BagEncoder(9, 8)).eval()(documents([])).x.shape == (0, 8)
     with pytest.raises(ValueError, match=r"even number of 'channels'.*\(got 7\)"):
         RecurrentEncoder(BagEncoder(9, 7))

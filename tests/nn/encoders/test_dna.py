@@ -28,7 +28,9 @@ def by_hand(encoder: DNAEncoder, x: torch.Tensor) -> torch.Tensor:
             if 0 <= seen < len(vectors):
                 state = state + weight[:, :, j] @ vectors[seen]
         states.append(state.relu())
-    return torch.stack([torch.stack(states[k : k + encoder.pool]).amax(0) for k in range(0, len(x), encoder.pool)])
+    return torch.stack(
+        [torch.stack(states[k : k + encoder.pool]).amax(0) for k in range(0, len(x), encoder.pool)]
+    )
 
 
 @pytest.mark.parametrize("lengths", [(9, 9, 9), (7, 1, 12), (5,)])
@@ -61,7 +63,9 @@ def test_equal_ragged_and_empty_samples_and_columns_of_letters() -> None:
 
 @pytest.mark.parametrize(("lengths", "num_feature_layers"), [((20, 20), 0), ((20, 6), 2)])
 def test_lamp_learns(lengths: tuple[int, ...], num_feature_layers: int) -> None:
-    model = LaMP(DNAEncoder(16, 5), fully_connected(3), num_feature_layers=num_feature_layers, dropout=0.0)
+    model = LaMP(
+        DNAEncoder(16, 5), fully_connected(3), num_feature_layers=num_feature_layers, dropout=0.0
+    )
     batch = batch_of(*lengths)
     batch.y = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -80,7 +84,9 @@ def test_lamp_learns(lengths: tuple[int, ...], num_feature_layers: int) -> None:
 
 @pytest.mark.parametrize("options", [{"kernel_size": 0}, {"pool": 0}])
 def test_sizes_of_at_least_one(options: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=rf"'{next(iter(options))}' to be a whole number of at least 1 \(got 0\)"):
+    with pytest.raises(
+        ValueError, match=rf"'{next(iter(options))}' to be a whole number of at least 1 \(got 0\)"
+    ):
         DNAEncoder(4, **options)
 
 
@@ -100,10 +106,15 @@ def test_errors(x: torch.Tensor, message: str) -> None:
 @pytest.mark.parametrize("lengths", [(9, 9, 9), (7, 1, 12)])
 @pytest.mark.parametrize("kernel_size", [1, 4, 5])
 def test_both_strands(lengths: tuple[int, ...], kernel_size: int) -> None:
-    one, both = DNAEncoder(6, kernel_size, pool=1), DNAEncoder(6, kernel_size, pool=1, both_strands=True)
+    one, both = (
+        DNAEncoder(6, kernel_size, pool=1),
+        DNAEncoder(6, kernel_size, pool=1, both_strands=True),
+    )
     both.load_state_dict(one.state_dict())
     batch = batch_of(*lengths)
-    other = [Data(x=torch.where(x < 4, 3 - x, x).flip(0)) for x in batch.x.long().split(list(lengths))]
+    other = [
+        Data(x=torch.where(x < 4, 3 - x, x).flip(0)) for x in batch.x.long().split(list(lengths))
+    ]
     on_other = one(Batch.from_data_list(other)).x.split(list(lengths))
     expected = torch.maximum(one(batch).x, torch.cat([part.flip(0) for part in on_other]))
     torch.testing.assert_close(both(batch).x, expected)

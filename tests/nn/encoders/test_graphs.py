@@ -14,12 +14,16 @@ from tg_mlc.nn.encoders.graphs import CategoricalEmbedding
 def test_sum_of_embeddings() -> None:
     embedding = CategoricalEmbedding([3, 2, 4], 8)
     out = embedding(torch.tensor([[2, 0, 3], [0, 1, 0]]))
-    torch.testing.assert_close(out, embedding.weight[torch.tensor([[2, 3, 8], [0, 4, 5]])].sum(dim=1))
+    torch.testing.assert_close(
+        out, embedding.weight[torch.tensor([[2, 3, 8], [0, 4, 5]])].sum(dim=1)
+    )
     assert embedding(torch.zeros(0, 3, dtype=torch.long)).size() == (0, 8)
     assert {name: x.size() for name, x in embedding.state_dict().items()} == {"weight": (9, 8)}
     out = CategoricalEmbedding([50, 50, 50], 200)(torch.randint(0, 50, (100, 3)))
     assert out.std().item() == pytest.approx(1.0, abs=0.05)
-    with pytest.raises(ValueError, match=r"categorical features of shape \[N, 3\] \(got \[4, 2\]\)"):
+    with pytest.raises(
+        ValueError, match=r"categorical features of shape \[N, 3\] \(got \[4, 2\]\)"
+    ):
         embedding(torch.zeros(4, 2, dtype=torch.long))
 
 

@@ -21,7 +21,9 @@ def documents(**kwargs: list[float]) -> Batch:
 def test_words_of_the_same_documents_start_alike() -> None:
     # Two topics of five words each, and a word that no document has.
     topic = np.arange(40) % 2
-    words = np.random.default_rng(0).random((40, 10)) < np.where(np.arange(10) // 5 == topic[:, None], 0.7, 0.05)
+    words = np.random.default_rng(0).random((40, 10)) < np.where(
+        np.arange(10) // 5 == topic[:, None], 0.7, 0.05
+    )
     documents = sp.csr_array(np.pad(words.astype(np.float32), ((0, 0), (0, 1))))
     encoder = BagEncoder(11, 2)
     encoder.start_from_documents(documents)
@@ -30,7 +32,9 @@ def test_words_of_the_same_documents_start_alike() -> None:
     length = start[:10].norm(dim=1)
     rarity = 1 + torch.log(41 / (1 + frequency))
     torch.testing.assert_close(length * rarity.sqrt(), (length[0] * rarity[0].sqrt()).expand(10))
-    assert (length @ frequency.float()) / frequency.sum() == pytest.approx(2**0.5)  # as normalised states
+    assert (length @ frequency.float()) / frequency.sum() == pytest.approx(
+        2**0.5
+    )  # as normalised states
     assert (start[10] == 0).all()
     alike = torch.nn.functional.normalize(start[:10]) @ torch.nn.functional.normalize(start[:10]).T
     same = torch.arange(10)[:, None] // 5 == torch.arange(10) // 5
@@ -70,7 +74,9 @@ def test_words_that_are_not_kept_are_left_out() -> None:
     words = sp.csr_array(np.random.default_rng(0).random((6, 10)).astype(np.float32))
     encoder.start_from_documents(words)
     assert (encoder.embedding.weight.norm(dim=1) > 0).equal(kept)
-    with pytest.raises(ValueError, match=r"'kept' to be a mask of shape \[10\] \(got torch.int64 of shape \[10\]\)"):
+    with pytest.raises(
+        ValueError, match=r"'kept' to be a mask of shape \[10\] \(got torch.int64 of shape \[10\]\)"
+    ):
         BagEncoder(10, 8, kept=kept.long())
 
 
@@ -88,7 +94,10 @@ def test_positions_start_again_in_every_document() -> None:
     position = x - encoder.embedding.weight[[4, 2, 7, 2]]
     torch.testing.assert_close(position[0], position[3])
     for row, place in enumerate((1, 2, 3)):  # counted from one
-        expected = [(math.sin if c % 2 == 0 else math.cos)(place / 10000 ** ((c - c % 2) / 8)) for c in range(8)]
+        expected = [
+            (math.sin if c % 2 == 0 else math.cos)(place / 10000 ** ((c - c % 2) / 8))
+            for c in range(8)
+        ]
         torch.testing.assert_close(position[row], torch.tensor(expected), atol=1e-6, rtol=0)
 
 
@@ -106,13 +115,24 @@ def test_a_table_of_positions() -> None:
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (torch.ones(2, 3).long(), r"words 'x' of shape \[N\] or \[N, 1\].*got \[2, 3\].*without its padding"),
+        (
+            torch.ones(2, 3).long(),
+            r"words 'x' of shape \[N\] or \[N, 1\].*got \[2, 3\].*without its padding",
+        ),
         (torch.tensor([0, 9]), r"words 'x' from 0 to 8 \(got 0 to 9\)"),
         (torch.tensor([-1, 2]), r"words 'x' from 0 to 8 \(got -1 to 2\)"),
-        (torch.rand(3), r"whole numbers, torch.int64 or torch.int32 \(got torch.float32\); vectors are for"),
-        (torch.tensor([0, 3], dtype=torch.uint8), r"torch.int64 or torch.int32 \(got torch.uint8\).* DNAEncoder"),
+        (
+            torch.rand(3),
+            r"whole numbers, torch.int64 or torch.int32 \(got torch.float32\); vectors are for",
+        ),
+        (
+            torch.tensor([0, 3], dtype=torch.uint8),
+            r"torch.int64 or torch.int32 \(got torch.uint8\).* DNAEncoder",
+        ),
     ],
 )
-def test_what_is_no_word_is_refused(encoder: torch.nn.Module, x: torch.Tensor, message: str) -> None:
+def test_what_is_no_word_is_refused(
+    encoder: torch.nn.Module, x: torch.Tensor, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         encoder(Data(x=x))

@@ -12,7 +12,9 @@ from tg_mlc.nn.encoders import JointEncoder, VectorEncoder
 
 
 def batch() -> Batch:
-    return Batch.from_data_list([Data(x=torch.randn(1, 5), counts=torch.rand(1, 3)) for _ in range(4)])
+    return Batch.from_data_list(
+        [Data(x=torch.randn(1, 5), counts=torch.rand(1, 3)) for _ in range(4)]
+    )
 
 
 @pytest.mark.parametrize("in_channels", [5, -1])
@@ -45,15 +47,24 @@ def test_joint_components_stay_with_their_sample() -> None:
         JointEncoder([one, VectorEncoder(3, 4)])
 
 
-@pytest.mark.parametrize("encoder", [VectorEncoder(3, 8), VectorEncoder(-1, 8)], ids=["sized", "lazy"])
+@pytest.mark.parametrize(
+    "encoder", [VectorEncoder(3, 8), VectorEncoder(-1, 8)], ids=["sized", "lazy"]
+)
 def test_vectors_of_another_size_or_type_are_refused(encoder: VectorEncoder) -> None:
     encoder(Data(x=torch.randn(2, 3)))
     for shape in ((2, 4), (3,)):
-        with pytest.raises(ValueError, match=rf"vectors 'x' of shape \[N, 3\] \(got {re.escape(str(list(shape)))}\)"):
+        with pytest.raises(
+            ValueError,
+            match=rf"vectors 'x' of shape \[N, 3\] \(got {re.escape(str(list(shape)))}\)",
+        ):
             encoder(Data(x=torch.randn(shape)))
-    with pytest.raises(ValueError, match=r"vectors 'x' of floating-point numbers \(got torch.int64\)"):
+    with pytest.raises(
+        ValueError, match=r"vectors 'x' of floating-point numbers \(got torch.int64\)"
+    ):
         encoder(Data(x=torch.ones(2, 3, dtype=torch.long)))
 
 
 def test_scaling_may_change_the_size() -> None:
-    assert VectorEncoder(3, 8, scaling=torch.nn.Linear(5, 3))(Data(x=torch.randn(2, 5))).x.shape == (2, 8)
+    assert VectorEncoder(3, 8, scaling=torch.nn.Linear(5, 3))(
+        Data(x=torch.randn(2, 5))
+    ).x.shape == (2, 8)

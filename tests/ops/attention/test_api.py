@@ -25,7 +25,10 @@ SMALL = Shared(random_edges(10, 10, 5, seed=0), 1)
 
 
 def tensors(pattern: Pattern) -> list[Tensor]:
-    return [torch.randn(size, 2, 4) for size in (pattern.num_queries, pattern.num_keys, pattern.num_keys)]
+    return [
+        torch.randn(size, 2, 4)
+        for size in (pattern.num_queries, pattern.num_keys, pattern.num_keys)
+    ]
 
 
 def test_available_backends() -> None:
@@ -50,12 +53,21 @@ def test_a_choice_that_numba_would_change_says_so(monkeypatch: pytest.MonkeyPatc
     sparse, complete = (Shared(random_edges(300, 300, size, seed=0), 2) for size in (3000, 300**2))
     few, states = Shared(random_edges(30, 30, 99, seed=0), 2), torch.empty(600, 4, 16)
     for module in ("dense", "crossovers", "compressed", "blocks"):
-        monkeypatch.setattr(f"tg_mlc.ops.attention.{module}.numba_problem", lambda: "is missing", raising=False)
-    cases = [(sparse, False, True), (few, False, True), (few, True, False), (complete, False, False)]
+        monkeypatch.setattr(
+            f"tg_mlc.ops.attention.{module}.numba_problem", lambda: "is missing", raising=False
+        )
+    cases = [
+        (sparse, False, True),
+        (few, False, True),
+        (few, True, False),
+        (complete, False, False),
+    ]
     for pattern, return_weights, says_so in cases:
         query = states[: pattern.num_queries]
         choice = explain_choice(query, query, query, pattern, return_weights=return_weights)
-        assert choice.endswith("costs less than its edges" + says_so * " do without the extra 'numba'")
+        assert choice.endswith(
+            "costs less than its edges" + says_so * " do without the extra 'numba'"
+        )
 
 
 def test_scale() -> None:
@@ -113,9 +125,17 @@ MATRIX = [[0, 0, 5], [7, 0, 0], [0, 0, 0]]
 @pytest.mark.parametrize(
     ("pattern", "weights", "expected"),
     [
-        (Blocks(ptr([1, 2]), ptr([3, 1])), [[1], [2], [3], [4], [5]], [[[1, 2, 3], [0] * 3], [[4, 0, 0], [5, 0, 0]]]),
+        (
+            Blocks(ptr([1, 2]), ptr([3, 1])),
+            [[1], [2], [3], [4], [5]],
+            [[[1, 2, 3], [0] * 3], [[4, 0, 0], [5, 0, 0]]],
+        ),
         (EDGES, [[5], [7]], [MATRIX]),
-        (Shared(EDGES, 2), [[[5], [7]], [[10], [14]]], [MATRIX, [[2 * x for x in row] for row in MATRIX]]),
+        (
+            Shared(EDGES, 2),
+            [[[5], [7]], [[10], [14]]],
+            [MATRIX, [[2 * x for x in row] for row in MATRIX]],
+        ),
         (Edges(torch.tensor([[0, 0], [0, 0]]), 1, 1), [[0.5], [0.5]], [[[1]]]),
     ],
     ids=["padded blocks", "edges", "shared", "a pair that occurs twice"],

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.ops.random_patterns import KINDS, patterns, ptr, random_edges
-from tg_mlc.ops import Blocks, Edges, Pattern, Shared, available_backends, explain_choice, graph_attention
+from tg_mlc.ops import (
+    Blocks,
+    Edges,
+    Pattern,
+    Shared,
+    available_backends,
+    explain_choice,
+    graph_attention,
+)
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
 
@@ -27,11 +35,19 @@ ADVISED = ("dense", "scatter", "reference", "auto")
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 
-def inputs(pattern: Pattern, heads: int, dtype: torch.dtype, seed: int, factor: float = 1.0) -> list[Tensor]:
+def inputs(
+    pattern: Pattern, heads: int, dtype: torch.dtype, seed: int, factor: float = 1.0
+) -> list[Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    sizes = [(pattern.num_queries, heads, 4), (pattern.num_keys, heads, 4), (pattern.num_keys, heads, 3)]
+    sizes = [
+        (pattern.num_queries, heads, 4),
+        (pattern.num_keys, heads, 4),
+        (pattern.num_keys, heads, 3),
+    ]
     return [
-        (torch.randn(size, generator=generator, dtype=torch.float64) * factor).to(dtype).requires_grad_()
+        (torch.randn(size, generator=generator, dtype=torch.float64) * factor)
+        .to(dtype)
+        .requires_grad_()
         for size in sizes
     ]
 
@@ -58,7 +74,9 @@ def example(backend: str) -> Pattern:
 
 def keeps_no_weights(backend: str) -> bool:
     pattern = Blocks(ptr([1]), ptr([1]))
-    call = AttentionCall(*inputs(pattern, 1, torch.float32, seed=0), pattern, scale=1.0, return_weights=True)
+    call = AttentionCall(
+        *inputs(pattern, 1, torch.float32, seed=0), pattern, scale=1.0, return_weights=True
+    )
     return registry.get(backend).refuse(call.shape) is not None
 
 
@@ -66,7 +84,11 @@ def keeps_no_weights(backend: str) -> bool:
 REFUSED = "second derivatives .got '{}'.; take 'reference' or 'scatter'"
 WITHOUT_WEIGHTS = {backend for backend in BACKENDS if keeps_no_weights(backend)}
 #: Backends, and whether weights are asked for.
-WAYS = [(name, weights) for name in [*BACKENDS, "auto"] for weights in (False, True)[: 2 - (name in WITHOUT_WEIGHTS)]]
+WAYS = [
+    (name, weights)
+    for name in [*BACKENDS, "auto"]
+    for weights in (False, True)[: 2 - (name in WITHOUT_WEIGHTS)]
+]
 
 
 @pytest.mark.parametrize("backend", OTHERS)
@@ -80,7 +102,9 @@ def test_backends_agree_with_the_oracle(
     return_weights = data.draw(st.booleans()) and backend not in WITHOUT_WEIGHTS
     tensors = inputs(pattern, heads, dtype, seed)
     bias = torch.randn(pattern.bias_size, heads, dtype=dtype) if with_bias else None
-    expected = outputs_and_gradients(tensors, pattern, "reference", bias, return_weights=return_weights)
+    expected = outputs_and_gradients(
+        tensors, pattern, "reference", bias, return_weights=return_weights
+    )
     actual = outputs_and_gradients(tensors, pattern, backend, bias, return_weights=return_weights)
     assert len(actual) == len(expected)
     for one, other in zip(actual, expected, strict=True):
@@ -93,14 +117,18 @@ def test_backends_agree_with_the_oracle(
 @given(pattern=patterns(), seed=st.integers(0, 2**31))
 def test_the_oracle_is_the_formula(pattern: Pattern, seed: int) -> None:
     query, key, value = (t.detach() for t in inputs(pattern, 2, torch.float64, seed))
-    out, weights = graph_attention(query, key, value, pattern, return_weights=True, backend="reference")
+    out, weights = graph_attention(
+        query, key, value, pattern, return_weights=True, backend="reference"
+    )
     edge_index, weights = pattern.to_edge_list(weights)
     expected = torch.zeros_like(out)
     for i in range(pattern.num_queries):
         for head in range(2):
             edges = (edge_index[1] == i).nonzero().flatten().tolist()
             neighbours = [int(edge_index[0, e]) for e in edges]
-            exps = [math.exp(float(query[i, head] @ key[j, head]) / math.sqrt(4)) for j in neighbours]
+            exps = [
+                math.exp(float(query[i, head] @ key[j, head]) / math.sqrt(4)) for j in neighbours
+            ]
             for e, j, exp in zip(edges, neighbours, exps, strict=True):
                 expected[i, head] += exp / sum(exps) * value[j, head]
                 assert float(weights[e, head]) == pytest.approx(exp / sum(exps), abs=1e-12)
@@ -144,7 +172,9 @@ def test_huge_logits(backend: str) -> None:
     ("dtype", "tolerance", "under_autocast"),
     [(torch.bfloat16, 2e-2, False), (torch.float16, 2e-3, False), (torch.bfloat16, 2e-2, True)],
 )
-def test_half_precision(backend: str, dtype: torch.dtype, tolerance: float, under_autocast: bool) -> None:
+def test_half_precision(
+    backend: str, dtype: torch.dtype, tolerance: float, under_autocast: bool
+) -> None:
     pattern = example(backend)
     tensors = inputs(pattern, 2, torch.float32 if under_autocast else dtype, seed=0, factor=3.0)
     exact = outputs_and_gradients([t.double() for t in tensors], pattern, "reference", None)
@@ -163,20 +193,27 @@ def test_scores_may_be_larger_than_half_precision_can_express(
 ) -> None:
     pattern = example(backend)
     query, key, value = (t.detach() for t in inputs(pattern, 2, torch.float16, seed=0))
-    query, key = query.sign() * 300, key.sign() * 300  # products of 360,000, where the type ends at 65,504
+    query, key = (
+        query.sign() * 300,
+        key.sign() * 300,
+    )  # products of 360,000, where the type ends at 65,504
     tensors = [t.float() if under_autocast else t for t in (query, key, value)]
     options = {"return_weights": return_weights, "dropout_p": dropout_p}
     with torch.autocast("cpu", torch.float16, enabled=under_autocast):
         result = outputs_and_gradients(tensors, pattern, backend, None, **options)
     assert all(tensor.isfinite().all() for tensor in result)
     if dropout_p == 0.0:
-        expected = outputs_and_gradients([t.double() for t in tensors], pattern, "reference", None, **options)
+        expected = outputs_and_gradients(
+            [t.double() for t in tensors], pattern, "reference", None, **options
+        )
         for one, other in zip(result[: 1 + return_weights], expected, strict=False):
             torch.testing.assert_close(one.double(), other, atol=1e-2, rtol=1e-2)
 
 
 @pytest.mark.parametrize(("backend", "return_weights"), WAYS)
-def test_a_bias_of_more_precision_does_not_change_the_type(backend: str, return_weights: bool) -> None:
+def test_a_bias_of_more_precision_does_not_change_the_type(
+    backend: str, return_weights: bool
+) -> None:
     pattern = example(backend)
     tensors, bias = inputs(pattern, 2, torch.float16, seed=0), torch.randn(pattern.bias_size, 2)
     found = outputs_and_gradients(tensors, pattern, backend, bias, return_weights=return_weights)
@@ -203,7 +240,9 @@ def test_channels_may_be_missing(backend: str, sizes: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize(("backend", "return_weights"), WAYS)
 @pytest.mark.parametrize("dropout_p", [0.0, 0.5])
-def test_queries_whose_edges_are_all_masked_give_zeros(backend: str, return_weights: bool, dropout_p: float) -> None:
+def test_queries_whose_edges_are_all_masked_give_zeros(
+    backend: str, return_weights: bool, dropout_p: float
+) -> None:
     options = {"return_weights": return_weights, "dropout_p": dropout_p}
     pattern = example(backend)
     target = pattern.to_edge_index()[1][: pattern.bias_size]
@@ -218,7 +257,10 @@ def test_queries_whose_edges_are_all_masked_give_zeros(backend: str, return_weig
     assert (out[target[0]] == 0).all()
     assert (grad_query[target[0]] == 0).all()
     assert (grad_bias[masked.flatten()] == 0).all()
-    assert all((weight.view(-1, pattern.bias_size, 2)[:, masked.flatten()] == 0).all() for weight in weights)
+    assert all(
+        (weight.view(-1, pattern.bias_size, 2)[:, masked.flatten()] == 0).all()
+        for weight in weights
+    )
     if dropout_p == 0.0:
         expected = outputs_and_gradients(tensors, pattern, "reference", bias, **options)
         torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-4)
@@ -231,7 +273,9 @@ def test_nan_is_not_taken_for_a_mask(backend: str) -> None:
     row = int(pattern.to_edge_index()[1, 0])
     query[row] = torch.nan
     bias = torch.zeros(pattern.bias_size)
-    out, _ = graph_attention(query, key, value, pattern, edge_bias=bias, return_weights=True, backend=backend)
+    out, _ = graph_attention(
+        query, key, value, pattern, edge_bias=bias, return_weights=True, backend=backend
+    )
     assert out[row].isnan().all()
     assert out.isnan().sum() == out[row].numel()
 
@@ -241,7 +285,9 @@ def test_no_sample_at_all(backend: str) -> None:
     pattern: Pattern = Shared(random_edges(5, 5, 12, seed=0), 0)
     if backend == "blocks":
         pattern = Blocks(ptr([]), ptr([]))
-    out, *gradients = outputs_and_gradients(inputs(pattern, 2, torch.float32, seed=0), pattern, backend, None)
+    out, *gradients = outputs_and_gradients(
+        inputs(pattern, 2, torch.float32, seed=0), pattern, backend, None
+    )
     assert out.shape == (0, 2, 3)
     assert [gradient.shape for gradient in gradients] == [(0, 2, 4), (0, 2, 4), (0, 2, 3)]
 
@@ -291,11 +337,19 @@ def test_transforms_are_right_or_refused(backend: str) -> None:
 
 
 @pytest.mark.parametrize("chosen", ["blocks", "csr"])
-def test_transforms_are_spared_what_they_cannot_take(chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transforms_are_spared_what_they_cannot_take(
+    chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tg_mlc.ops.kernels.threads.num_workers", lambda: 2)
     sparse = chosen == "csr"
-    pattern = Shared(random_edges(600, 600, 1800, seed=0), 2) if sparse else Blocks(ptr([200, 200]), ptr([300, 100]))
-    tensors = [t.repeat(1, 1, 1 if sparse else 32) for t in inputs(pattern, 2, torch.float64, seed=0)]
+    pattern = (
+        Shared(random_edges(600, 600, 1800, seed=0), 2)
+        if sparse
+        else Blocks(ptr([200, 200]), ptr([300, 100]))
+    )
+    tensors = [
+        t.repeat(1, 1, 1 if sparse else 32) for t in inputs(pattern, 2, torch.float64, seed=0)
+    ]
     assert explain_choice(*tensors, pattern).startswith(chosen)
     check_transforms(tensors, pattern, "auto")
 
@@ -306,11 +360,15 @@ def test_second_derivatives_are_right_or_refused(backend: str, return_weights: b
     query, key, _ = inputs(pattern, 1, torch.float64, seed=0)
 
     def attend(query: Tensor, key: Tensor) -> Tensor:
-        result = graph_attention(query, key, key, pattern, return_weights=return_weights, backend=backend)
+        result = graph_attention(
+            query, key, key, pattern, return_weights=return_weights, backend=backend
+        )
         return result if isinstance(result, Tensor) else result[0]
 
     try:
-        gradient = torch.autograd.grad(attend(query, key).square().sum(), query, create_graph=True)[0]
+        gradient = torch.autograd.grad(attend(query, key).square().sum(), query, create_graph=True)[
+            0
+        ]
         gradient.square().sum().backward()
     except (RuntimeError, ValueError) as error:
         if backend in ("reference", "scatter") or not re.search(
@@ -340,7 +398,9 @@ def test_dropout_keeps_the_mean(backend: str, return_weights: bool) -> None:
     many = [tensor.repeat(1, 500, 1) for tensor in tensors]  # each head draws for itself
     runs = []
     for _ in range(2):
-        result = graph_attention(*many, pattern, dropout_p=0.5, return_weights=return_weights, backend=backend)
+        result = graph_attention(
+            *many, pattern, dropout_p=0.5, return_weights=return_weights, backend=backend
+        )
         runs.append(result if isinstance(result, Tensor) else result[0])
     assert not torch.equal(runs[0], runs[1])
     heads = torch.cat(runs, dim=1).unflatten(1, (1000, -1))
@@ -349,7 +409,9 @@ def test_dropout_keeps_the_mean(backend: str, return_weights: bool) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dropout_p", [0.0, 0.5])
-def test_gradients_are_those_of_differences_and_of_the_weights_that_were_kept(backend: str, dropout_p: float) -> None:
+def test_gradients_are_those_of_differences_and_of_the_weights_that_were_kept(
+    backend: str, dropout_p: float
+) -> None:
     pattern = example(backend)
 
     def attend(*tensors: Tensor) -> Tensor:
@@ -364,6 +426,8 @@ def test_repeated_edges_count_as_often() -> None:
     value = torch.tensor([[[3.0]], [[9.0]]])
     zeros = torch.zeros(2, 1, 1)
     for backend in ("reference", "scatter", "csr", "auto"):
-        assert float(graph_attention(zeros[:1], zeros, value, pattern, backend=backend)) == pytest.approx(5.0)
+        assert float(
+            graph_attention(zeros[:1], zeros, value, pattern, backend=backend)
+        ) == pytest.approx(5.0)
     with pytest.raises(ValueError, match=r"'dense' cannot take this call.*more than once"):
         graph_attention(zeros[:1], zeros, value, pattern, backend="dense")

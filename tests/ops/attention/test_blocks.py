@@ -42,13 +42,19 @@ def _threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 def tensors(pattern: Pattern, channels: int = 4) -> list[Tensor]:
     sizes = (pattern.num_queries, pattern.num_keys, pattern.num_keys)
-    return [torch.randn(size, 2, channels, dtype=torch.float64, requires_grad=True) for size in sizes]
+    return [
+        torch.randn(size, 2, channels, dtype=torch.float64, requires_grad=True) for size in sizes
+    ]
 
 
-def results(pattern: Pattern, leaves: list[Tensor], backend: str = "blocks", **options: Any) -> list[Tensor]:
+def results(
+    pattern: Pattern, leaves: list[Tensor], backend: str = "blocks", **options: Any
+) -> list[Tensor]:
     """The output and the gradients, with the same seed every time."""
     torch.manual_seed(0)
-    out = graph_attention(*leaves[:3], pattern, edge_bias=(*leaves, None)[3], backend=backend, **options)
+    out = graph_attention(
+        *leaves[:3], pattern, edge_bias=(*leaves, None)[3], backend=backend, **options
+    )
     return [out, *torch.autograd.grad(out.square().sum(), leaves)]
 
 
@@ -145,10 +151,16 @@ def test_inference_mode() -> None:
 
 @pytest.mark.parametrize(
     ("queries", "keys", "channels", "name"),
-    [([200, 200], [400, 100], 128, "blocks"), ([200, 200], [250, 250], 128, "dense"), ([3, 3], [9, 2], 32, "dense")],
+    [
+        ([200, 200], [400, 100], 128, "blocks"),
+        ([200, 200], [250, 250], 128, "dense"),
+        ([3, 3], [9, 2], 32, "dense"),
+    ],
     ids=["ragged", "regular", "small"],
 )
-def test_large_ragged_blocks_are_preferred(queries: list[int], keys: list[int], channels: int, name: str) -> None:
+def test_large_ragged_blocks_are_preferred(
+    queries: list[int], keys: list[int], channels: int, name: str
+) -> None:
     pattern = Blocks(ptr(queries), ptr(keys))
     assert explain_choice(*tensors(pattern, channels), pattern).startswith(f"{name}: Blocks")
 
@@ -159,25 +171,38 @@ def test_weights_are_recomputed_where_some_are_dropped() -> None:
     queries = [torch.empty(complete.num_queries, 2, 64)] * 3
     assert explain_choice(*queries, complete).startswith("dense: Shared")
     assert explain_choice(*queries, complete, dropout_p=0.1).startswith("blocks: Shared")
-    assert explain_choice(*queries, complete, dropout_p=0.1, return_weights=True).startswith("dense: Shared")
+    assert explain_choice(*queries, complete, dropout_p=0.1, return_weights=True).startswith(
+        "dense: Shared"
+    )
     assert not explain_choice(*queries, half, dropout_p=0.1).startswith("blocks")
 
 
 @pytest.mark.parametrize(
     ("size", "num_samples", "tile", "name"),
-    [(30, 3, 100, "dense"), (130, 3, 100, "blocks"), (200, 1, 2**20, "dense"), (200, 3, 2**20, "blocks")],
+    [
+        (30, 3, 100, "dense"),
+        (130, 3, 100, "blocks"),
+        (200, 1, 2**20, "dense"),
+        (200, 3, 2**20, "blocks"),
+    ],
 )
 def test_few_small_samples_are_left_to_products_that_several_threads_share(
     size: int, num_samples: int, tile: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocks, "TILE", tile)
-    pattern, queries = Blocks(*[ptr([size] * num_samples)] * 2), [torch.empty(size * num_samples, 4, 64)] * 3
+    pattern, queries = (
+        Blocks(*[ptr([size] * num_samples)] * 2),
+        [torch.empty(size * num_samples, 4, 64)] * 3,
+    )
     assert explain_choice(*queries, pattern, dropout_p=0.1).startswith(f"{name}: Blocks")
 
 
 def test_few_samples_are_divided_among_many_threads() -> None:
     pattern, found = PATTERNS["several tiles of one"], []
-    leaves = [*tensors(pattern), torch.randn(pattern.bias_size, 2, dtype=torch.float64, requires_grad=True)]
+    leaves = [
+        *tensors(pattern),
+        torch.randn(pattern.bias_size, 2, dtype=torch.float64, requires_grad=True),
+    ]
     for num_threads in (2, 16):  # more than there are heads
         torch.set_num_threads(num_threads)
         found.append(results(pattern, leaves, dropout_p=0.5))
@@ -191,7 +216,9 @@ def test_few_samples_are_divided_among_many_threads() -> None:
 def test_parts_of_a_sum_in_half_precision_may_be_larger_than_it_holds() -> None:
     pattern = Blocks(ptr([400]), ptr([8]))
     torch.set_num_threads(16)
-    leaves = [torch.zeros_like(leaf, dtype=torch.half).requires_grad_() for leaf in tensors(pattern)]
+    leaves = [
+        torch.zeros_like(leaf, dtype=torch.half).requires_grad_() for leaf in tensors(pattern)
+    ]
     out = graph_attention(*leaves, pattern, backend="blocks")
     sign = torch.ones(400, 1, 1).half()
     sign[200:] = -1
@@ -203,12 +230,16 @@ def test_no_heads() -> None:
     empty = [leaf[:, :0].detach().requires_grad_() for leaf in tensors(PATTERN)]
     out = graph_attention(*empty, PATTERN, backend="blocks")
     assert out.shape == (14, 0, 4)
-    assert [grad.shape for grad in torch.autograd.grad(out.sum(), empty)] == [leaf.shape for leaf in empty]
+    assert [grad.shape for grad in torch.autograd.grad(out.sum(), empty)] == [
+        leaf.shape for leaf in empty
+    ]
 
 
 def test_a_complete_graph_takes_no_bias() -> None:
     with pytest.raises(ValueError, match="complete shared graphs without a bias"):
-        graph_attention(*tensors(COMPLETE), COMPLETE, edge_bias=torch.zeros(36).double(), backend="blocks")
+        graph_attention(
+            *tensors(COMPLETE), COMPLETE, edge_bias=torch.zeros(36).double(), backend="blocks"
+        )
 
 
 def test_the_same_weights_are_dropped_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:

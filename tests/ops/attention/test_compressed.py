@@ -11,7 +11,9 @@ from tg_mlc.ops.attention.backend import AttentionCall, CallShape
 from tg_mlc.ops.attention.compressed import TRITON
 
 
-def call(pattern: Pattern, device: str = "cuda", dtype: torch.dtype = torch.float32, **options: bool) -> CallShape:
+def call(
+    pattern: Pattern, device: str = "cuda", dtype: torch.dtype = torch.float32, **options: bool
+) -> CallShape:
     sizes = (pattern.num_queries, pattern.num_keys, pattern.num_keys)
     with FakeTensorMode():
         tensors = [torch.empty(size, 2, 4, device=device, dtype=dtype) for size in sizes]

@@ -15,7 +15,9 @@ from tests.ops.random_patterns import random_edges
 from tg_mlc.ops import graph_attention
 from tg_mlc.ops.attention import gather
 
-pytestmark = pytest.mark.skipif(not torch_geometric.typing.WITH_TORCH_SCATTER, reason="needs torch-scatter")
+pytestmark = pytest.mark.skipif(
+    not torch_geometric.typing.WITH_TORCH_SCATTER, reason="needs torch-scatter"
+)
 
 
 @pytest.fixture
@@ -34,7 +36,9 @@ def segments(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_inference_is_what_training_computes(segments: list[str]) -> None:
     torch.manual_seed(0)
     pattern = random_edges(9, 7, 30, seed=0)
-    tensors = [torch.randn(size, 2, 4, dtype=torch.double, requires_grad=True) for size in (9, 7, 7)]
+    tensors = [
+        torch.randn(size, 2, 4, dtype=torch.double, requires_grad=True) for size in (9, 7, 7)
+    ]
     bias = torch.randn(30, 2, dtype=torch.double)
     bias[pattern.edge_index[1] == pattern.edge_index[1, 0]] = -math.inf
     options: dict[str, Any] = {"edge_bias": bias, "return_weights": True, "backend": "scatter"}

@@ -19,7 +19,10 @@ SHARED = Shared(random_edges(5, 5, 12, seed=0), 2)
 
 
 def tensors(pattern: Pattern = SHARED) -> list[Tensor]:
-    return [torch.randn(size, 2, 4) for size in (pattern.num_queries, pattern.num_keys, pattern.num_keys)]
+    return [
+        torch.randn(size, 2, 4)
+        for size in (pattern.num_queries, pattern.num_keys, pattern.num_keys)
+    ]
 
 
 def chosen(pattern: Pattern = SHARED) -> str:
@@ -72,15 +75,22 @@ def test_set_backend_holds_until_it_is_set_anew() -> None:
         tg_mlc.set_backend("auto")
 
 
-def test_a_checkpoint_is_computed_anew_in_another_thread_with_the_same_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_is_computed_anew_in_another_thread_with_the_same_backend(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     taken: list[str] = []
     for name in ("dense", "scatter"):
         backend = registry.BACKENDS[name]
-        watched = replace(backend, run=lambda call, backend=backend: taken.append(backend.name) or backend.run(call))
+        watched = replace(
+            backend,
+            run=lambda call, backend=backend: taken.append(backend.name) or backend.run(call),
+        )
         monkeypatch.setitem(registry.BACKENDS, name, watched)
     query = torch.randn(10, 2, 4, requires_grad=True)
     with tg_mlc.set_backend("scatter"):
-        out = checkpoint(lambda query: graph_attention(query, query, query, SHARED), query, use_reentrant=False)
+        out = checkpoint(
+            lambda query: graph_attention(query, query, query, SHARED), query, use_reentrant=False
+        )
         backward = Thread(target=out.sum().backward)
         backward.start()
         backward.join()
@@ -92,7 +102,9 @@ def test_the_first_backend_that_does_not_refuse_is_taken_unless_an_argument_name
     with tg_mlc.set_backend("blocks", "scatter"):
         assert (chosen(BLOCKS), chosen(SHARED)) == ("blocks", "scatter")
     with tg_mlc.set_backend("blocks"):
-        with pytest.raises(ValueError, match=r"None of the backends that were set .*: blocks: only for Blocks"):
+        with pytest.raises(
+            ValueError, match=r"None of the backends that were set .*: blocks: only for Blocks"
+        ):
             graph_attention(*tensors(), SHARED)
         assert graph_attention(*tensors(), SHARED, backend="dense").shape == (10, 2, 4)
 

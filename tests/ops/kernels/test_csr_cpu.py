@@ -52,7 +52,9 @@ def results(
 ) -> list[Tensor]:
     """Output and gradients, for slices of one larger tensor."""
     generator = torch.Generator().manual_seed(seed)
-    joint = torch.randn(pattern.num_queries, 3, heads, channels, generator=generator, dtype=dtype).requires_grad_()
+    joint = torch.randn(
+        pattern.num_queries, 3, heads, channels, generator=generator, dtype=dtype
+    ).requires_grad_()
     bias = torch.randn(pattern.bias_size, heads, generator=generator, dtype=dtype).requires_grad_()
     query, key, value = joint.unbind(dim=1)
     out = graph_attention(query, key, value, pattern, edge_bias=bias, backend=backend)
@@ -83,7 +85,9 @@ def test_rows_that_threads_share(
 def dense_enough_for_tiles(num_nodes: int) -> Shared:
     generator = torch.Generator().manual_seed(num_nodes)
     pairs = (torch.rand(num_nodes, num_nodes, generator=generator) < 0.9).nonzero().t()
-    return Shared(Edges(pairs[:, torch.randperm(pairs.size(1), generator=generator)], num_nodes, num_nodes), 2)
+    return Shared(
+        Edges(pairs[:, torch.randperm(pairs.size(1), generator=generator)], num_nodes, num_nodes), 2
+    )
 
 
 @pytest.mark.parametrize("num_tiles", [1, 2, 5])
@@ -93,13 +97,17 @@ def test_tiles(num_tiles: int, channels: int, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(csr_cpu, "TILE", 60 // num_tiles * channels * 8)
     assert pattern.graph.num_edges / 3 > csr_numba.EDGES_PER_TILE * num_tiles * 60 / 3 + 60
     expected = results(pattern, 2, torch.float64, "reference", channels=channels)
-    torch.testing.assert_close(results(pattern, 2, torch.float64, "csr", channels=channels), expected)
+    torch.testing.assert_close(
+        results(pattern, 2, torch.float64, "csr", channels=channels), expected
+    )
 
 
 def test_edges_that_came_grouped_but_do_not_ascend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csr_cpu, "TILE", 20 * 16 * 8)  # two tiles, if edges ascended
     ptr, key, _ = dense_enough_for_tiles(40).graph.csr()
-    graph = Edges.from_csr(ptr, torch.cat([row.flip(0) for row in key.split(ptr.diff().tolist())]), 40, 40)
+    graph = Edges.from_csr(
+        ptr, torch.cat([row.flip(0) for row in key.split(ptr.diff().tolist())]), 40, 40
+    )
     assert graph.csr().perm is None
     pattern = Shared(graph, 2)
     expected = results(pattern, 2, torch.float64, "reference", channels=16)
@@ -119,7 +127,11 @@ def test_single_precision(channels: int) -> None:
 
 @pytest.mark.parametrize("degree", [1, 31, 32, 40])
 def test_nan_stays_nan(degree: int) -> None:
-    pattern = Edges(torch.stack([torch.arange(degree).repeat(2), torch.arange(2).repeat_interleave(degree)]), 2, degree)
+    pattern = Edges(
+        torch.stack([torch.arange(degree).repeat(2), torch.arange(2).repeat_interleave(degree)]),
+        2,
+        degree,
+    )
     query, key = torch.randn(2, 1, 8), torch.randn(degree, 1, 8)
     query[1] = torch.nan
     query.requires_grad_()
@@ -132,9 +144,13 @@ def test_nan_stays_nan(degree: int) -> None:
 
 
 @pytest.mark.parametrize(("num_queries", "num_keys", "channels"), [(7, 3, 5), (2, 9, 5), (5, 6, 0)])
-def test_bipartite_and_without_channels_in_queries(num_queries: int, num_keys: int, channels: int) -> None:
+def test_bipartite_and_without_channels_in_queries(
+    num_queries: int, num_keys: int, channels: int
+) -> None:
     pattern, found = random_edges(num_queries, num_keys, 10, seed=0), []
-    query, key = (torch.randn(size, 2, channels, dtype=torch.float64) for size in (num_queries, num_keys))
+    query, key = (
+        torch.randn(size, 2, channels, dtype=torch.float64) for size in (num_queries, num_keys)
+    )
     value = torch.randn(num_keys, 2, 3, dtype=torch.float64, requires_grad=True)
     for backend in ("reference", "csr"):
         out = graph_attention(query, key, value, pattern, scale=1.0, backend=backend)
@@ -159,7 +175,9 @@ def test_edges_out_of_range_are_an_error_where_nobody_has_checked_them() -> None
     arguments = (ptr, key, torch.tensor([0, 1, 1, 1]), torch.tensor([1]), torch.tensor([0]))
     x = torch.randn(graph.num_queries, 1, 4)
     with pytest.raises(ValueError, match="nodes that there are"):
-        torch.ops.tg_mlc.csr_attention(x, x, x, None, *arguments, 1.0, 0.0, torch.zeros(1, dtype=torch.long))
+        torch.ops.tg_mlc.csr_attention(
+            x, x, x, None, *arguments, 1.0, 0.0, torch.zeros(1, dtype=torch.long)
+        )
 
 
 def test_the_same_bits_every_time() -> None:
@@ -224,4 +242,6 @@ def test_minus_infinity_takes_an_edge_out() -> None:
     bias = torch.zeros(36)
     bias[::3] = -torch.inf
     expected = graph_attention(query, query, query, pattern, edge_bias=bias, backend="reference")
-    torch.testing.assert_close(graph_attention(query, query, query, pattern, edge_bias=bias, backend="csr"), expected)
+    torch.testing.assert_close(
+        graph_attention(query, query, query, pattern, edge_bias=bias, backend="csr"), expected
+    )

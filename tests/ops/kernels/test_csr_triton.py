@@ -49,7 +49,11 @@ def hub_edges() -> Edges:
     """Query 0 has 300 edges, and so has key 0; a program of many warps walks along either."""
     source, target = torch.arange(300) % 9, torch.zeros(300, dtype=torch.long)
     far = torch.tensor([[3, 4], [70, 71]])
-    return Edges(torch.cat([torch.stack([source, target]), torch.stack([target, source]), far], dim=1), 72, 72)
+    return Edges(
+        torch.cat([torch.stack([source, target]), torch.stack([target, source]), far], dim=1),
+        72,
+        72,
+    )
 
 
 PATTERNS: dict[str, Pattern] = {
@@ -84,13 +88,18 @@ def inputs(
 
 
 def outputs_and_gradients(
-    tensors: list[Tensor], pattern: Pattern, backend: str = "triton", rounded: torch.dtype | None = None
+    tensors: list[Tensor],
+    pattern: Pattern,
+    backend: str = "triton",
+    rounded: torch.dtype | None = None,
 ) -> list[Tensor]:
     """Output and, for queries, keys, values and any edge bias, gradients of its sum with weights rounded to a type."""
     leaves = [tensor.detach().requires_grad_() for tensor in tensors]
     bias = leaves[3] if len(leaves) > 3 else None
     out = graph_attention(*leaves[:3], pattern, edge_bias=bias, backend=backend)
-    weight = torch.linspace(-1, 1, out.numel(), dtype=torch.float64).to(out.device, rounded or out.dtype)
+    weight = torch.linspace(-1, 1, out.numel(), dtype=torch.float64).to(
+        out.device, rounded or out.dtype
+    )
     weight = weight.to(out.dtype).view_as(out)
     gradients = torch.autograd.grad(out, leaves, weight, materialize_grads=True)
     return [out.detach(), *gradients]
@@ -98,7 +107,9 @@ def outputs_and_gradients(
 
 def check_against_the_oracle(tensors: list[Tensor], pattern: Pattern) -> None:
     actual = outputs_and_gradients(tensors, pattern)
-    exact = outputs_and_gradients([tensor.double() for tensor in tensors], pattern, "reference", tensors[0].dtype)
+    exact = outputs_and_gradients(
+        [tensor.double() for tensor in tensors], pattern, "reference", tensors[0].dtype
+    )
     tolerance = TOLERANCE[tensors[0].dtype]
     for one, other in zip(actual, exact, strict=True):
         assert one.dtype == tensors[0].dtype
@@ -108,14 +119,33 @@ def check_against_the_oracle(tensors: list[Tensor], pattern: Pattern) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="runs in the interpreter already")
 def test_in_the_interpreter() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTEST_ADDOPTS": ""}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        __file__,
+    ]
+    environment = {
+        **os.environ,
+        "TRITON_INTERPRET": "1",
+        "OMP_NUM_THREADS": "1",
+        "PYTEST_ADDOPTS": "",
+    }
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " passed" in done.stdout
 
 
-@pytest.mark.parametrize(("name", "with_bias"), [*((name, True) for name in PATTERNS), ("ragged", False)])
+@pytest.mark.parametrize(
+    ("name", "with_bias"), [*((name, True) for name in PATTERNS), ("ragged", False)]
+)
 def test_agrees_with_the_oracle(device: str, name: str, with_bias: bool) -> None:
     pattern = PATTERNS[name].to(device)
     tensors = inputs(pattern, (1, 6, 5), device)
@@ -124,10 +154,16 @@ def test_agrees_with_the_oracle(device: str, name: str, with_bias: bool) -> None
 
 @pytest.mark.parametrize(
     ("size", "dtype"),
-    [*((size, torch.float32) for size in SIZES), ((1, 6, 5), torch.bfloat16), ((1, 6, 5), torch.float16)],
+    [
+        *((size, torch.float32) for size in SIZES),
+        ((1, 6, 5), torch.bfloat16),
+        ((1, 6, 5), torch.float16),
+    ],
     ids=str,
 )
-def test_any_heads_channels_and_types(device: str, size: tuple[int, int, int], dtype: torch.dtype) -> None:
+def test_any_heads_channels_and_types(
+    device: str, size: tuple[int, int, int], dtype: torch.dtype
+) -> None:
     pattern = PATTERNS["small"].to(device)
     check_against_the_oracle(inputs(pattern, size, device, dtype), pattern)
 
@@ -143,7 +179,9 @@ def test_many_programs_at_once(dtype: torch.dtype, size: tuple[int, int, int]) -
 def test_queries_without_edges_give_zeros(device: str) -> None:
     pattern = PATTERNS["ragged"].to(device)
     found = outputs_and_gradients(inputs(pattern, (1, 6, 5), device), pattern)
-    assert all((x[1] == 0).all() for x in found[:4])  # the output, and the gradients of queries, keys and values
+    assert all(
+        (x[1] == 0).all() for x in found[:4]
+    )  # the output, and the gradients of queries, keys and values
 
 
 def test_a_bias_can_take_edges_out(device: str) -> None:
@@ -158,7 +196,9 @@ def test_a_bias_can_take_edges_out(device: str) -> None:
 def test_huge_scores(device: str) -> None:
     pattern = PATTERNS["small"].to(device)
     query, key, *rest = inputs(pattern, (2, 6, 5), device)
-    assert all(x.isfinite().all() for x in outputs_and_gradients([query * 1e5, key * 1e5, *rest], pattern))
+    assert all(
+        x.isfinite().all() for x in outputs_and_gradients([query * 1e5, key * 1e5, *rest], pattern)
+    )
 
 
 def test_rows_of_larger_tensors_are_not_copied(device: str) -> None:
@@ -174,7 +214,11 @@ def test_rows_of_larger_tensors_are_not_copied(device: str) -> None:
 def test_other_strides_are_copied(device: str) -> None:
     pattern = PATTERNS["small"].to(device)
     query, key, value, bias = inputs(pattern, (2, 6, 5), device)
-    tensors = [query.transpose(0, 1).contiguous().transpose(0, 1), key.mT.contiguous().mT, value[:1].expand_as(value)]
+    tensors = [
+        query.transpose(0, 1).contiguous().transpose(0, 1),
+        key.mT.contiguous().mT,
+        value[:1].expand_as(value),
+    ]
     check_against_the_oracle([*tensors, bias[:, :1].expand_as(bias)], pattern)
 
 
@@ -184,7 +228,9 @@ def test_offsets_beyond_32_bits(device: str) -> None:
     *tensors, _ = inputs(pattern, (2, 3, 3), device, torch.float16)
     memory = torch.empty(2**31 + 64, dtype=torch.float16, device=device)
     views = [memory.as_strided((5, 2, 3), (2**29 + 8, 3, 1), offset) for offset in (0, 8, 16)]
-    check_against_the_oracle([view.copy_(tensor) for view, tensor in zip(views, tensors, strict=True)], pattern)
+    check_against_the_oracle(
+        [view.copy_(tensor) for view, tensor in zip(views, tensors, strict=True)], pattern
+    )
 
 
 def test_always_gives_the_same_bits(device: str) -> None:
@@ -216,13 +262,19 @@ def test_gradients_with_dropout_are_those_of_the_weights_that_were_kept(device: 
     *tensors, _ = inputs(pattern, (2, 4, 3), device)
     # With unit vectors as values, the output of a query is its row of weights:
     units = torch.eye(3, device=device).repeat(2, 1).unsqueeze(1).expand(-1, 2, -1)
-    kept = attend_with_dropout([tensors[0], tensors[1], units], pattern, seed=3).view(2, 3, 2, 3) != 0
+    kept = (
+        attend_with_dropout([tensors[0], tensors[1], units], pattern, seed=3).view(2, 3, 2, 3) != 0
+    )
     assert 0 < kept.sum() < 2 * 2 * 7
 
     def attend_again(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         query, key, value = (x.view(2, 3, 2, -1) for x in (query, key, value))
         score = torch.einsum("bihc,bjhc->bihj", query, key) / 2
-        weight = score.masked_fill(~graph.mask()[None, :, None], -torch.inf).softmax(dim=-1).nan_to_num(0.0)
+        weight = (
+            score.masked_fill(~graph.mask()[None, :, None], -torch.inf)
+            .softmax(dim=-1)
+            .nan_to_num(0.0)
+        )
         return torch.einsum("bihj,bjhc->bihc", weight * kept / 0.6, value).flatten(end_dim=1)
 
     leaves = [tensor.requires_grad_() for tensor in tensors]

@@ -28,7 +28,9 @@ def draw(pattern: Blocks, channels: int, value_channels: int) -> list[Tensor]:
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("channels", "value_channels"), [(1, 3), (16, 16), (20, 7), (32, 32)])
-def test_equals_the_oracle(channels: int, value_channels: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equals_the_oracle(
+    channels: int, value_channels: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tg_mlc.ops.kernels.threads.num_workers", lambda: threads)
     called: list[int] = []
     backward = narrow_numba.backward
@@ -41,7 +43,9 @@ def test_equals_the_oracle(channels: int, value_channels: int, threads: int, mon
     expected = graph_attention(*exact, pattern, backend="reference")
     torch.testing.assert_close(out.double(), expected, rtol=1e-5, atol=1e-5)
     found = [x.double() for x in torch.autograd.grad(out, tensors, grad)]
-    torch.testing.assert_close(found, [*torch.autograd.grad(expected, exact, grad.double())], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        found, [*torch.autograd.grad(expected, exact, grad.double())], rtol=1e-4, atol=1e-5
+    )
     assert called == [1]
     assert not out[pattern.query_ptr[4] : pattern.query_ptr[5]].any()  # without neighbours
 
@@ -54,13 +58,19 @@ def test_gradients_are_those_of_what_was_dropped(scale: float) -> None:
     value = torch.eye(21).unsqueeze(1).repeat(2, 3, 1)[:37].contiguous()
     value[21:] = torch.eye(21)[:16].unsqueeze(1)
     torch.manual_seed(5)
-    weights = graph_attention(query, key, value, pattern, scale=scale, dropout_p=0.4, backend="blocks")
-    whole = graph_attention(query.double(), key.double(), value.double(), pattern, scale=scale, backend="reference")
+    weights = graph_attention(
+        query, key, value, pattern, scale=scale, dropout_p=0.4, backend="blocks"
+    )
+    whole = graph_attention(
+        query.double(), key.double(), value.double(), pattern, scale=scale, backend="reference"
+    )
     kept = weights != 0
     exact = torch.where(kept, whole / 0.6, 0.0)
     torch.testing.assert_close(weights.double(), exact, rtol=1e-3, atol=1e-6)
     grad = torch.randn_like(weights)
-    found, wanted = (torch.autograd.grad(out, (query, key), grad.to(out.dtype)) for out in (weights, exact))
+    found, wanted = (
+        torch.autograd.grad(out, (query, key), grad.to(out.dtype)) for out in (weights, exact)
+    )
     torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
 
 
@@ -95,9 +105,13 @@ def test_narrow_heads_are_taken_in_single_precision() -> None:
     pattern = Blocks(torch.arange(33) * 30, torch.arange(33) * 40)
     few = Blocks(torch.arange(3) * 3, torch.arange(3) * 4)
 
-    def choice(pattern: Blocks, channels: int, dtype: torch.dtype = torch.float32, **options: float) -> str:
+    def choice(
+        pattern: Blocks, channels: int, dtype: torch.dtype = torch.float32, **options: float
+    ) -> str:
         rows = (pattern.num_queries, pattern.num_keys, pattern.num_keys)
-        return explain_choice(*(torch.empty(n, 4, channels, dtype=dtype) for n in rows), pattern, **options)
+        return explain_choice(
+            *(torch.empty(n, 4, channels, dtype=dtype) for n in rows), pattern, **options
+        )
 
     assert "narrow heads" in choice(pattern, 16)
     assert "narrow heads" in choice(few, 16, dropout_p=0.1)

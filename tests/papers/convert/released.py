@@ -44,7 +44,13 @@ def shapes(c):
 
     def attention(name, heads):
         keys, values = (heads * c.d_k, d), (heads * c.d_v, d)
-        out.update({f"{name}.w_qs.weight": keys, f"{name}.w_ks.weight": keys, f"{name}.w_vs.weight": values})
+        out.update(
+            {
+                f"{name}.w_qs.weight": keys,
+                f"{name}.w_ks.weight": keys,
+                f"{name}.w_vs.weight": values,
+            }
+        )
         if heads > 1:
             out[f"{name}.fc.weight"] = values[::-1]
         out.update({f"{name}.layer_norm.weight": (d,), f"{name}.layer_norm.bias": (d,)})
@@ -71,7 +77,11 @@ def shapes(c):
             attention(f"{name}.slf_attn", c.n_head2)
         mlp(f"{name}.pos_ffn2")
     out["tgt_word_proj.linear.weight"] = (rows, d)
-    out.update({"tgt_word_proj.weight": (rows, d)} if c.share_weight else {"tgt_word_proj.linear.bias": (rows,)})
+    out.update(
+        {"tgt_word_proj.weight": (rows, d)}
+        if c.share_weight
+        else {"tgt_word_proj.linear.bias": (rows,)}
+    )
     if c.int_preds:
         out["tgt_word_proj_copy.linear.weight"] = (c.num_labels, d)
     return out
@@ -96,7 +106,9 @@ class Released:
     def __call__(self, x):
         c = self.c
         z, present, encoder_attention = self._encode(x)
-        u = np.broadcast_to(self.w["decoder.tgt_word_emb.weight"], (len(x), c.num_labels, c.channels))
+        u = np.broadcast_to(
+            self.w["decoder.tgt_word_emb.weight"], (len(x), c.num_labels, c.channels)
+        )
         states, cross, among = [], [], []
         for t in range(c.n_layers_dec):
             name = f"decoder.layer_stack.{t}"
@@ -125,13 +137,21 @@ class Released:
             z = z + self.w["encoder.position_enc.weight"][position]
         attention = []
         for i in range(self.c.n_layers_enc):
-            _, weights = self._attend(f"encoder.layer_stack.{i}.slf_attn", z, z, present, self.c.n_head)
+            _, weights = self._attend(
+                f"encoder.layer_stack.{i}.slf_attn", z, z, present, self.c.n_head
+            )
             attention.append(weights)
-            z = self._mlp(f"encoder.layer_stack.{i}.pos_ffn", z)  # of z, not of what attention made of it
+            z = self._mlp(
+                f"encoder.layer_stack.{i}.pos_ffn", z
+            )  # of z, not of what attention made of it
         if self.pool == "":
             return z, present, attention
         total = z.sum(axis=1, keepdims=True)
-        return total / (present.sum(axis=2, keepdims=True) if self.pool == "mean" else 1.0), None, attention
+        return (
+            total / (present.sum(axis=2, keepdims=True) if self.pool == "mean" else 1.0),
+            None,
+            attention,
+        )
 
     def _attend(self, name, target, source, mask, heads):
         query, key, value = (
@@ -149,8 +169,12 @@ class Released:
         return self._norm(name, out + target), weights.reshape(-1, *weights.shape[2:])
 
     def _mlp(self, name, x):
-        hidden = np.maximum(x @ self.w[f"{name}.w_1.weight"][..., 0].T + self.w[f"{name}.w_1.bias"], 0.0)
-        return self._norm(name, x + hidden @ self.w[f"{name}.w_2.weight"][..., 0].T + self.w[f"{name}.w_2.bias"])
+        hidden = np.maximum(
+            x @ self.w[f"{name}.w_1.weight"][..., 0].T + self.w[f"{name}.w_1.bias"], 0.0
+        )
+        return self._norm(
+            name, x + hidden @ self.w[f"{name}.w_2.weight"][..., 0].T + self.w[f"{name}.w_2.bias"]
+        )
 
     def _norm(self, name, x):
         x = x - x.mean(axis=-1, keepdims=True)

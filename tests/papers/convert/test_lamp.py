@@ -47,11 +47,15 @@ def weights(config=CONFIGS["bag"]):
 def ragged(x):
     rows = torch.from_numpy(x)
     vectors = rows.is_floating_point()
-    return Batch.from_data_list([Data(x=row.view(1, -1) if vectors else row[row != 0]) for row in rows])
+    return Batch.from_data_list(
+        [Data(x=row.view(1, -1) if vectors else row[row != 0]) for row in rows]
+    )
 
 
 def load(state, config=CONFIGS["bag"], mask="none", **kwargs):
-    return load_lamp_checkpoint(state, mask, ADJ if mask == "prior" else None, heads=config.n_head, **kwargs)
+    return load_lamp_checkpoint(
+        state, mask, ADJ if mask == "prior" else None, heads=config.n_head, **kwargs
+    )
 
 
 @torch.no_grad()
@@ -65,14 +69,19 @@ def assert_close(ours, theirs):
 
 def assert_equal_weights(ours, theirs, heads, present=1.0):
     """Ours are ``[B, heads, L, S]``, theirs ``[heads * B, L, S]``."""
-    assert_close(to_dense_weights(*ours), theirs.reshape(heads, -1, *theirs.shape[1:]).swapaxes(0, 1) * present)
+    assert_close(
+        to_dense_weights(*ours),
+        theirs.reshape(heads, -1, *theirs.shape[1:]).swapaxes(0, 1) * present,
+    )
 
 
 def assert_equal_outputs(config, mask="none", x=TOKENS, pool="", **kwargs):
     state = weights(config)
     ours = outputs(load(state, config, mask, enc_transform=pool, **kwargs), ragged(x))
     theirs = Released(state, config, ATTENDS[mask], pool)(x)
-    for one, other in zip([ours.logits, *ours.intermediate], [theirs.logits, *theirs.intermediate], strict=True):
+    for one, other in zip(
+        [ours.logits, *ours.intermediate], [theirs.logits, *theirs.intermediate], strict=True
+    ):
         assert_close(one, other)
     assert len(ours.attention) == config.n_layers_dec
     for t, step in enumerate(ours.attention):
@@ -154,7 +163,10 @@ def test_single_samples_give_the_logits_of_a_batch_and_empty_ones_are_finite():
 
 def test_double_precision_stays():
     state = {name: tensor.double() for name, tensor in weights().items()}
-    logits, expected = outputs(load(state), ragged(TOKENS)).logits, Released(state, Config())(TOKENS).logits
+    logits, expected = (
+        outputs(load(state), ragged(TOKENS)).logits,
+        Released(state, Config())(TOKENS).logits,
+    )
     torch.testing.assert_close(logits, torch.from_numpy(expected.copy()), rtol=0.0, atol=1e-12)
 
 
@@ -178,14 +190,18 @@ def test_wrapped_and_nested_state_dicts_are_the_same_model(tmp_path):
     config = Config(n_head=2, n_head2=2, d_k=4, d_v=4)
     state, path = weights(config), tmp_path / "model.chkpt"
     wrapped = {f"module.{name}": tensor for name, tensor in state.items()}
-    settings = argparse.Namespace(n_head=2, label_mask="inveye", enc_transform="", adj_matrix_lambda=0.0, cuda=True)
+    settings = argparse.Namespace(
+        n_head=2, label_mask="inveye", enc_transform="", adj_matrix_lambda=0.0, cuda=True
+    )
     checkpoint = {"model": wrapped, "settings": settings, "epoch": 3}
     torch.save(checkpoint, path)
     expected = outputs(load(state, config, "inveye"), ragged(TOKENS)).logits
     for source in (checkpoint, path, str(path)):
         model = load_lamp_checkpoint(source)  # heads and mask come from the settings
         torch.testing.assert_close(outputs(model, ragged(TOKENS)).logits, expected)
-    assert load_lamp_checkpoint(path, "none").labels.label_graph.num_edges == L**2  # arguments come first
+    assert (
+        load_lamp_checkpoint(path, "none").labels.label_graph.num_edges == L**2
+    )  # arguments come first
     assert load_lamp_checkpoint(weights(), label_adj=ADJ).labels.label_graph.kind == "prior"
     assert load_lamp_checkpoint(weights(CONFIGS["one head"])).labels.feature_to_label[0].heads == 1
 
@@ -198,7 +214,9 @@ class Harmful:
 def test_files_with_other_objects_are_refused(tmp_path):
     path = tmp_path / "model.chkpt"
     torch.save({"model": weights(), "settings": Harmful()}, path)
-    with pytest.raises(ValueError, match=r"of tensors and plain settings \(got .* hold other objects") as caught:
+    with pytest.raises(
+        ValueError, match=r"of tensors and plain settings \(got .* hold other objects"
+    ) as caught:
         load_lamp_checkpoint(path)
     assert "Weights only load failed" in str(caught.value.__cause__)
     torch.save([1, 2], path)
@@ -206,7 +224,9 @@ def test_files_with_other_objects_are_refused(tmp_path):
         load_lamp_checkpoint(path)
 
 
-@pytest.mark.parametrize("archive", [True, False])  # PyTorch before 1.6, which the authors had, wrote none
+@pytest.mark.parametrize(
+    "archive", [True, False]
+)  # PyTorch before 1.6, which the authors had, wrote none
 @pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.999])
 def test_files_cut_short_are_refused(tmp_path, archive, kept):
     path = tmp_path / "model.chkpt"
@@ -249,19 +269,43 @@ LAYER = "decoder.layer_stack"
         ({"weight": torch.zeros(1)}, {}, "it lacks 'decoder.tgt_word_emb.weight'"),
         ({"model": weights(), "settings": {"adj_matrix_lambda": 1.0}}, {}, "label_mask='prior'"),
         (weights(), {"label_mask": "prior"}, "label_mask='prior' and label_adj of shape None"),
-        (weights(), {"label_mask": "none", "label_adj": ADJ}, r"label_mask='none' and label_adj of shape \[5, 5\]"),
+        (
+            weights(),
+            {"label_mask": "none", "label_adj": ADJ},
+            r"label_mask='none' and label_adj of shape \[5, 5\]",
+        ),
         (weights(), {"label_adj": ADJ[:4, :4]}, r"'label_adj' of shape \[5, 5\] \(got \[4, 4\]\)"),
         (weights(), {"label_mask": "all"}, r"'label_mask' to be .* \(got 'all'\)"),
         (weights(), {"label_names": ["a"]}, r"'label_names' to hold 5 names \(got 1\)"),
         (weights(), {"enc_transform": "max"}, r"'enc_transform' .* \(got 'max'\)"),
         (weights(), {"heads": 3}, r"'heads' to be at least 2.*8 and 8 \(got heads=3\)"),
         (weights(), {"heads": 4, "heads2": 2}, "heads2=2"),
-        (weights(CONFIGS["one head"]), {"heads": 2}, r"heads=1.*enc_attn.fc.weight' .*\(got heads=2\)"),
+        (
+            weights(CONFIGS["one head"]),
+            {"heads": 2},
+            r"heads=1.*enc_attn.fc.weight' .*\(got heads=2\)",
+        ),
         (weights(Config(n_head=1, n_head2=1, d_v=3)), {}, r"to be as wide as a state, 8 \(got 3\)"),
-        (changed(**{"encoder.brnn.weight_ih_l0": torch.zeros(1)}), {}, "-encoder rnn.*not supported.*'encoder.brnn.we"),
-        (changed(**{"encoder.conv1.weight": torch.zeros(1)}), {}, "-onehot.*not supported.*'encoder.conv1.weight'"),
-        (changed(**{"decoder.rnn_layer_stack.0.x": torch.zeros(1)}), {}, "-decoder rnn_m.*not supported"),
-        (changed(**{"decoder.linear1.weight": torch.zeros(1)}), {}, "-decoder mlp.*not supported.*'decoder.linear1"),
+        (
+            changed(**{"encoder.brnn.weight_ih_l0": torch.zeros(1)}),
+            {},
+            "-encoder rnn.*not supported.*'encoder.brnn.we",
+        ),
+        (
+            changed(**{"encoder.conv1.weight": torch.zeros(1)}),
+            {},
+            "-onehot.*not supported.*'encoder.conv1.weight'",
+        ),
+        (
+            changed(**{"decoder.rnn_layer_stack.0.x": torch.zeros(1)}),
+            {},
+            "-decoder rnn_m.*not supported",
+        ),
+        (
+            changed(**{"decoder.linear1.weight": torch.zeros(1)}),
+            {},
+            "-decoder mlp.*not supported.*'decoder.linear1",
+        ),
         (
             changed(**{f"{LAYER}.1.pos_ffn2.w_1.bias": None, "decoder.surprise": torch.zeros(1)}),
             {},

@@ -44,10 +44,20 @@ def test_labels_may_be_without_attention():
     assert all(step.label_to_label is None for step in out.attention)
     with torch.no_grad():
         model.labels.embedding.weight[2] += 1
-    assert (outputs(model).logits != out.logits).any(dim=0).tolist() == [False, False, True, False, False]
+    assert (outputs(model).logits != out.logits).any(dim=0).tolist() == [
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_components_may_be_pooled():
-    model = ReleasedLaMP(MoleculeEncoder(8), GRAPH, num_feature_layers=0, heads=2, pool="mean").eval()
+    model = ReleasedLaMP(
+        MoleculeEncoder(8), GRAPH, num_feature_layers=0, heads=2, pool="mean"
+    ).eval()
     for step in outputs(model).attention:
-        torch.testing.assert_close(step.feature_to_label[1], torch.ones(20, 2))  # one component for each sample
+        torch.testing.assert_close(
+            step.feature_to_label[1], torch.ones(20, 2)
+        )  # one component for each sample

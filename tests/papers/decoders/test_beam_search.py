@@ -82,15 +82,22 @@ def test_a_beam_of_all_sequences_is_an_exhaustive_search(seed, length_penalty):
     for sample in range(3):
         expected = all_sequences(decoder, x[sample : sample + 1])
         assert len(expected) == NUM_SEQUENCES
-        ranked = sorted(expected, key=lambda s: expected[s] / (len(s) + 1) ** length_penalty, reverse=True)
+        ranked = sorted(
+            expected, key=lambda s: expected[s] / (len(s) + 1) ** length_penalty, reverse=True
+        )
         assert [found_of(found, sample, place) for place in range(5)] == ranked[:5]
-        assert found.log_probs[sample, :5].tolist() == pytest.approx([expected[s] for s in ranked[:5]], abs=1e-4)
+        assert found.log_probs[sample, :5].tolist() == pytest.approx(
+            [expected[s] for s in ranked[:5]], abs=1e-4
+        )
         assert found.log_probs[sample].logsumexp(dim=0).item() == pytest.approx(0.0, abs=1e-4)
 
 
 def test_a_length_penalty_prefers_longer_sequences():
     decoder, (x, ptr) = ToyDecoder(1), samples(20)
-    lengths = [beam_search(decoder, x, ptr, length_penalty=a).labels[:, 0].sum().item() for a in (0.0, 1.0, 3.0)]
+    lengths = [
+        beam_search(decoder, x, ptr, length_penalty=a).labels[:, 0].sum().item()
+        for a in (0.0, 1.0, 3.0)
+    ]
     assert lengths[0] < lengths[1] < lengths[2]
 
 
@@ -111,12 +118,16 @@ def test_a_beam_of_one_is_greedy():
             log_prob(decoder, x[sample : sample + 1], taken), abs=1e-4
         )
     # A penalty compares the likeliest label with a stop by the length of both.
-    assert not torch.equal(found.labels, beam_search(decoder, x, ptr, beam_size=1, length_penalty=1.0).labels)
+    assert not torch.equal(
+        found.labels, beam_search(decoder, x, ptr, beam_size=1, length_penalty=1.0).labels
+    )
 
 
 def test_a_wider_beam_finds_sequences_that_are_no_less_likely():
     decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(50)
-    greedy, five, all_of_them = (beam_search(decoder, x, ptr, beam_size=k).log_probs[:, 0] for k in (1, 5, 326))
+    greedy, five, all_of_them = (
+        beam_search(decoder, x, ptr, beam_size=k).log_probs[:, 0] for k in (1, 5, 326)
+    )
     assert (greedy <= all_of_them + 1e-5).all()
     assert (greedy < all_of_them - 1e-3).any()
     assert (five - all_of_them).abs().mean() < (greedy - all_of_them).abs().mean()
@@ -127,7 +138,9 @@ def test_a_batch_gives_what_its_samples_give_one_by_one():
     together = beam_search(decoder, x, ptr)
     for sample in range(12):
         alone = beam_search(decoder, x[sample : sample + 1], torch.tensor([0, 1]))
-        assert [found_of(together, sample, k) for k in range(5)] == [found_of(alone, 0, k) for k in range(5)]
+        assert [found_of(together, sample, k) for k in range(5)] == [
+            found_of(alone, 0, k) for k in range(5)
+        ]
         torch.testing.assert_close(together.scores()[sample], alone.scores()[0])
 
 
@@ -201,7 +214,9 @@ def test_scores_are_those_of_their_equation():
         for label in range(NUM_LABELS):
             ranks = [math.exp(value) for value in found.log_probs[sample].tolist()]
             peaks = found.peaks[sample, :, label].tolist()
-            expected = sum(rank * peak for rank, peak in zip(ranks, peaks, strict=True)) / sum(ranks)
+            expected = sum(rank * peak for rank, peak in zip(ranks, peaks, strict=True)) / sum(
+                ranks
+            )
             score = 0.5 * expected + 0.5 * bool(found.labels[sample, 0, label])
             assert float(found.scores()[sample, label]) == pytest.approx(score, abs=1e-5)
 

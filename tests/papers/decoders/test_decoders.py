@@ -23,7 +23,9 @@ def decoder(request):
 
 @pytest.fixture
 def components():
-    return torch.randn(9, 16, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 4, 6, 9])
+    return torch.randn(9, 16, generator=torch.Generator().manual_seed(1)), torch.tensor(
+        [0, 4, 6, 9]
+    )
 
 
 def stepwise(decoder, x, ptr, symbols):
@@ -35,7 +37,9 @@ def stepwise(decoder, x, ptr, symbols):
 
 
 def test_steps_with_a_kept_state_give_what_the_whole_sequence_gives(decoder, components):
-    torch.testing.assert_close(stepwise(decoder, *components, SYMBOLS), decoder(*components, SYMBOLS))
+    torch.testing.assert_close(
+        stepwise(decoder, *components, SYMBOLS), decoder(*components, SYMBOLS)
+    )
 
 
 def test_rows_of_a_state_continue_on_their_own(decoder, components):
@@ -66,7 +70,10 @@ def test_a_search_gives_the_probabilities_of_the_whole_sequence(decoder, compone
     found = beam_search(decoder, x, ptr)
     for sample, (first, last) in enumerate(zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)):
         for place in range(5):
-            total, labels = 0.0, [s for s in found.sequences[sample, place].tolist() if s < NUM_LABELS]
+            total, labels = (
+                0.0,
+                [s for s in found.sequences[sample, place].tolist() if s < NUM_LABELS],
+            )
             symbols = torch.tensor([[NUM_LABELS, *labels]])
             logits = decoder(x[first:last], torch.tensor([0, last - first]), symbols)[0]
             for i, symbol in enumerate([*labels, NUM_LABELS]):
@@ -85,7 +92,9 @@ def test_samples_without_components_are_searched_too(decoder, components):
 
 def test_every_parameter_is_used(decoder, components):
     decoder(*components, SYMBOLS).square().sum().backward()
-    unused = [name for name, parameter in decoder.named_parameters() if not parameter.grad.abs().sum() > 0]
+    unused = [
+        name for name, parameter in decoder.named_parameters() if not parameter.grad.abs().sum() > 0
+    ]
     assert unused == []
 
 

@@ -13,11 +13,22 @@ NAN = float("nan")
 def test_pairs_one_by_one():
     logits = torch.randn(5, 6, generator=torch.Generator().manual_seed(0)).double()
     y = torch.tensor(
-        [[1, 0, 0, 1, 0, NAN], [1, 1, 1, 1, 1, 1], [0] * 6, [NAN, 1, NAN, 0, NAN, NAN], [1, 0, 1, 0, 1, 0]]
+        [
+            [1, 0, 0, 1, 0, NAN],
+            [1, 1, 1, 1, 1, 1],
+            [0] * 6,
+            [NAN, 1, NAN, 0, NAN, NAN],
+            [1, 0, 1, 0, 1, 0],
+        ]
     ).double()
     means = []
     for row, target in zip(logits, y, strict=True):
-        pairs = [(row[n] - row[p]).exp() for p in range(6) for n in range(6) if target[p] == 1 and target[n] == 0]
+        pairs = [
+            (row[n] - row[p]).exp()
+            for p in range(6)
+            for n in range(6)
+            if target[p] == 1 and target[n] == 0
+        ]
         means += [torch.stack(pairs).mean()] if pairs else []
     torch.testing.assert_close(pairwise_loss(logits, y), torch.stack(means).mean())
 

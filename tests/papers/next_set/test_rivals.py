@@ -7,7 +7,12 @@ import torch.nn.functional as F
 from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_LABELS, WINDOW_SIZE, batch
 from tg_mlc.graphs import fully_connected
 from tg_mlc.papers.next_set.c2ae import C2AE
-from tg_mlc.papers.next_set.rivals import LSTMBaseline, TimeAttention, TransformerBase, TwoAttentions
+from tg_mlc.papers.next_set.rivals import (
+    LSTMBaseline,
+    TimeAttention,
+    TransformerBase,
+    TwoAttentions,
+)
 from tg_mlc.sequences.lanet import LANET
 
 SIZES = (NUM_LABELS, NUM_ENTITIES, 8)
@@ -69,7 +74,11 @@ def test_the_order_of_events_matters_and_that_of_labels_within_does_not(name):
 @pytest.mark.parametrize("name", [*MODELS, "LANET"])
 def test_an_entity_that_training_does_not_have_stays_zero(name):
     model, data = {**MODELS, "LANET": lambda: two_attentions(gated=False).label}[name](), batch()
-    before = {key: value.clone() for key, value in model.state_dict().items() if key.endswith("entity.weight")}
+    before = {
+        key: value.clone()
+        for key, value in model.state_dict().items()
+        if key.endswith("entity.weight")
+    }
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
     model(data).square().sum().backward()  # the second sample is of such an entity
     optimizer.step()
@@ -92,7 +101,9 @@ def test_a_missing_amount_counts_as_one():
 def test_without_entities_all_have_the_scores_of_one_that_is_new(kind):
     known = kind(*SIZES, events={"window_size": WINDOW_SIZE}).eval()
     unknown = kind(*SIZES, events={"window_size": WINDOW_SIZE, "entity": False}).eval()
-    unknown.load_state_dict({key: value for key, value in known.state_dict().items() if key != "entity.weight"})
+    unknown.load_state_dict(
+        {key: value for key, value in known.state_dict().items() if key != "entity.weight"}
+    )
     data = batch()
     found = unknown(data)
     data.entity = torch.full_like(data.entity, NUM_ENTITIES)

@@ -40,7 +40,9 @@ def atoms():
     return ArrayDataset(Samples.collate(samples, list("ab"), None))
 
 
-@pytest.mark.parametrize(("name", "data", "node_messages"), [("bibtex", words, False), ("sider", atoms, True)])
+@pytest.mark.parametrize(
+    ("name", "data", "node_messages"), [("bibtex", words, False), ("sider", atoms, True)]
+)
 @pytest.mark.parametrize("member", RIVALS)
 def test_rivals_learn_by_any_recipe(member, name, data, node_messages, tmp_path):
     recipe = replace(RECIPES[name].as_member(FAMILY[member]), batch_size=16)
@@ -50,14 +52,22 @@ def test_rivals_learn_by_any_recipe(member, name, data, node_messages, tmp_path)
     dataset = data()
     graph = recipe.label_graph("edgeless", dataset, SPLIT)
     num_epochs = 14 if member == "emb-mlp" else 8
-    settings = {"node_messages": node_messages, "model_options": options, "max_epochs": num_epochs, "logger": False}
+    settings = {
+        "node_messages": node_messages,
+        "model_options": options,
+        "max_epochs": num_epochs,
+        "logger": False,
+    }
     result, loaders = recipe.train(dataset, SPLIT, graph, tmp_path, **settings)
     scores = result.scores(loaders.test_dataloader())
     assert macro_roc_auc(dataset.y[SPLIT.test], scores) > 0.7
 
 
 def test_graph2mlp_has_one_layer_more():
-    layers = [FAMILY[name].changes["model"].get("num_feature_layers", 2) for name in ("mp-br", "graph2mlp")]
+    layers = [
+        FAMILY[name].changes["model"].get("num_feature_layers", 2)
+        for name in ("mp-br", "graph2mlp")
+    ]
     assert layers == [2, 3]
 
 
@@ -84,9 +94,14 @@ def test_members_take_known_labels(name, dataset, tmp_path):
     prepared = recipe.prepare(dataset, FEW, tmp_path)
     options = {**recipe.model, "channels": None if name == "linear-br" else 8, "given_labels": True}
     model = recipe.build(
-        prepared[FEW.train], recipe.label_graph("complete", prepared, FEW), node_messages=False, **options
+        prepared[FEW.train],
+        recipe.label_graph("complete", prepared, FEW),
+        node_messages=False,
+        **options,
     )
-    module = MultiLabelModule(model, list("abcd"), recipe.objective_class(**{**recipe.objective, "max_given": 0.5}))
+    module = MultiLabelModule(
+        model, list("abcd"), recipe.objective_class(**{**recipe.objective, "max_given": 0.5})
+    )
     batch = Batch.from_data_list(prepared[FEW.test])
     module.objective.loss(model, module.objective.training_batch(batch)).backward()
     batch.given = torch.where(torch.arange(4) == 2, batch.y, torch.nan)

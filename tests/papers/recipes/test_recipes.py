@@ -32,7 +32,9 @@ def test_words_of_the_dictionary_are_those_that_labels_stand_for(dataset, tmp_pa
     dataset.label_parents = [("c", "d")]
     prepared = RECIPES["bibtex"].prepare(dataset, SPLIT, tmp_path)
     asked = []
-    monkeypatch.setattr("tg_mlc.papers.recipes.tables.wordnet", lambda names, words: asked.append(words))
+    monkeypatch.setattr(
+        "tg_mlc.papers.recipes.tables.wordnet", lambda names, words: asked.append(words)
+    )
     RECIPES["bibtex"].label_graph("wordnet", prepared, SPLIT)
     assert asked == [{"TAG_cat": "cat", "b": "Coconut oil", "c": "c", "d": "d"}]
     tree = RECIPES["rcv1-sample"].label_graph("tree", prepared, SPLIT).edge_index.t().tolist()
@@ -46,8 +48,13 @@ def test_a_prepared_data_set_knows_what_prepared_it(dataset, tmp_path):
     prepared = recipe.prepare(dataset, SPLIT, tmp_path)
     assert isinstance(prepared.preprocessor, Chain)
     assert dataset.preprocessor is None
-    assert [path.name.split("-")[0] for path in sorted((tmp_path / "base_scores").iterdir())] == ["ridge", "svm"]
-    result, _ = recipe.train(prepared, SPLIT, graph, tmp_path / "run", node_messages=False, max_epochs=1, logger=False)
+    assert [path.name.split("-")[0] for path in sorted((tmp_path / "base_scores").iterdir())] == [
+        "ridge",
+        "svm",
+    ]
+    result, _ = recipe.train(
+        prepared, SPLIT, graph, tmp_path / "run", node_messages=False, max_epochs=1, logger=False
+    )
     assert result.module.preprocessor is prepared.preprocessor
 
 
@@ -56,7 +63,9 @@ def test_scores_before_training_are_those_of_base_scores_alone(dataset, tmp_path
     prepared = recipe.prepare(dataset, SPLIT, tmp_path)
     on_val, on_test = recipe.untrained_scores(prepared, SPLIT)
     again = [part.clone() for part in (on_val, on_test)]
-    torch.testing.assert_close(recipe.untrained_scores(prepared, SPLIT), tuple(again))  # other weights, same scores
+    torch.testing.assert_close(
+        recipe.untrained_scores(prepared, SPLIT), tuple(again)
+    )  # other weights, same scores
     assert on_test.std(dim=0).min() > 0
     assert macro_roc_auc(dataset.y[SPLIT.test], on_test) > 0.6
 
@@ -68,7 +77,9 @@ def test_labels_that_are_too_rare_do_not_count(dataset):
     evaluation = recipe.evaluate(dataset, SPLIT, scores[SPLIT.val], scores[SPLIT.test])
     kept = [0, 2, 3]
     assert evaluation.num_labels == recipe.counted_labels(dataset).sum() == 3
-    assert evaluation["roc_auc_macro"] == macro_roc_auc(dataset.y[SPLIT.test][:, kept], scores[SPLIT.test][:, kept])
+    assert evaluation["roc_auc_macro"] == macro_roc_auc(
+        dataset.y[SPLIT.test][:, kept], scores[SPLIT.test][:, kept]
+    )
     assert (
         evaluation.thresholds["f1_micro"]
         == ThresholdTuner().fit(dataset.y[SPLIT.val][:, kept], scores[SPLIT.val][:, kept]).threshold
@@ -77,7 +88,10 @@ def test_labels_that_are_too_rare_do_not_count(dataset):
 
 def test_rivals_keep_what_suits_them_better():
     reuters = RECIPES["reuters"]
-    rates = {name: reuters.as_member(FAMILY[name]).module["lr"] for name in ("lamp", "lamp-given", "seq2seq", "mped")}
+    rates = {
+        name: reuters.as_member(FAMILY[name]).module["lr"]
+        for name in ("lamp", "lamp-given", "seq2seq", "mped")
+    }
     assert rates == {"lamp": 1e-3, "lamp-given": 1e-3, "seq2seq": 2e-3, "mped": 5e-4}
 
 
@@ -89,5 +103,7 @@ def test_lamp_of_the_family_is_lamp_as_published(dataset, tmp_path):
     assert known.objective == {**published.objective, "max_given": 0.75}
     prepared = known.prepare(dataset, SPLIT, tmp_path)
     graph = known.label_graph("complete", prepared, SPLIT)
-    result, _ = known.train(prepared, SPLIT, graph, tmp_path / "run", node_messages=False, max_epochs=1, logger=False)
+    result, _ = known.train(
+        prepared, SPLIT, graph, tmp_path / "run", node_messages=False, max_epochs=1, logger=False
+    )
     assert takes_given_labels(result.module.model)

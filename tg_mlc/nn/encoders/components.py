@@ -26,7 +26,9 @@ class Components(NamedTuple):
     ptr: Tensor  #: ``[B + 1]``, where those of every sample begin and end
     edge_index: Tensor | None = None  #: the known graph among them, if there is one
     edge_attr: Tensor | None = None  #: ``[num_edges, channels]``, the states of its edges
-    to_label: Tensor | None = None  #: ``[N]``, the one label that attends to each component, all if None
+    to_label: Tensor | None = (
+        None  #: ``[N]``, the one label that attends to each component, all if None
+    )
 
 
 def check_columns(x: Tensor, num_columns: int, name: str) -> None:
@@ -37,7 +39,9 @@ def check_columns(x: Tensor, num_columns: int, name: str) -> None:
         )
 
 
-def read_symbols(data: Data, called: str, dtypes: tuple[torch.dtype, ...], highest: int, hint: str) -> Tensor:
+def read_symbols(
+    data: Data, called: str, dtypes: tuple[torch.dtype, ...], highest: int, hint: str
+) -> Tensor:
     """The words or letters ``x`` of a batch as ``[N]`` numbers from 0 to the highest."""
     x: Tensor = data.x
     if x.dim() != 1 and (x.dim() != 2 or x.size(1) != 1):
@@ -47,12 +51,16 @@ def read_symbols(data: Data, called: str, dtypes: tuple[torch.dtype, ...], highe
         )
     if x.dtype not in dtypes:
         wanted = " or ".join(map(str, dtypes))
-        raise ValueError(f"Expected {called} 'x' to be whole numbers, {wanted} (got {x.dtype}); {hint}")
+        raise ValueError(
+            f"Expected {called} 'x' to be whole numbers, {wanted} (got {x.dtype}); {hint}"
+        )
     # On a GPU, a look would wait for all work before it.
     if not torch.compiler.is_compiling() and x.device.type == "cpu" and x.numel() > 0:
         lowest, most = (int(value) for value in x.aminmax())
         if lowest < 0 or most > highest:
-            raise ValueError(f"Expected {called} 'x' from 0 to {highest} (got {lowest} to {most}); {hint}")
+            raise ValueError(
+                f"Expected {called} 'x' from 0 to {highest} (got {lowest} to {most}); {hint}"
+            )
     return x.flatten().long()
 
 
@@ -86,12 +94,18 @@ class JointEncoder(nn.Module):
         super().__init__()
         channels = {cast(int, encoder.channels) for encoder in encoders}
         if len(channels) != 1:
-            raise ValueError(f"Expected 'encoders' to share their 'channels' (got {sorted(channels)})")
+            raise ValueError(
+                f"Expected 'encoders' to share their 'channels' (got {sorted(channels)})"
+            )
         self.encoders = nn.ModuleList(encoders)
         self.channels = channels.pop()
-        edge_dims = [cast(int, encoder.edge_dim) for encoder in encoders if encoder.edge_dim is not None]
+        edge_dims = [
+            cast(int, encoder.edge_dim) for encoder in encoders if encoder.edge_dim is not None
+        ]
         if len(edge_dims) > 1:
-            raise ValueError(f"Expected at most one of 'encoders' to have edges (got {len(edge_dims)})")
+            raise ValueError(
+                f"Expected at most one of 'encoders' to have edges (got {len(edge_dims)})"
+            )
         self.edge_dim = edge_dims[0] if edge_dims else None
         self.norm = nn.LayerNorm(self.channels)
 
@@ -104,13 +118,17 @@ class JointEncoder(nn.Module):
 def join(parts: list[Components]) -> Components:
     """The components of all parts side by side in each sample, those of the first part first."""
     if any(part.to_label is not None for part in parts):
-        raise ValueError("Expected components that all labels attend to (got 'to_label'); encode them alone")
+        raise ValueError(
+            "Expected components that all labels attend to (got 'to_label'); encode them alone"
+        )
     x = torch.cat([part.x for part in parts])
     samples = torch.cat([ptr2index(part.ptr, output_size=part.x.size(0)) for part in parts])
     # A stable sort keeps the order of each encoder's components within a sample.
     samples, order = torch.sort(samples, stable=True)
     ptr = torch.stack([part.ptr for part in parts]).sum(dim=0)
-    place = torch.empty_like(order).index_copy(0, order, torch.arange(order.numel(), device=order.device))
+    place = torch.empty_like(order).index_copy(
+        0, order, torch.arange(order.numel(), device=order.device)
+    )
     offset = 0
     for part in parts:
         if part.edge_index is not None:  # of the one part that has any
@@ -186,12 +204,16 @@ class MessageEncoder(nn.Module):
         super().__init__()
         self.channels: int = encoder.channels
         self.encoder = encoder
-        self.features = FeatureMessagePassing(self.channels, num_layers, edge_dim=encoder.edge_dim, **block)
+        self.features = FeatureMessagePassing(
+            self.channels, num_layers, edge_dim=encoder.edge_dim, **block
+        )
 
     def forward(self, data: Data) -> Components:
         """Encodes a batch."""
         x, ptr, edge_index, edge_attr, _ = self.encoder(data)
-        return Components(self.features(x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr), ptr)
+        return Components(
+            self.features(x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr), ptr
+        )
 
 
 class RecurrentEncoder(nn.Module):
@@ -218,9 +240,15 @@ class RecurrentEncoder(nn.Module):
         check_count("num_layers", num_layers)
         self.channels: int = encoder.channels
         if self.channels % 2 != 0:
-            raise ValueError(f"Expected an even number of 'channels', half for each direction (got {self.channels})")
+            raise ValueError(
+                f"Expected an even number of 'channels', half for each direction (got {self.channels})"
+            )
         self.encoder = encoder
-        options = {"dropout": dropout if num_layers > 1 else 0.0, "bidirectional": True, "batch_first": True}
+        options = {
+            "dropout": dropout if num_layers > 1 else 0.0,
+            "bidirectional": True,
+            "batch_first": True,
+        }
         self.gru = nn.GRU(self.channels, self.channels // 2, num_layers, **options)
 
     def forward(self, data: Data) -> Components:
@@ -228,6 +256,8 @@ class RecurrentEncoder(nn.Module):
         x, ptr, *_ = self.encoder(data)
         padded, mask = to_dense(x, ptr)
         lengths = ptr.diff().clamp(min=1).cpu()  # a GRU refuses samples without components
-        out, _ = self.gru(pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False))
+        out, _ = self.gru(
+            pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
+        )
         states, _ = pad_packed_sequence(out, batch_first=True, total_length=padded.size(1))
         return Components(states[mask], ptr)

@@ -47,7 +47,9 @@ class DNAEncoder(nn.Module):
     edge_dim: int | None = None
     one_hot: Tensor
 
-    def __init__(self, channels: int, kernel_size: int = 16, pool: int = 2, *, both_strands: bool = False) -> None:
+    def __init__(
+        self, channels: int, kernel_size: int = 16, pool: int = 2, *, both_strands: bool = False
+    ) -> None:
         super().__init__()
         check_count("kernel_size", kernel_size)
         check_count("pool", pool)
@@ -56,7 +58,9 @@ class DNAEncoder(nn.Module):
         self.both_strands = both_strands
         self.conv = nn.Conv1d(NUM_LETTERS, channels, kernel_size)
         unknown = torch.full((1, NUM_LETTERS), 1 / NUM_LETTERS)
-        self.register_buffer("one_hot", torch.cat([torch.eye(NUM_LETTERS), unknown]), persistent=False)
+        self.register_buffer(
+            "one_hot", torch.cat([torch.eye(NUM_LETTERS), unknown]), persistent=False
+        )
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module."""
@@ -66,18 +70,29 @@ class DNAEncoder(nn.Module):
         """Encodes the sequences of a batch."""
         ptr = ptr_of(data)
         letters = (torch.uint8, torch.long, torch.int)
-        x = self.one_hot[read_symbols(data, "letters", letters, NUM_LETTERS, "words are for SequenceEncoder")]
+        x = self.one_hot[
+            read_symbols(data, "letters", letters, NUM_LETTERS, "words are for SequenceEncoder")
+        ]
         sizes = ptr.diff()
-        if torch.compiler.is_compiling() or sizes.numel() == 0 or not sizes[0] or bool((sizes != sizes[0]).any()):
+        if (
+            torch.compiler.is_compiling()
+            or sizes.numel() == 0
+            or not sizes[0]
+            or bool((sizes != sizes[0]).any())
+        ):
             return self._ragged(x, ptr)
         x = self._convolve(x.view(sizes.numel(), -1, NUM_LETTERS).mT)  # [B, d, n]
         x = nn.functional.max_pool1d(x, self.pool, ceil_mode=True).mT.reshape(-1, self.channels)
-        return Components(x, torch.arange(ptr.numel(), device=x.device) * -(-int(sizes[0]) // self.pool))
+        return Components(
+            x, torch.arange(ptr.numel(), device=x.device) * -(-int(sizes[0]) // self.pool)
+        )
 
     def _ragged(self, x: Tensor, ptr: Tensor) -> Components:
         """One convolution over all samples, laid out so far apart that none sees another or is pooled with it."""
         sizes = ptr.diff()
-        rooms = (torch.div(sizes + self.conv.kernel_size[0], self.pool, rounding_mode="floor") + 1) * self.pool
+        rooms = (
+            torch.div(sizes + self.conv.kernel_size[0], self.pool, rounding_mode="floor") + 1
+        ) * self.pool
         sample = ptr2index(ptr, output_size=x.size(0))
         position = torch.arange(x.size(0), device=x.device) - ptr[sample]
         place = position + (rooms.cumsum(0) - rooms)[sample]
@@ -97,5 +112,7 @@ class DNAEncoder(nn.Module):
         padding = (before, self.conv.kernel_size[0] - 1 - before)
         # Letters that pair stand at opposite ends of their order, so the other strand is flipped along both axes.
         strands = [x, x.flip(1, 2)] if self.both_strands else [x]
-        found = [nn.functional.relu(self.conv(nn.functional.pad(strand, padding))) for strand in strands]
+        found = [
+            nn.functional.relu(self.conv(nn.functional.pad(strand, padding))) for strand in strands
+        ]
         return torch.maximum(found[0], found[1].flip(2)) if self.both_strands else found[0]

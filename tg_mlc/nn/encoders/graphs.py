@@ -48,7 +48,9 @@ class CategoricalEmbedding(nn.Module):
         """Embeds every row of categories."""
         check_columns(x, len(self.num_categories), "categorical features")
         # One look-up over all features, stacked; empty inputs (a molecule without bonds) are fine.
-        return nn.functional.embedding_bag(x.long() + self.get_buffer("offset"), self.weight, mode="sum")
+        return nn.functional.embedding_bag(
+            x.long() + self.get_buffer("offset"), self.weight, mode="sum"
+        )
 
 
 class MoleculeEncoder(nn.Module):
@@ -73,7 +75,9 @@ class MoleculeEncoder(nn.Module):
 
     def forward(self, data: Data) -> Components:
         """Encodes the atoms and bonds of a batch."""
-        return Components(self.atoms(data.x), ptr_of(data), data.edge_index, self.bonds(data.edge_attr))
+        return Components(
+            self.atoms(data.x), ptr_of(data), data.edge_index, self.bonds(data.edge_attr)
+        )
 
 
 class NodeEncoder(nn.Module):
@@ -101,7 +105,12 @@ class NodeEncoder(nn.Module):
     edge_dim: int | None = None
 
     def __init__(
-        self, in_channels: int, channels: int, *, scaling: nn.Module | None = None, dropout: float = 0.0
+        self,
+        in_channels: int,
+        channels: int,
+        *,
+        scaling: nn.Module | None = None,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.channels = channels

@@ -123,7 +123,9 @@ class BagEncoder(nn.Module):
             mean = mean.repeat_interleave(ptr.diff(), output_size=weight.numel())
             weight = weight * mean.clamp_min(torch.finfo(weight.dtype).tiny).reciprocal()
         if self.training and self.dropout > 0.0:
-            weight = dropout(torch.ones_like(x[:, 0]) if weight is None else weight, self.dropout, self.training)
+            weight = dropout(
+                torch.ones_like(x[:, 0]) if weight is None else weight, self.dropout, self.training
+            )
         return Components(x if weight is None else x * weight.view(-1, 1), ptr, edge_index)
 
 
@@ -157,14 +159,20 @@ class SequenceEncoder(nn.Module):
         """Encodes the tokens of a batch, with their positions."""
         ptr = ptr_of(data)
         x: Tensor = self.embedding(_tokens(data, self.embedding.num_embeddings))
-        position = torch.arange(x.size(0), device=x.device) - ptr[ptr2index(ptr, output_size=x.size(0))]
+        position = (
+            torch.arange(x.size(0), device=x.device) - ptr[ptr2index(ptr, output_size=x.size(0))]
+        )
         if self.positions is None:
             channel = torch.arange(self.channels, device=x.device)
             exponent = (channel - channel % 2).double() / self.channels
             angle = (position + 1).double().unsqueeze(-1) / torch.pow(10000.0, exponent)
             states = torch.where(channel % 2 == 0, angle.sin(), angle.cos()).float()
         else:
-            if not torch.compiler.is_compiling() and position.numel() and int(position.max()) >= len(self.positions):
+            if (
+                not torch.compiler.is_compiling()
+                and position.numel()
+                and int(position.max()) >= len(self.positions)
+            ):
                 raise ValueError(
                     f"Expected sequences of at most {len(self.positions)} words, the length of the table of positions "
                     f"(got {int(position.max()) + 1})"

@@ -98,7 +98,9 @@ class LinearPath(nn.Module):
     def __init__(self, encoders: Sequence[VectorEncoder], num_labels: int) -> None:
         super().__init__()
         self.encoders = list(encoders)  # not submodules: they belong to the model's inputs
-        self.lins = nn.ModuleList(nn.Linear(encoder.in_channels, num_labels, bias=False) for encoder in encoders)
+        self.lins = nn.ModuleList(
+            nn.Linear(encoder.in_channels, num_labels, bias=False) for encoder in encoders
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -108,5 +110,8 @@ class LinearPath(nn.Module):
 
     def forward(self, data: Data) -> Tensor:
         """Returns the logits of a batch."""
-        logits = [lin(encoder.vectors(data)) for lin, encoder in zip(self.lins, self.encoders, strict=True)]
+        logits = [
+            lin(encoder.vectors(data))
+            for lin, encoder in zip(self.lins, self.encoders, strict=True)
+        ]
         return torch.stack(logits).sum(dim=0)

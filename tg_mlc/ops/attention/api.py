@@ -146,7 +146,9 @@ def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
         - **output:** :math:`(B, H, L, S)` for at most :math:`L` queries and :math:`S` keys in a sample
     """
     if weights.shape[:-1] != pattern.weights_size:
-        expected = f"'weights' of shape [{', '.join(map(str, pattern.weights_size))}, heads] for {pattern}"
+        expected = (
+            f"'weights' of shape [{', '.join(map(str, pattern.weights_size))}, heads] for {pattern}"
+        )
         raise ValueError(f"Expected {expected} (got {list(weights.shape)})")
     if isinstance(pattern, Blocks):
         query_ptr, key_ptr = pattern.query_ptr, pattern.key_ptr
@@ -157,7 +159,9 @@ def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
     (key, query), weights = pattern.to_edge_list(weights)
     sample = ptr2index(query_ptr, output_size=pattern.num_queries)[query]
     place = (sample, query - query_ptr[sample], key - key_ptr[sample])
-    out = weights.new_zeros(query_ptr.numel() - 1, longest(query_ptr), longest(key_ptr), weights.size(-1))
+    out = weights.new_zeros(
+        query_ptr.numel() - 1, longest(query_ptr), longest(key_ptr), weights.size(-1)
+    )
     return out.index_put(place, weights, accumulate=True).permute(0, 3, 1, 2)
 
 
@@ -173,7 +177,9 @@ def _validated(
 ) -> AttentionCall:
     if not torch.is_floating_point(query) or not query.dtype == key.dtype == value.dtype:
         got = f"{query.dtype}, {key.dtype} and {value.dtype}"
-        raise TypeError(f"Expected 'query', 'key' and 'value' to share a floating point type (got {got})")
+        raise TypeError(
+            f"Expected 'query', 'key' and 'value' to share a floating point type (got {got})"
+        )
     sizes = {"query": pattern.num_queries, "key": pattern.num_keys, "value": pattern.num_keys}
     for (name, size), tensor in zip(sizes.items(), (query, key, value), strict=True):
         if tensor.dim() != 3 or tensor.size(0) != size:
@@ -185,7 +191,9 @@ def _validated(
         raise ValueError(f"Expected {expected} (got {got})")
     check_share("dropout_p", dropout_p)
     if isinstance(scale, Tensor):  # kernels take a number, and would give it no gradient
-        raise TypeError("Expected 'scale' to be a number (got a tensor); pass 'query * scale' and 'scale=1.0' instead")
+        raise TypeError(
+            "Expected 'scale' to be a number (got a tensor); pass 'query * scale' and 'scale=1.0' instead"
+        )
     if edge_bias is not None:
         if edge_bias.dtype == torch.bool:
             edge_bias = query.new_zeros(edge_bias.shape).masked_fill(~edge_bias, -math.inf)
@@ -195,7 +203,11 @@ def _validated(
             raise TypeError(f"Expected {expected} (got {edge_bias.dtype}); {hint}")
         given, heads = list(edge_bias.shape), query.size(1)
         edge_bias = edge_bias.unsqueeze(-1) if edge_bias.dim() == 1 else edge_bias
-        if edge_bias.dim() != 2 or edge_bias.size(0) != pattern.bias_size or edge_bias.size(1) not in (1, heads):
+        if (
+            edge_bias.dim() != 2
+            or edge_bias.size(0) != pattern.bias_size
+            or edge_bias.size(1) not in (1, heads)
+        ):
             expected = f"'edge_bias' of shape [{pattern.bias_size}] or [{pattern.bias_size}, {heads}] for {pattern}"
             raise ValueError(f"Expected {expected} (got {given})")
         edge_bias = edge_bias.expand(-1, heads)

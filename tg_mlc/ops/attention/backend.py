@@ -47,16 +47,27 @@ class AttentionCall:
     @property
     def tensors(self) -> list[Tensor]:
         """All tensors that may have derivatives."""
-        return [tensor for tensor in (self.query, self.key, self.value, self.edge_bias) if tensor is not None]
+        return [
+            tensor
+            for tensor in (self.query, self.key, self.value, self.edge_bias)
+            if tensor is not None
+        ]
 
     @property
     def shape(self) -> CallShape:
         """The call without its tensors."""
         query, has_bias = self.query, self.edge_bias is not None
-        kind, sizes = (query.device.type, query.dtype), (query.size(1), query.size(2), self.value.size(2))
-        transformed = not torch.compiler.is_compiling() and any(map(is_functorch_wrapped_tensor, self.tensors))
+        kind, sizes = (
+            (query.device.type, query.dtype),
+            (query.size(1), query.size(2), self.value.size(2)),
+        )
+        transformed = not torch.compiler.is_compiling() and any(
+            map(is_functorch_wrapped_tensor, self.tensors)
+        )
         modes = differentiates_forward(self), transformed
-        return CallShape(self.pattern, *kind, *sizes, self.dropout_p, has_bias, self.return_weights, *modes)
+        return CallShape(
+            self.pattern, *kind, *sizes, self.dropout_p, has_bias, self.return_weights, *modes
+        )
 
 
 Output = tuple[Tensor, Tensor | None]
@@ -70,7 +81,9 @@ class Backend:
     """One way to compute the operator."""
 
     name: str  #: the value of the argument :obj:`backend`
-    run: Callable[[AttentionCall], Output]  #: output and, if asked for, weights ``[*pattern.weights_size, heads]``
+    run: Callable[
+        [AttentionCall], Output
+    ]  #: output and, if asked for, weights ``[*pattern.weights_size, heads]``
     refuse: Callable[[CallShape], str | None]  #: why it cannot take a call; :obj:`None` if it can
     #: Why it is the one to take, as what follows the pattern's name in a sentence; :obj:`None` if another might be.
     prefer: Callable[[CallShape], str | None]
@@ -132,21 +145,35 @@ def register(
     output and what is kept for the way back, whose size ``kept_size`` returns; ``backward``, which takes the output's
     gradient and what was kept before them, the gradients of query, key, value and bias.
     """
-    tensors = "Tensor query, Tensor key, Tensor value, Tensor? bias, " + ", ".join(f"Tensor {name}" for name in places)
+    tensors = "Tensor query, Tensor key, Tensor value, Tensor? bias, " + ", ".join(
+        f"Tensor {name}" for name in places
+    )
     taken = f"{tensors}, float scale, float dropout_p, Tensor seed"
     given: Any = {"mutates_args": (), "device_types": device}
     schema = f"({taken}) -> (Tensor, Tensor)"
     operator: Any = torch.library.custom_op(f"tg_mlc::{name}", forward, schema=schema, **given)
     schema = f"(Tensor grad, Tensor kept, {taken}) -> (Tensor, Tensor, Tensor, Tensor)"
-    gradient: Any = torch.library.custom_op(f"tg_mlc::{name}_backward", backward, schema=schema, **given)
+    gradient: Any = torch.library.custom_op(
+        f"tg_mlc::{name}_backward", backward, schema=schema, **given
+    )
 
     @operator.register_fake  # type: ignore[untyped-decorator]
     def _(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
         out = query.new_empty(query.size(0), query.size(1), value.size(2))
-        return out, query.new_empty(kept_size(query, key, value, *rest), dtype=accumulator(query.dtype))
+        return out, query.new_empty(
+            kept_size(query, key, value, *rest), dtype=accumulator(query.dtype)
+        )
 
     @gradient.register_fake  # type: ignore[untyped-decorator]
-    def _(grad: Tensor, kept: Tensor, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *_: Any) -> Any:
+    def _(
+        grad: Tensor,
+        kept: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        *_: Any,
+    ) -> Any:
         grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
         return *grads, query.new_empty((0, query.size(1)) if bias is None else bias.shape)
 

@@ -23,7 +23,13 @@ from tg_mlc.ops.attention.backend import (
     refuse_opaque,
     register,
 )
-from tg_mlc.ops.attention.crossovers import MAX_NARROW, MAX_WASTE, MIN_BLOCK, MIN_DROPPED, MIN_NARROW
+from tg_mlc.ops.attention.crossovers import (
+    MAX_NARROW,
+    MAX_WASTE,
+    MIN_BLOCK,
+    MIN_DROPPED,
+    MIN_NARROW,
+)
 from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.patterns import Blocks, Shared
 from tg_mlc.ops.runtime import numba_problem
@@ -43,7 +49,9 @@ def run(call: AttentionCall) -> Output:
         assert isinstance(pattern, Shared)
         ptrs = (torch.arange(pattern.num_samples + 1, device="cpu") * pattern.num_nodes,) * 2
     seed = draw_seed(call.dropout_p)
-    out, _ = _block_attention(call.query, call.key, call.value, call.edge_bias, *ptrs, call.scale, call.dropout_p, seed)
+    out, _ = _block_attention(
+        call.query, call.key, call.value, call.edge_bias, *ptrs, call.scale, call.dropout_p, seed
+    )
     return out, None
 
 
@@ -87,7 +95,9 @@ class _Task:
         num_queries = self.rows.stop - self.rows.start
         size = -(-num_queries // (self.step * parts)) * self.step
         for part, first in enumerate(range(0, num_queries, size)):
-            rows = slice(self.rows.start + first, min(self.rows.stop, self.rows.start + first + size))
+            rows = slice(
+                self.rows.start + first, min(self.rows.stop, self.rows.start + first + size)
+            )
             pair, place = self.first_pair + first * self.num_keys, self.first_place + first
             yield replace(self, rows=rows, first_pair=pair, first_place=place, part=part)
 
@@ -96,7 +106,11 @@ class _Task:
         for row in range(self.rows.start, self.rows.stop, self.step):
             done, size = row - self.rows.start, min(self.step, self.rows.stop - row)
             pair = self.first_pair + done * self.num_keys
-            yield _Tile(slice(row, row + size), slice(pair, pair + size * self.num_keys), self.first_place + done)
+            yield _Tile(
+                slice(row, row + size),
+                slice(pair, pair + size * self.num_keys),
+                self.first_place + done,
+            )
 
     def of(self, x: Tensor, rows: slice) -> Tensor:
         """A view ``[heads, rows, channels]`` of ``[num_rows, heads, channels]``."""
@@ -123,7 +137,9 @@ class _Call(NamedTuple):
 
     def narrow(self) -> tuple[Any, Any] | None:
         """Returns the kernels of narrow heads, if there are such for the call, and their further inputs."""
-        if self.bias is not None or not is_narrow(self.query.dtype, self.query.size(2), self.value.size(2)):
+        if self.bias is not None or not is_narrow(
+            self.query.dtype, self.query.size(2), self.value.size(2)
+        ):
             return None
         kernels = import_module("tg_mlc.ops.kernels.narrow_numba")
         ptrs = self.query_ptr.numpy(), self.key_ptr.numpy()
@@ -168,8 +184,14 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
     query, key, value, bias, *_ = call
     if (narrow := call.narrow()) is not None:
         kernels, blocked = narrow
-        return *kernels.backward(grad, query, key, value, lse, blocked), query.new_zeros(0, query.size(1))
-    tasks, start, dtype = _tasks(call.query_ptr, call.key_ptr, query), int(call.seed), accumulator(query.dtype)
+        return *kernels.backward(grad, query, key, value, lse, blocked), query.new_zeros(
+            0, query.size(1)
+        )
+    tasks, start, dtype = (
+        _tasks(call.query_ptr, call.key_ptr, query),
+        int(call.seed),
+        accumulator(query.dtype),
+    )
     grad_query = torch.zeros_like(query, memory_format=torch.contiguous_format)
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
     # Where several threads share the queries of a sample, each has sums of its own, which are added in one order:
@@ -185,7 +207,9 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
             weight, grad_score = _product(q, k.mT, scratch[0]), _product(g, v.mT, scratch[1])
             if bias is not None:
                 weight += task.pairs(bias, tile)
-            softmax().backward(weight, grad_score, task.of(lse, tile.rows), call.dropout_p, start + tile.place)
+            softmax().backward(
+                weight, grad_score, task.of(lse, tile.rows), call.dropout_p, start + tile.place
+            )
             sum_value.baddbmm_(weight.mT, g)
             sum_key.baddbmm_(grad_score.mT, q)
             task.of(grad_query, tile.rows).copy_(torch.bmm(grad_score, k))
@@ -200,12 +224,18 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
 
 
 _PLACES = ("query_ptr", "key_ptr")
-_block_attention = register("block_attention", "blocks", _PLACES, "cpu", _forward, _backward, _kept_size)
+_block_attention = register(
+    "block_attention", "blocks", _PLACES, "cpu", _forward, _backward, _kept_size
+)
 
 
 def is_narrow(dtype: torch.dtype, *channels: int) -> bool:
     """Tells whether there are kernels for heads of so few channels."""
-    return 0 < min(channels) <= max(channels) <= MAX_NARROW and dtype == torch.float32 and numba_problem() is None
+    return (
+        0 < min(channels) <= max(channels) <= MAX_NARROW
+        and dtype == torch.float32
+        and numba_problem() is None
+    )
 
 
 def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
@@ -215,19 +245,25 @@ def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
     heads, itemsize = query.size(1), accumulator(query.dtype).itemsize
     tasks: list[_Task] = []
     pair = 0
-    for (row, end), (col, stop) in zip(pairwise(query_ptr.tolist()), pairwise(key_ptr.tolist()), strict=True):
+    for (row, end), (col, stop) in zip(
+        pairwise(query_ptr.tolist()), pairwise(key_ptr.tolist()), strict=True
+    ):
         rows, num_pairs = slice(row, end), (end - row) * (stop - col)
         width = max(1, heads) if num_pairs * heads * itemsize <= TILE else 1
         for head in range(0, heads if num_pairs else 0, width):
             step = min(end - row, max(MIN_ROWS, TILE // ((stop - col) * itemsize)))
             place = row * heads + head * (end - row)
-            tasks.append(_Task(rows, slice(col, stop), slice(head, head + width), pair, place, step))
+            tasks.append(
+                _Task(rows, slice(col, stop), slice(head, head + width), pair, place, step)
+            )
         pair += num_pairs
     parts = -(-threads.num_workers() // max(1, len(tasks)))
     return tasks if parts == 1 else [part for task in tasks for part in task.divided(parts)]
 
 
-def _for_each(tasks: list[_Task], work: Callable[[_Task, Tensor], None], dtype: torch.dtype) -> None:
+def _for_each(
+    tasks: list[_Task], work: Callable[[_Task, Tensor], None], dtype: torch.dtype
+) -> None:
     """Has every thread take the largest task left when it is done with one; each has room for two tiles of scores."""
     waiting = deque(sorted(tasks, key=lambda task: task.num_scores, reverse=True))
     tile_scores = max((task.tile_scores for task in tasks), default=0)
@@ -258,7 +294,9 @@ class TorchSoftmax:
     @staticmethod
     def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int) -> None:
         """Turns contiguous scores into weights, and the gradient of these weights into that of the scores."""
-        weight = scores.sub_(lse).clamp_(max=0.0).exp_().clone()  # rounding may put a score above the sum
+        weight = (
+            scores.sub_(lse).clamp_(max=0.0).exp_().clone()
+        )  # rounding may put a score above the sum
         factors = TorchSoftmax.factors(scores, dropout_p, seed)
         scores.mul_(factors)
         total = torch.linalg.vecdot(scores, grad).unsqueeze(-1)
@@ -269,7 +307,9 @@ class TorchSoftmax:
         """Draws factors of dropout on weights, the same in both passes."""
         if dropout_p in (0.0, 1.0):
             return 1.0 - dropout_p
-        keep = torch.empty_like(like).bernoulli_(1.0 - dropout_p, generator=torch.Generator().manual_seed(seed))
+        keep = torch.empty_like(like).bernoulli_(
+            1.0 - dropout_p, generator=torch.Generator().manual_seed(seed)
+        )
         return keep.div_(1.0 - dropout_p)
 
 
@@ -309,14 +349,20 @@ def prefer(shape: CallShape) -> str | None:
         return None
     if torch.compiler.is_compiling():
         bounded = isinstance(pattern, Shared) or pattern.is_bounded
-        return None if bounded else "is of unknown sizes, so each block is a matrix product of its own"
+        return (
+            None if bounded else "is of unknown sizes, so each block is a matrix product of its own"
+        )
     scores, num_samples = pattern.num_edges * shape.heads, max(1, pattern.num_samples)
     if max(num_samples, scores * accumulator(shape.dtype).itemsize // TILE) < threads.num_workers():
         return None
     multiplications, drops = scores * shape.channels // num_samples, shape.dropout_p > 0.0
     complete = isinstance(pattern, Blocks) or _is_complete(shape)
     narrow = complete and is_narrow(shape.dtype, shape.channels, shape.value_channels)
-    padded = pattern.num_samples * pattern.max_queries * pattern.max_keys if isinstance(pattern, Blocks) else 0
+    padded = (
+        pattern.num_samples * pattern.max_queries * pattern.max_keys
+        if isinstance(pattern, Blocks)
+        else 0
+    )
     reason = None
     if narrow and (drops or scores >= MIN_NARROW):
         reason = "has narrow heads, whose scores stay in the first-level cache"

@@ -37,13 +37,22 @@ from tg_mlc.ops.runtime import numba_problem
 _HAS_TRITON = is_installed("triton")
 
 
-def define(name: str, backend: str, module: str, device: str | None) -> Callable[[AttentionCall], Output]:
+def define(
+    name: str, backend: str, module: str, device: str | None
+) -> Callable[[AttentionCall], Output]:
     """Registers the operator ``tg_mlc::{name}`` for a type of device (or all) and a module of kernels, which is
     imported at the first call, and returns what runs it.
     """
     kernels = f"tg_mlc.ops.kernels.{module}"
     on_gpu = device is None
-    places = ("ptr", "index", "col_ptr", "col_index", "col_order", *(("long_queries", "long_keys") if on_gpu else ()))
+    places = (
+        "ptr",
+        "index",
+        "col_ptr",
+        "col_index",
+        "col_order",
+        *(("long_queries", "long_keys") if on_gpu else ()),
+    )
 
     def split(bias: Tensor | None, *rest: Any) -> tuple[Graph, Options]:
         *edges, scale, dropout_p, seed = rest
@@ -62,7 +71,9 @@ def define(name: str, backend: str, module: str, device: str | None) -> Callable
             grads = import_module(kernels).backward(grad, query, key, value, kept, *split(*rest))
         return grads
 
-    def kept_size(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any) -> int:
+    def kept_size(
+        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any
+    ) -> int:
         if on_gpu:  # one number for every query and head
             return query.size(0) * query.size(1)
         return num_kept(query, value, Graph(*rest[: len(places)]))
@@ -103,10 +114,17 @@ def _refuse_triton(shape: CallShape) -> str | None:
     return refuse_opaque("triton", shape)
 
 
-CSR = Backend("csr", define("csr_attention", "csr", "csr_cpu", "cpu"), _refuse_csr, prefer=lambda shape: SPARSE)
+CSR = Backend(
+    "csr",
+    define("csr_attention", "csr", "csr_cpu", "cpu"),
+    _refuse_csr,
+    prefer=lambda shape: SPARSE,
+)
 TRITON = Backend(
     "triton",
     define("triton_csr_attention", "triton", "csr_triton", None),
     _refuse_triton,
-    prefer=lambda shape: None if shape.device != "cuda" or isinstance(shape.pattern, Blocks) else SPARSE,
+    prefer=lambda shape: (
+        None if shape.device != "cuda" or isinstance(shape.pattern, Blocks) else SPARSE
+    ),
 )

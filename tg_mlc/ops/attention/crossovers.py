@@ -60,7 +60,13 @@ def dense_from(shape: CallShape, num_nodes: int) -> float:
 
 
 def folding_ratio(
-    pattern: Blocks, heads: int, channels: int, head_channels: int, value_channels: int, *, shared: bool = False
+    pattern: Blocks,
+    heads: int,
+    channels: int,
+    head_channels: int,
+    value_channels: int,
+    *,
+    shared: bool = False,
 ) -> float:
     """Returns how many times as many multiplications the projections of queries and messages take apart from the
     attention as folded into keys and values, which pays above 1; with ``shared`` states of the targets, queries are

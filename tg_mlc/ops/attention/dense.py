@@ -22,7 +22,12 @@ from tg_mlc.ops.attention.backend import (
 from tg_mlc.ops.attention.crossovers import dense_from
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.patterns import Blocks, Edges, Shared
-from tg_mlc.ops.runtime import is_exporting, numba_problem, once_differentiable, statically_known_true
+from tg_mlc.ops.runtime import (
+    is_exporting,
+    numba_problem,
+    once_differentiable,
+    statically_known_true,
+)
 
 
 def run(call: AttentionCall) -> Output:
@@ -64,13 +69,19 @@ def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
     if statically_known_true(out.size(0) * out.size(1) == pattern.num_queries):
         return out.reshape(pattern.num_queries, *out.shape[2:]), weights
     sample = pattern.sample_of_query()
-    return out[sample, torch.arange(pattern.num_queries, device=out.device) - pattern.query_ptr[sample]], weights
+    return out[
+        sample, torch.arange(pattern.num_queries, device=out.device) - pattern.query_ptr[sample]
+    ], weights
 
 
 def _run_graph(call: AttentionCall, graph: Edges, num_samples: int) -> Output:
     query, key, value = (
         x.view(num_samples, rows, *x.shape[1:]).transpose(1, 2)
-        for x, rows in ((call.query, graph.num_queries), (call.key, graph.num_keys), (call.value, graph.num_keys))
+        for x, rows in (
+            (call.query, graph.num_queries),
+            (call.key, graph.num_keys),
+            (call.value, graph.num_keys),
+        )
     )
     mask = None
     if call.edge_bias is not None:
@@ -84,19 +95,29 @@ def _run_graph(call: AttentionCall, graph: Edges, num_samples: int) -> Output:
     if not graph.is_complete:
         out = out.masked_fill(graph.isolated().unsqueeze(-1), 0.0)
     if weights is not None:
-        weights = weights[:, :, graph.edge_index[1], graph.edge_index[0]].transpose(1, 2)  # [B, num_edges, heads]
+        weights = weights[:, :, graph.edge_index[1], graph.edge_index[0]].transpose(
+            1, 2
+        )  # [B, num_edges, heads]
         weights = weights.reshape(*call.pattern.weights_size, weights.size(-1))
     return out.transpose(1, 2).reshape(*call.query.shape[:2], call.value.size(2)), weights
 
 
-def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, call: AttentionCall) -> Output:
+def _attend(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, call: AttentionCall
+) -> Output:
     # Where it drops weights on a CPU, PyTorch's own has no fused kernel either, and draws its numbers slowly.
-    drops_on_cpu = call.dropout_p > 0.0 and query.device.type == "cpu" and not torch.compiler.is_compiling()
-    if not (call.return_weights or drops_on_cpu or differentiates_forward(call)):  # where no fused kernel serves
+    drops_on_cpu = (
+        call.dropout_p > 0.0 and query.device.type == "cpu" and not torch.compiler.is_compiling()
+    )
+    if not (
+        call.return_weights or drops_on_cpu or differentiates_forward(call)
+    ):  # where no fused kernel serves
         if not torch.compiler.is_compiling():
             given = (query, key, value) if mask is None else (query, key, value, mask)
             once_differentiable(given, no_second_derivatives("dense"))
-        out = F.scaled_dot_product_attention(query, key, value, mask, call.dropout_p, scale=call.scale)
+        out = F.scaled_dot_product_attention(
+            query, key, value, mask, call.dropout_p, scale=call.scale
+        )
         return out, None
     device = query.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else query.dtype
@@ -111,7 +132,12 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, call
     # Only a bias can leave a query without any key to attend to.
     if call.edge_bias is not None:
         isolated = score.isneginf().all(dim=-1, keepdim=True)  # and not a row that holds NaN
-        weights = score.masked_fill(isolated, 0.0).softmax(dim=-1).masked_fill(isolated, 0.0).to(value.dtype)
+        weights = (
+            score.masked_fill(isolated, 0.0)
+            .softmax(dim=-1)
+            .masked_fill(isolated, 0.0)
+            .to(value.dtype)
+        )
     else:
         weights = score.softmax(dim=-1).to(value.dtype)
     return dropout(weights, call.dropout_p) @ value, weights if call.return_weights else None
@@ -143,7 +169,11 @@ def prefer(shape: CallShape) -> str | None:
     if isinstance(pattern, Shared) and pattern.density >= dense_from(shape, pattern.num_nodes):
         reason = "is so small or so dense that a masked matrix product costs less than its edges"
         helps = shape.device == "cpu" and not (shape.return_weights or pattern.graph.is_complete)
-        return f"{reason} do without the extra 'numba'" if helps and numba_problem() is not None else reason
+        return (
+            f"{reason} do without the extra 'numba'"
+            if helps and numba_problem() is not None
+            else reason
+        )
     return None
 
 

@@ -26,7 +26,9 @@ def reference(call: AttentionCall) -> Output:
     score = _scores(call, source, target)
     if call.edge_bias is not None:
         score = score + pattern.expand_bias(call.edge_bias)
-    weights = softmax_of_groups(score, target, partial(scatter, index=target, dim=0, dim_size=pattern.num_queries))
+    weights = softmax_of_groups(
+        score, target, partial(scatter, index=target, dim=0, dim_size=pattern.num_queries)
+    )
     out = _sums(call, F.dropout(weights, call.dropout_p), source, target)
     if not call.return_weights:
         return out, None
@@ -48,11 +50,15 @@ def by_segment(call: AttentionCall) -> Output:
     shape = call.shape
     backwards = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in call.tensors)
     # A compiler does not know torch-scatter's kernels.
-    differentiates = torch.compiler.is_compiling() or backwards or shape.forward_mode or shape.transformed
+    differentiates = (
+        torch.compiler.is_compiling() or backwards or shape.forward_mode or shape.transformed
+    )
     if torch_geometric.typing.WITH_TORCH_SCATTER and not differentiates:
         weights = softmax_of_groups(score, target, partial(segment, ptr=ptr))
     else:
-        weights = softmax_of_groups(score, target, partial(scatter, index=target, dim=0, dim_size=pattern.num_queries))
+        weights = softmax_of_groups(
+            score, target, partial(scatter, index=target, dim=0, dim_size=pattern.num_queries)
+        )
     out = _sums(call, dropout(weights, call.dropout_p), source, target)
     if not call.return_weights:
         return out, None

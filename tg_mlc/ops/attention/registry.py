@@ -11,7 +11,14 @@ import torch
 from tg_mlc.ops.attention import blocks, compressed, dense, gather
 from tg_mlc.ops.attention.backend import Backend, CallShape
 
-_ORDERED = (blocks.BACKEND, dense.BACKEND, compressed.TRITON, compressed.CSR, gather.SCATTER, gather.REFERENCE)
+_ORDERED = (
+    blocks.BACKEND,
+    dense.BACKEND,
+    compressed.TRITON,
+    compressed.CSR,
+    gather.SCATTER,
+    gather.REFERENCE,
+)
 #: By name. Among those that prefer a call, ``"auto"`` takes the first.
 BACKENDS: dict[str, Backend] = {backend.name: backend for backend in _ORDERED}
 
@@ -19,7 +26,9 @@ BACKENDS: dict[str, Backend] = {backend.name: backend for backend in _ORDERED}
 def get(name: str) -> Backend:
     """Returns the backend of that name."""
     if name not in BACKENDS:
-        raise ValueError(f"Expected 'backend' to be 'auto' or one of {sorted(BACKENDS)} (got '{name}')")
+        raise ValueError(
+            f"Expected 'backend' to be 'auto' or one of {sorted(BACKENDS)} (got '{name}')"
+        )
     return BACKENDS[name]
 
 
@@ -42,7 +51,9 @@ class set_backend:  # noqa: N801 (reads as the function that it also is)
     def __init__(self, *names: str) -> None:
         chosen = tuple(get(name).name for name in names if name != "auto")
         if not names or ("auto" in names and chosen):
-            raise ValueError(f"Expected backends or 'auto' (got {names}); available are {sorted(BACKENDS)}")
+            raise ValueError(
+                f"Expected backends or 'auto' (got {names}); available are {sorted(BACKENDS)}"
+            )
         self._chosen, self._was_entered = chosen, False
         with _lock():
             _hold(self)
@@ -97,7 +108,9 @@ def choose(shape: CallShape, name: str = "auto") -> tuple[Backend, str]:
             if refused is None:
                 return BACKENDS[each], "is left to the backends that were set"
             reasons.append(refused)
-        raise ValueError(f"None of the backends that were set takes this call: {'; '.join(reasons)}")
+        raise ValueError(
+            f"None of the backends that were set takes this call: {'; '.join(reasons)}"
+        )
     for backend in BACKENDS.values():
         if (reason := backend.prefer(shape)) and not backend.refuse(shape):
             return backend, reason

@@ -25,7 +25,11 @@ Array = np.ndarray[Any, Any]
 
 _FILES = sorted(Path(__file__).parent.glob("*.py"))
 #: A digest of all kernels; the version where their sources are not at hand.
-_SOURCES = hashlib.sha256(b"".join(map(Path.read_bytes, _FILES))).hexdigest()[:16] if _FILES else __version__
+_SOURCES = (
+    hashlib.sha256(b"".join(map(Path.read_bytes, _FILES))).hexdigest()[:16]
+    if _FILES
+    else __version__
+)
 #: Sums may be reordered, but NaN and infinity keep their meaning.
 OPTIONS: dict[str, Any] = {
     "nogil": True,
@@ -86,7 +90,9 @@ _function: Callable[[Callable[..., Any]], Any] = intrinsic(prefer_literal=True)
 def zeros(_: Any, like: Any, lanes: Any) -> Any:
     """A vector of zeros of an array's type."""
     vector = Vector(like.dtype, lanes.literal_value)
-    return vector(like, lanes), lambda context, *_: ir.Constant(context.get_value_type(vector), None)
+    return vector(like, lanes), lambda context, *_: ir.Constant(
+        context.get_value_type(vector), None
+    )
 
 
 @_function
@@ -132,10 +138,15 @@ def add_scaled(_: Any, total: Any, factor: Any, vector: Any) -> Any:
     """``total + factor * vector``."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        empty, word = ir.Constant(ir.VectorType(arguments[1].type, vector.lanes), ir.Undefined), ir.IntType(32)
+        empty, word = (
+            ir.Constant(ir.VectorType(arguments[1].type, vector.lanes), ir.Undefined),
+            ir.IntType(32),
+        )
         single = builder.insert_element(empty, arguments[1], word(0))
         repeated = ir.Constant(ir.VectorType(word, vector.lanes), [0] * vector.lanes)
-        product = builder.fmul(builder.shuffle_vector(single, empty, repeated), arguments[2], flags=_FAST)
+        product = builder.fmul(
+            builder.shuffle_vector(single, empty, repeated), arguments[2], flags=_FAST
+        )
         return builder.fadd(arguments[0], product, flags=_FAST)
 
     return vector(vector, vector.dtype, vector), generate
@@ -147,7 +158,9 @@ def dot(_: Any, one: Any, other: Any) -> Any:
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         element, kind = context.get_value_type(one.dtype), context.get_value_type(one)
-        add_up = _llvm(builder, "vector.reduce.fadd", one, ir.FunctionType(element, [element, kind]))
+        add_up = _llvm(
+            builder, "vector.reduce.fadd", one, ir.FunctionType(element, [element, kind])
+        )
         product = builder.fmul(*arguments, flags=_FAST)
         return builder.call(add_up, [ir.Constant(element, 0.0), product], fastmath=_FAST)
 
@@ -160,7 +173,9 @@ def larger(_: Any, one: Any, other: Any) -> Any:
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         kind = context.get_value_type(one)
-        return builder.call(_llvm(builder, "maxnum", one, ir.FunctionType(kind, [kind, kind])), arguments)
+        return builder.call(
+            _llvm(builder, "maxnum", one, ir.FunctionType(kind, [kind, kind])), arguments
+        )
 
     return one(one, one), generate
 
@@ -170,7 +185,9 @@ def largest(_: Any, vector: Any) -> Any:
     """The largest number of a vector that is not NaN."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(context.get_value_type(vector.dtype), [context.get_value_type(vector)])
+        kind = ir.FunctionType(
+            context.get_value_type(vector.dtype), [context.get_value_type(vector)]
+        )
         return builder.call(_llvm(builder, "vector.reduce.fmax", vector, kind), arguments)
 
     return vector.dtype(vector), generate
@@ -184,8 +201,12 @@ def prefetch(_: Any, array: Any, offset: Any) -> Any:
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")  # type: ignore[no-untyped-call]
-        first = builder.gep(context.make_array(array)(context, builder, arguments[0]).data, [arguments[1]])
-        builder.call(function, [builder.bitcast(first, byte), word(0), word(3), word(1)])  # to read, keep, data
+        first = builder.gep(
+            context.make_array(array)(context, builder, arguments[0]).data, [arguments[1]]
+        )
+        builder.call(
+            function, [builder.bitcast(first, byte), word(0), word(3), word(1)]
+        )  # to read, keep, data
         return context.get_dummy_value()
 
     return types.void(array, types.uintp), generate
@@ -199,5 +220,7 @@ def _llvm(builder: Any, name: str, vector: Vector, kind: Any) -> Any:
 
 def _address(context: Any, builder: Any, array: Any, arguments: Any, vector: Vector) -> Any:
     """Address of a vector in an array that is contiguous, the first two of the arguments being array and offset."""
-    first = builder.gep(context.make_array(array)(context, builder, arguments[0]).data, [arguments[1]])
+    first = builder.gep(
+        context.make_array(array)(context, builder, arguments[0]).data, [arguments[1]]
+    )
     return builder.bitcast(first, context.get_value_type(vector).as_pointer())

@@ -36,7 +36,9 @@ MIN_SHARED = 2**15
 MIN_EDGES = 2**10
 
 
-def forward(query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
+def forward(
+    query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options
+) -> tuple[Tensor, Tensor]:
     """The output ``[N, heads, C_v]``, and what is kept."""
     out = on_large_pages(query.new_empty(query.size(0), query.size(1), value.size(2)))
     kept = query.new_empty(num_kept(query, value, graph))
@@ -44,25 +46,42 @@ def forward(query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Op
         return out.zero_(), kept.zero_()
     q, result = (_rows(graph.num_queries, x) for x in (query, out))
     k, v = (_rows(graph.num_keys, x) for x in (key, value))
-    call = Forward(_by_query(graph), q, k, v, _softmax(query, options), _kept(kept, graph, value), result)
+    call = Forward(
+        _by_query(graph), q, k, v, _softmax(query, options), _kept(kept, graph, value), result
+    )
     work = _Work(query, value, graph, options)
     work.run(csr_numba.forward_groups, csr_numba.forward_pass, call, (None, None, result))
     return out, kept
 
 
 def backward(
-    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, kept: Tensor, graph: Graph, options: Options
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    kept: Tensor,
+    graph: Graph,
+    options: Options,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, value and bias, the last ``[num_edges, heads]`` or empty."""
     grads = [on_large_pages(query.new_empty(tensor.shape)) for tensor in (query, key, value)]
     biased = 0 if options.bias is None else graph.num_edges
     if 0 in (graph.num_edges, value.numel()):
-        return grads[0].zero_(), grads[1].zero_(), grads[2].zero_(), query.new_zeros(biased, query.size(1))
+        return (
+            grads[0].zero_(),
+            grads[1].zero_(),
+            grads[2].zero_(),
+            query.new_zeros(biased, query.size(1)),
+        )
     g, q, grad_q = (_rows(graph.num_queries, x) for x in (grad, query, grads[0]))
     k, v, grad_k, grad_v = (_rows(graph.num_keys, x) for x in (key, value, *grads[1:]))
     ptr, index = graph.col_ptr.numpy(), graph.col_index.numpy()
     by_key = Side(ptr, index, graph.col_order.numpy(), _ascends(ptr, index, graph.num_queries))
-    sides, softmax, weights = (_by_query(graph), by_key), _softmax(query, options), _kept(kept, graph, value)
+    sides, softmax, weights = (
+        (_by_query(graph), by_key),
+        _softmax(query, options),
+        _kept(kept, graph, value),
+    )
     call = Backward(*sides, g, q, k, v, softmax, weights, grad_q, grad_k, grad_v)
     work = _Work(query, value, graph, options, backward=True, biased=biased)
     targets = (None, None, None, grad_q, grad_k, grad_v, None)
@@ -80,7 +99,9 @@ def _rows(rows: int, tensor: Tensor) -> Rows:
     stride, item = tensor.stride(0), tensor.element_size()
     flat = tensor.as_strided(((size - 1) * stride + heads * channels,), (1,))
     is_aligned = (flat.data_ptr() | stride * item | channels * item) % 64 == 0
-    return Rows(flat.numpy(), stride, rows, heads, channels, is_aligned and flat.numel() * item > STREAMED)
+    return Rows(
+        flat.numpy(), stride, rows, heads, channels, is_aligned and flat.numel() * item > STREAMED
+    )
 
 
 def _softmax(query: Tensor, options: Options) -> Softmax:
@@ -104,7 +125,9 @@ def _ascends(ptr: Array, index: Array, num_others: int) -> bool:
     """Tells whether the other sides of every row ascend; a compiled model comes here without a check of its edges."""
     right, ascends = csr_numba.inspect(ptr, index, num_others)
     if not right:
-        raise ValueError("Expected 'edge_index' to name nodes that there are (got others, or pointers that decrease)")
+        raise ValueError(
+            "Expected 'edge_index' to name nodes that there are (got others, or pointers that decrease)"
+        )
     return bool(ascends)
 
 
@@ -112,7 +135,14 @@ class _Work:
     """The threads, and what each works in."""
 
     def __init__(
-        self, query: Tensor, value: Tensor, graph: Graph, options: Options, *, backward: bool = False, biased: int = 0
+        self,
+        query: Tensor,
+        value: Tensor,
+        graph: Graph,
+        options: Options,
+        *,
+        backward: bool = False,
+        biased: int = 0,
     ) -> None:
         heads, size, item = query.size(1), graph.num_edges, query.element_size()
         self.num_edges, self.num_groups = size, query.size(0) // graph.num_queries * heads
@@ -120,7 +150,9 @@ class _Work:
         #: Groups that are taken by one thread each; the others are shared.
         self.num_alone = self.num_groups
         if self.num_workers > 1 and size >= MIN_SHARED:
-            self.num_alone -= self.num_groups if size * item > LARGE else self.num_groups % self.num_workers
+            self.num_alone -= (
+                self.num_groups if size * item > LARGE else self.num_groups % self.num_workers
+            )
         channels, rows = max(query.size(2), value.size(2)), max(graph.num_queries, graph.num_keys)
         tile = min(rows * channels, max(channels, TILE // item))
         # Those who only share groups write to the same scores, and to the same gradient of a bias.
@@ -128,7 +160,10 @@ class _Work:
         self.bias = query.new_zeros(owners, heads, biased)
         # Weights that are kept are made where they stay; dropped ones are not kept.
         apart = options.dropout_p > 0 or not graph.keeps_weights(value.size(2))
-        weights, grads = query.new_empty(owners, size * apart), query.new_empty(owners, size * backward)
+        weights, grads = (
+            query.new_empty(owners, size * apart),
+            query.new_empty(owners, size * backward),
+        )
         self.spaces: list[Space] = []
         for worker in range(self.num_workers):
             owner = min(worker, owners - 1) if self.num_alone else 0
@@ -136,7 +171,13 @@ class _Work:
             tensors = (*own, weights[owner], grads[owner], self.bias[owner])
             self.spaces.append(Space(*(tensor.numpy() for tensor in tensors)))
 
-    def run(self, groups: Callable[..., None], single: Callable[..., int], call: Any, targets: tuple[Any, ...]) -> None:
+    def run(
+        self,
+        groups: Callable[..., None],
+        single: Callable[..., int],
+        call: Any,
+        targets: tuple[Any, ...],
+    ) -> None:
         """Runs all passes; what each of them sums up rows of, if so, is in ``targets``."""
 
         def alone(worker: int, first: int, last: int) -> None:
@@ -147,11 +188,18 @@ class _Work:
             for step, target in enumerate(targets):
                 self._run_shared(single, step, group, call, target)
 
-    def _run_shared(self, single: Callable[..., int], step: int, group: int, call: Any, target: Rows | None) -> None:
-        scores, begun = {"weight": self.spaces[0].weight, "grad": self.spaces[0].grad}, [-1] * self.num_workers
+    def _run_shared(
+        self, single: Callable[..., int], step: int, group: int, call: Any, target: Rows | None
+    ) -> None:
+        scores, begun = (
+            {"weight": self.spaces[0].weight, "grad": self.spaces[0].grad},
+            [-1] * self.num_workers,
+        )
 
         def work(worker: int, low: int, high: int) -> None:
-            begun[worker] = single(step, low, high, group, call, self.spaces[worker]._replace(**scores))
+            begun[worker] = single(
+                step, low, high, group, call, self.spaces[worker]._replace(**scores)
+            )
 
         threads.share(work, self.num_edges, self.num_workers)
         for place, space in zip(begun, self.spaces, strict=True):

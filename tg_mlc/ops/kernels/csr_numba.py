@@ -147,7 +147,9 @@ def forward_pass(step: int, low: int, high: int, group: int, call: Forward, spac
     if step == 0:
         score_span(low, high, group, edges, call.query, call.key, softmax.scale, space, weight)
     elif step == 1:
-        softmax_span(low, high, group, call.query.heads, edges.ptr, softmax, weight, dropped, call.kept.lse)
+        softmax_span(
+            low, high, group, call.query.heads, edges.ptr, softmax, weight, dropped, call.kept.lse
+        )
     else:
         return sum_span(low, high, group, edges, dropped, 1.0, call.value, space, call.out)
     return -1
@@ -175,12 +177,18 @@ def backward_pass(step: int, low: int, high: int, group: int, call: Backward, sp
         score_span(low, high, group, edges, call.grad, call.value, 1.0, space, grad)
     elif step == 2:
         if not keeps:
-            weigh_span(low, high, group, call.query.heads, edges.ptr, softmax, weight, call.kept.lse)
+            weigh_span(
+                low, high, group, call.query.heads, edges.ptr, softmax, weight, call.kept.lse
+            )
         softmax_backward_span(low, high, group, edges.ptr, softmax, weight, dropped, grad)
     elif step == 3:
-        return sum_span(low, high, group, edges, grad, softmax.scale, call.key, space, call.grad_query)
+        return sum_span(
+            low, high, group, edges, grad, softmax.scale, call.key, space, call.grad_query
+        )
     elif step == 4:
-        return sum_span(low, high, group, by_key, grad, softmax.scale, call.query, space, call.grad_key)
+        return sum_span(
+            low, high, group, by_key, grad, softmax.scale, call.query, space, call.grad_key
+        )
     elif step == 5:
         return sum_span(low, high, group, by_key, dropped, 1.0, call.grad, space, call.grad_value)
     else:
@@ -190,7 +198,15 @@ def backward_pass(step: int, low: int, high: int, group: int, call: Backward, sp
 
 @kernel
 def score_span(
-    low: int, high: int, group: int, edges: Side, x: Rows, y: Rows, scale: float, space: Space, out: Array
+    low: int,
+    high: int,
+    group: int,
+    edges: Side,
+    x: Rows,
+    y: Rows,
+    scale: float,
+    space: Space,
+    out: Array,
 ) -> None:
     """The scaled dot products of both ends of the edges, ``out[num_edges]``."""
     sample, head = divmod(group, x.heads)
@@ -212,7 +228,15 @@ def score_span(
 
 @kernel
 def sum_span(
-    low: int, high: int, group: int, edges: Side, weight: Array, factor: float, y: Rows, space: Space, out: Rows
+    low: int,
+    high: int,
+    group: int,
+    edges: Side,
+    weight: Array,
+    factor: float,
+    y: Rows,
+    space: Space,
+    out: Rows,
 ) -> int:
     """The weighted sums over the edges of every row, whose weights are ``weight[num_edges]``.
 
@@ -225,8 +249,12 @@ def sum_span(
     if first > 0 and edges.ptr[first - 1] < low < edges.ptr[first]:
         begun = (sample * out.rows + first - 1) * out.stride + head * out.channels
         stop = min(edges.ptr[first], high)
-        source = Source(y.data, sample * y.rows * y.stride + head * y.channels, y.stride, y.channels)
-        weighted_sum(edges, weight, factor, low, stop, source, Target(space.partial, 0, True, False))
+        source = Source(
+            y.data, sample * y.rows * y.stride + head * y.channels, y.stride, y.channels
+        )
+        weighted_sum(
+            edges, weight, factor, low, stop, source, Target(space.partial, 0, True, False)
+        )
         low = stop
     begin(edges.ptr, first, last, low, space.cursor)
     tile = rows_of_a_tile(high - low, last - first, edges.ascends, y, space.tile)
@@ -242,7 +270,15 @@ def sum_span(
             if new or edge < stop:
                 if not streamed:
                     ask_for(out.data, place + AHEAD * out.stride, out.channels)
-                weighted_sum(edges, weight, factor, edge, stop, source, Target(out.data, place, new, streamed))
+                weighted_sum(
+                    edges,
+                    weight,
+                    factor,
+                    edge,
+                    stop,
+                    source,
+                    Target(out.data, place, new, streamed),
+                )
     return begun
 
 
@@ -318,7 +354,9 @@ def pack(source: Rows, sample: int, head: int, first: int, last: int, out: Array
 
 
 @kernel
-def dots(x: Array, offset: int, index: Array, low: int, high: int, y: Source, scale: float, out: Array) -> None:
+def dots(
+    x: Array, offset: int, index: Array, low: int, high: int, y: Source, scale: float, out: Array
+) -> None:
     """The scaled dot products of one row with the rows of its edges."""
     done, size = uintp(0), uintp(y.channels)
     if size == 0:
@@ -339,7 +377,15 @@ def _dots(lanes: int) -> Any:
     """A kernel of :func:`dots`, which adds those of as many channels as are left of vectors."""
 
     def add(
-        x: Array, offset: int, index: Array, low: int, high: int, y: Source, done: Any, scale: float, out: Array
+        x: Array,
+        offset: int,
+        index: Array,
+        low: int,
+        high: int,
+        y: Source,
+        done: Any,
+        scale: float,
+        out: Array,
     ) -> Any:
         factor = out.dtype.type(scale)
         while done + uintp(lanes) <= uintp(y.channels):
@@ -354,11 +400,19 @@ def _dots(lanes: int) -> Any:
     return named(add, f"dots_{lanes}")
 
 
-_dots_widest, _dots_32, _dots_16, _dots_8, _dots_1 = _dots(WIDEST), _dots(32), _dots(16), _dots(8), _dots(1)
+_dots_widest, _dots_32, _dots_16, _dots_8, _dots_1 = (
+    _dots(WIDEST),
+    _dots(32),
+    _dots(16),
+    _dots(8),
+    _dots(1),
+)
 
 
 @kernel
-def weighted_sum(edges: Side, weight: Array, factor: float, low: int, high: int, y: Source, target: Target) -> None:
+def weighted_sum(
+    edges: Side, weight: Array, factor: float, low: int, high: int, y: Source, target: Target
+) -> None:
     """The weighted sum of the rows of one row's edges, in place of what is there or added to it."""
     done, size = uintp(0), uintp(y.channels)
     if done + uintp(WIDEST) <= size:
@@ -377,7 +431,14 @@ def _sum(lanes: int) -> Any:
     """A kernel of :func:`weighted_sum`, for as many channels as are left of vectors."""
 
     def add(
-        edges: Side, weight: Array, factor: float, low: int, high: int, y: Source, done: Any, target: Target
+        edges: Side,
+        weight: Array,
+        factor: float,
+        low: int,
+        high: int,
+        y: Source,
+        done: Any,
+        target: Target,
     ) -> Any:
         ordered, one, out = edges.order.shape[0] > 0, weight.dtype.type(factor), target.data
         while done + uintp(lanes) <= uintp(y.channels):
@@ -402,7 +463,15 @@ _sum_widest, _sum_32, _sum_16, _sum_8, _sum_1 = _sum(WIDEST), _sum(32), _sum(16)
 
 @kernel
 def softmax_span(
-    low: int, high: int, group: int, heads: int, ptr: Array, softmax: Softmax, score: Array, dropped: Array, lse: Array
+    low: int,
+    high: int,
+    group: int,
+    heads: int,
+    ptr: Array,
+    softmax: Softmax,
+    score: Array,
+    dropped: Array,
+    lse: Array,
 ) -> None:
     """Turns the scores of the rows that begin in a span into weights, and drops some; keeps the sums if asked to."""
     first, last = rows_that_begin(ptr, low, high)
@@ -416,7 +485,14 @@ def softmax_span(
 
 @kernel
 def weigh_span(
-    low: int, high: int, group: int, heads: int, ptr: Array, softmax: Softmax, score: Array, lse: Array
+    low: int,
+    high: int,
+    group: int,
+    heads: int,
+    ptr: Array,
+    softmax: Softmax,
+    score: Array,
+    lse: Array,
 ) -> None:
     """Turns the scores of the rows that begin in a span into weights once more."""
     first, last = rows_that_begin(ptr, low, high)
@@ -430,7 +506,14 @@ def weigh_span(
 
 @kernel
 def softmax_backward_span(
-    low: int, high: int, group: int, ptr: Array, softmax: Softmax, weight: Array, dropped: Array, grad: Array
+    low: int,
+    high: int,
+    group: int,
+    ptr: Array,
+    softmax: Softmax,
+    weight: Array,
+    dropped: Array,
+    grad: Array,
 ) -> None:
     """Turns the gradients of weights into gradients of the scores, and drops the weights that were dropped."""
     first, last = rows_that_begin(ptr, low, high)

@@ -39,23 +39,44 @@ CHANNELS_OF_WARP = 2**8
 MAX_WARPS = 8
 
 
-def forward(query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
+def forward(
+    query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options
+) -> tuple[Tensor, Tensor]:
     """The output ``[num_queries, heads, C_v]`` and the logarithm of every row's sum, group by group."""
     out = query.new_empty(query.size(0), query.size(1), value.size(2))
     lse = query.new_empty(query.size(0) * query.size(1), dtype=torch.float32)
     launch = _Launch(query, key, value, graph, options)
-    launch(attend, graph.num_queries, graph.long_queries, ptr=graph.ptr, index=graph.index, out=out, lse=lse)
+    launch(
+        attend,
+        graph.num_queries,
+        graph.long_queries,
+        ptr=graph.ptr,
+        index=graph.index,
+        out=out,
+        lse=lse,
+    )
     return out, lse
 
 
 def backward(
-    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, lse: Tensor, graph: Graph, options: Options
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    lse: Tensor,
+    graph: Graph,
+    options: Options,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, value and bias, the last ``[num_edges, heads]`` or empty."""
     launch = _Launch(query, key, value, graph, options)
     grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
     grad = dense_rows(grad)
-    common = {"grad": grad, "grad_stride": grad.stride(0), "lse": lse, "delta": torch.empty_like(lse)}
+    common = {
+        "grad": grad,
+        "grad_stride": grad.stride(0),
+        "lse": lse,
+        "delta": torch.empty_like(lse),
+    }
     of_queries = {"ptr": graph.ptr, "index": graph.index, "grad_query": grads[0]}
     launch(query_gradient, graph.num_queries, graph.long_queries, **of_queries, **common)
 
@@ -95,7 +116,9 @@ def tile(num_rows: int, num_edges: int, block: int, itemsize: int) -> tuple[int,
     average = triton.next_power_of_2(max(1, triton.cdiv(num_edges, max(1, num_rows))))
     numbers = TILE * warps // itemsize
     edges = max(1, min(average, MAX_EDGES // itemsize, numbers // block))
-    rows = max(1, min(TILE * warps // 4 // (block * edges), MAX_ROWS))  # whose sums take 4 bytes in any type
+    rows = max(
+        1, min(TILE * warps // 4 // (block * edges), MAX_ROWS)
+    )  # whose sums take 4 bytes in any type
     return rows, edges, warps
 
 
@@ -107,8 +130,13 @@ def long_tile(block: int) -> tuple[int, int, int]:
 class _Launch:
     """Arguments that all kernels of a call take."""
 
-    def __init__(self, query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options) -> None:
-        (num_queries, self.heads, channels), (num_keys, _, value_channels) = query.shape, value.shape
+    def __init__(
+        self, query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options
+    ) -> None:
+        (num_queries, self.heads, channels), (num_keys, _, value_channels) = (
+            query.shape,
+            value.shape,
+        )
         self.num_samples = (num_queries + num_keys) // max(1, graph.num_queries + graph.num_keys)
         self.num_edges = graph.num_edges
         self.query = query
@@ -137,7 +165,9 @@ class _Launch:
             "enable_fp_fusion": True,  # what newer versions of Triton do only if asked to
         }
 
-    def __call__(self, function: Any, num_rows: int, long_rows: Tensor | None, **others: Any) -> None:
+    def __call__(
+        self, function: Any, num_rows: int, long_rows: Tensor | None, **others: Any
+    ) -> None:
         num_long = 0 if long_rows is None else long_rows.numel()
         block, itemsize = max(self.blocks), self.query.element_size()
         rows, edges, warps = tile(num_rows, self.num_edges, block, itemsize)
@@ -160,7 +190,8 @@ class _Launch:
 def kernel(function: Callable[..., Any]) -> Any:
     """Compiles a function at its first call, and not again for another seed or a graph of another size."""
     return triton.jit(
-        function, do_not_specialize=["seed", "num_queries", "num_keys", "num_edges", "num_rows", "longest"]
+        function,
+        do_not_specialize=["seed", "num_queries", "num_keys", "num_edges", "num_rows", "longest"],
     )
 
 
@@ -178,7 +209,10 @@ def rows_of_program(
     if rows is not None:
         row = tl.load(rows + row, mask=owned, other=0)
     row = row.to(tl.int64)  # offsets count numbers, of which there may be more than 2**31
-    first, last = tl.load(ptr + row, mask=owned, other=0), tl.load(ptr + row + 1, mask=owned, other=0)
+    first, last = (
+        tl.load(ptr + row, mask=owned, other=0),
+        tl.load(ptr + row + 1, mask=owned, other=0),
+    )
     owned &= last - first <= longest
     last = tl.where(owned, last, first)
     return (group // heads).to(tl.int64), group % heads, group.to(tl.int64), row, owned, first, last
@@ -186,17 +220,32 @@ def rows_of_program(
 
 @kernel
 def load_rows(
-    x: tensor, stride: tensor, row: tensor, head: tensor, mask: tensor, C: constexpr, BLOCK: constexpr
+    x: tensor,
+    stride: tensor,
+    row: tensor,
+    head: tensor,
+    mask: tensor,
+    C: constexpr,
+    BLOCK: constexpr,
 ) -> Any:
     """The channels of one head of some rows, as one more axis, in single precision."""
     channel = tl.arange(0, BLOCK)
     place = tl.expand_dims(row * stride + head * C, -1) + channel
-    return tl.load(x + place, mask=tl.expand_dims(mask, -1) & (channel < C), other=0.0).to(tl.float32)
+    return tl.load(x + place, mask=tl.expand_dims(mask, -1) & (channel < C), other=0.0).to(
+        tl.float32
+    )
 
 
 @kernel
 def store_rows(
-    x: tensor, heads: tensor, row: tensor, head: tensor, mask: tensor, tile: tensor, C: constexpr, BLOCK: constexpr
+    x: tensor,
+    heads: tensor,
+    row: tensor,
+    head: tensor,
+    mask: tensor,
+    tile: tensor,
+    C: constexpr,
+    BLOCK: constexpr,
 ) -> None:
     """Writes what :func:`load_rows` would read from a contiguous tensor."""
     channel = tl.arange(0, BLOCK)
@@ -217,7 +266,9 @@ def weighted_sum(weight: tensor, y: tensor) -> Any:
 
 
 @kernel
-def add_bias(score: tensor, bias: tensor, edge: tensor, head: tensor, heads: tensor, valid: tensor) -> Any:
+def add_bias(
+    score: tensor, bias: tensor, edge: tensor, head: tensor, heads: tensor, valid: tensor
+) -> Any:
     """Adds the bias, if there is any; an edge that there is not takes no part in a softmax."""
     if bias is not None:
         score += tl.load(bias + edge * heads + head, mask=valid, other=0.0).to(tl.float32)
@@ -231,7 +282,9 @@ def weights_again(score: tensor, lse: tensor) -> Any:
 
 
 @kernel
-def dropout_factor(seed: tensor, group: tensor, edge: tensor, dropout_p: tensor, kept: tensor) -> Any:
+def dropout_factor(
+    seed: tensor, group: tensor, edge: tensor, dropout_p: tensor, kept: tensor
+) -> Any:
     """Zero for a dropped weight, else what keeps the expected sum; both passes get the same.
 
     The counter of the random numbers is that of edges and groups in two words, which never overflow.
@@ -252,7 +305,9 @@ def attend(
     EDGES: constexpr,
 ) -> None:  # fmt: skip
     """The outputs of some queries; the softmax is rescaled whenever a higher score is met."""
-    sample, head, group, row, owned, first, last = rows_of_program(ptr, rows, num_rows, longest, heads, ROWS)
+    sample, head, group, row, owned, first, last = rows_of_program(
+        ptr, rows, num_rows, longest, heads, ROWS
+    )
     q = load_rows(query, query_stride, sample * num_queries + row, head, owned, C, BLOCK_C)
     highest = tl.full([ROWS], -float("inf"), tl.float32)
     total = tl.zeros([ROWS], tl.float32)
@@ -276,8 +331,12 @@ def attend(
 
     empty = total == 0.0
     total = tl.where(empty, 1.0, total)
-    store_rows(out, heads, sample * num_queries + row, head, owned, sums / total[:, None], C_V, BLOCK_V)
-    tl.store(lse + group * num_queries + row, tl.where(empty, 0.0, highest + tl.log(total)), mask=owned)
+    store_rows(
+        out, heads, sample * num_queries + row, head, owned, sums / total[:, None], C_V, BLOCK_V
+    )
+    tl.store(
+        lse + group * num_queries + row, tl.where(empty, 0.0, highest + tl.log(total)), mask=owned
+    )
 
 
 @kernel
@@ -294,7 +353,9 @@ def query_gradient(
     :math:`\Delta = \sum_j \alpha_j g_j`, in one walk: as :math:`\Delta` is only known at its end, both parts of the
     difference are summed. :math:`\Delta` is kept for the keys.
     """
-    sample, head, group, row, owned, first, last = rows_of_program(ptr, rows, num_rows, longest, heads, ROWS)
+    sample, head, group, row, owned, first, last = rows_of_program(
+        ptr, rows, num_rows, longest, heads, ROWS
+    )
     q = load_rows(query, query_stride, sample * num_queries + row, head, owned, C, BLOCK_C)
     g = load_rows(grad, grad_stride, sample * num_queries + row, head, owned, C_V, BLOCK_V)
     shift = tl.load(lse + group * num_queries + row, mask=owned, other=0.0)
@@ -332,7 +393,9 @@ def key_gradient(
     EDGES: constexpr,
 ) -> None:  # fmt: skip
     """The gradients of some keys and of their values and, if there is a bias, of the scores of their edges."""
-    sample, head, group, row, owned, first, last = rows_of_program(ptr, rows, num_rows, longest, heads, ROWS)
+    sample, head, group, row, owned, first, last = rows_of_program(
+        ptr, rows, num_rows, longest, heads, ROWS
+    )
     k = load_rows(key, key_stride, sample * num_keys + row, head, owned, C, BLOCK_C)
     v = load_rows(value, value_stride, sample * num_keys + row, head, owned, C_V, BLOCK_V)
     key_sums = tl.zeros([ROWS, BLOCK_C], tl.float32)

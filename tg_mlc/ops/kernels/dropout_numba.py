@@ -23,7 +23,9 @@ def drop(x: Tensor, p: float, seed: int) -> Tensor:
     out = on_large_pages(torch.empty_like(x))
     source, target, rows = x.view(-1).numpy(), out.view(-1).numpy(), -(-x.numel() // ROW)
     workers = max(1, min(threads.num_workers(), rows // 4))
-    threads.share(lambda _, first, last: drop_rows(first, last, ROW, source, p, seed, target), rows, workers)
+    threads.share(
+        lambda _, first, last: drop_rows(first, last, ROW, source, p, seed, target), rows, workers
+    )
     return out
 
 

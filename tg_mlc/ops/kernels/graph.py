@@ -16,7 +16,9 @@ class Graph:
     col_ptr: Tensor  #: ``[num_keys + 1]``
     col_index: Tensor  #: ``[num_edges]``, the query of every edge that is grouped by key
     col_order: Tensor  #: ``[num_edges]``, its place among those grouped by query
-    long_queries: Tensor | None = None  #: the queries, and the keys, that have far more edges than others
+    long_queries: Tensor | None = (
+        None  #: the queries, and the keys, that have far more edges than others
+    )
     long_keys: Tensor | None = None
 
     @property
@@ -42,7 +44,9 @@ class Graph:
 def num_kept(query: Tensor, value: Tensor, graph: Graph) -> int:
     """Number of entries ``csr`` keeps between forward and backward: weights, or the logarithm of every row's sum."""
     sums = query.size(0) * query.size(1)
-    return sums // graph.num_queries * graph.num_edges if graph.keeps_weights(value.size(2)) else sums
+    return (
+        sums // graph.num_queries * graph.num_edges if graph.keeps_weights(value.size(2)) else sums
+    )
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,9 @@ def forward(query: Tensor, key: Tensor, value: Tensor, blocks: Blocked) -> tuple
     return out, lse
 
 
-def backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, lse: Tensor, blocks: Blocked) -> list[Tensor]:
+def backward(
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, lse: Tensor, blocks: Blocked
+) -> list[Tensor]:
     """Returns the gradients of query, key and value."""
     grads = [on_large_pages(query.new_empty(x.shape)) for x in (query, key, value)]
     _run(backward_groups, blocks, [query, key, value, grad.new_empty(0), lse, grad, *grads])
@@ -95,7 +97,9 @@ def _run(work: Callable[..., None], blocks: Blocked, tensors: list[Tensor]) -> N
     scores = np.repeat(np.diff(blocks.query_ptr) * keys, blocks.heads).cumsum()
     workers = max(1, min(threads.num_workers(), scores.size))
     total = int(scores[-1]) if scores.size else 0
-    cuts = np.searchsorted(scores, [worker * total // workers for worker in range(1, workers)], side="right")
+    cuts = np.searchsorted(
+        scores, [worker * total // workers for worker in range(1, workers)], side="right"
+    )
     bounds = [0, *cuts.tolist(), scores.size]
     most = -(-int(keys.max(initial=0)) // LANES) * LANES
     dtype = tensors[0].dtype
@@ -110,9 +114,16 @@ def _run(work: Callable[..., None], blocks: Blocked, tensors: list[Tensor]) -> N
 
 
 @kernel
-def forward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, space: Scratch) -> None:
+def forward_groups(
+    first: int, last: int, blocks: Blocked, tensors: Tensors, space: Scratch
+) -> None:
     """Outputs and logarithms of sums of whole groups."""
-    heads, lanes, channels, width = blocks.heads, blocks.lanes, blocks.channels, blocks.value_channels
+    heads, lanes, channels, width = (
+        blocks.heads,
+        blocks.lanes,
+        blocks.channels,
+        blocks.value_channels,
+    )
     dropout_p, seed, out, score = blocks.dropout_p, blocks.seed, tensors.out, space.score
     factor = kept_factor(score, dropout_p)
     for group in range(first, last):
@@ -127,17 +138,33 @@ def forward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, spa
             leave_out(score, keys, stride)
             for i in range(size):
                 place = (row + i) * heads + head
-                space.share[i], tensors.lse[place] = weigh(score, i * stride, stride, dropout_p, seed, place)
+                space.share[i], tensors.lse[place] = weigh(
+                    score, i * stride, stride, dropout_p, seed, place
+                )
             weighted_sums(score, stride, keys, space.value, lanes, space.sums)
             for i in range(size):
-                unpack(space.sums, i, lanes, factor * space.share[i], out, row + i, heads, head, width)
+                unpack(
+                    space.sums, i, lanes, factor * space.share[i], out, row + i, heads, head, width
+                )
 
 
 @kernel
-def backward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, space: Scratch) -> None:
+def backward_groups(
+    first: int, last: int, blocks: Blocked, tensors: Tensors, space: Scratch
+) -> None:
     """Gradients of queries, keys and values of whole groups."""
-    heads, lanes, channels, width = blocks.heads, blocks.lanes, blocks.channels, blocks.value_channels
-    dropout_p, seed, score, grad_score = blocks.dropout_p, blocks.seed, space.score, space.grad_score
+    heads, lanes, channels, width = (
+        blocks.heads,
+        blocks.lanes,
+        blocks.channels,
+        blocks.value_channels,
+    )
+    dropout_p, seed, score, grad_score = (
+        blocks.dropout_p,
+        blocks.seed,
+        space.score,
+        space.grad_score,
+    )
     one, scale = score.dtype.type(1), score.dtype.type(blocks.scale)
     for group in range(first, last):
         block, head = divmod(group, heads)
@@ -157,14 +184,20 @@ def backward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, sp
             for i in range(size):
                 place = (row + i) * heads + head
                 lse = tensors.lse[place]
-                differentiate_row(score, grad_score, i * stride, stride, lse, dropout_p, seed, place, space.weight)
+                differentiate_row(
+                    score, grad_score, i * stride, stride, lse, dropout_p, seed, place, space.weight
+                )
             weighted_sums(grad_score, stride, keys, space.key, lanes, space.sums)
             for i in range(size):
-                unpack(space.sums, i, lanes, scale, tensors.grad_query, row + i, heads, head, channels)
+                unpack(
+                    space.sums, i, lanes, scale, tensors.grad_query, row + i, heads, head, channels
+                )
             add_outer(score, stride, keys, space.grad, lanes, space.value)
             add_outer(grad_score, stride, keys, space.query, lanes, space.grad_key)
         for j in range(keys):
-            unpack(space.grad_key, j, lanes, scale, tensors.grad_key, key + j, heads, head, channels)
+            unpack(
+                space.grad_key, j, lanes, scale, tensors.grad_key, key + j, heads, head, channels
+            )
             unpack(space.value, j, lanes, one, tensors.grad_value, key + j, heads, head, width)
 
 
@@ -173,11 +206,19 @@ def bounds(block: int, blocks: Blocked) -> tuple[Any, Any, Any, Any, Any]:
     """The queries of a block, its first key, its number of keys, and that rounded up to whole vectors."""
     key = blocks.key_ptr[block]
     keys = blocks.key_ptr[block + 1] - key
-    return blocks.query_ptr[block], blocks.query_ptr[block + 1], key, keys, (keys + LANES - 1) // LANES * LANES
+    return (
+        blocks.query_ptr[block],
+        blocks.query_ptr[block + 1],
+        key,
+        keys,
+        (keys + LANES - 1) // LANES * LANES,
+    )
 
 
 @kernel
-def weigh(score: Array, low: int, size: int, dropout_p: float, seed: int, place: int) -> tuple[Any, Any]:
+def weigh(
+    score: Array, low: int, size: int, dropout_p: float, seed: int, place: int
+) -> tuple[Any, Any]:
     """Turns scores into weights, some dropped, and returns what will normalise them and the logarithm of their sum."""
     start, stop, zero = uintp(low), uintp(low) + uintp(size), score.dtype.type(0)
     highest = max(highest_of(score, start, stop), score.dtype.type(-3e38))
@@ -199,7 +240,9 @@ def weigh(score: Array, low: int, size: int, dropout_p: float, seed: int, place:
 
 
 @kernel
-def products(x: Array, channels: int, lanes: int, columns: Array, stride: int, scale: float, out: Array) -> None:
+def products(
+    x: Array, channels: int, lanes: int, columns: Array, stride: int, scale: float, out: Array
+) -> None:
     """The scaled products of rows ``[ROWS, lanes]`` with columns ``[channels, stride]``, as ``[ROWS, stride]``."""
     width, step, none = uintp(lanes), uintp(stride), zeros(out, LANES)
     for column in range(uintp(0), step, uintp(LANES)):
@@ -303,7 +346,15 @@ _sums_16, _sums_32, _outer_16, _outer_32 = _sums(16), _sums(32), _outer(16), _ou
 
 @kernel
 def pack(
-    x: Array, first: int, size: int, heads: int, head: int, channels: int, lanes: int, padded: int, out: Array
+    x: Array,
+    first: int,
+    size: int,
+    heads: int,
+    head: int,
+    channels: int,
+    lanes: int,
+    padded: int,
+    out: Array,
 ) -> None:
     """Copies rows of one head to ``[padded, lanes]``, with zeros beside and below."""
     for row in range(uintp(padded)):
@@ -318,10 +369,25 @@ def pack(
 
 @kernel
 def unpack(
-    x: Array, i: int, lanes: int, factor: float, out: Array, row: int, heads: int, head: int, channels: int
+    x: Array,
+    i: int,
+    lanes: int,
+    factor: float,
+    out: Array,
+    row: int,
+    heads: int,
+    head: int,
+    channels: int,
 ) -> None:
     """Writes a scaled row of ``[rows, lanes]`` to where it belongs."""
-    copy(x, uintp(i) * uintp(lanes), channels, factor, out, (uintp(row) * uintp(heads) + uintp(head)) * uintp(channels))
+    copy(
+        x,
+        uintp(i) * uintp(lanes),
+        channels,
+        factor,
+        out,
+        (uintp(row) * uintp(heads) + uintp(head)) * uintp(channels),
+    )
 
 
 @kernel
@@ -337,7 +403,9 @@ def copy(x: Array, source: int, channels: int, factor: float, out: Array, target
 
 
 @kernel
-def transpose(x: Array, first: int, size: int, heads: int, head: int, channels: int, stride: int, out: Array) -> None:
+def transpose(
+    x: Array, first: int, size: int, heads: int, head: int, channels: int, stride: int, out: Array
+) -> None:
     """Copies rows of one head to columns ``[channels, stride]``, with zeros beside."""
     for row in range(uintp(size)):
         source = ((uintp(first) + row) * uintp(heads) + uintp(head)) * uintp(channels)

@@ -64,10 +64,16 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
     hidden, normalised = (on_large_pages(x.new_empty(kept_rows, width)) for width in (inner, size))
     kept = Activations(hidden, normalised, x.new_empty(rows))
 
-    norm, flat_residual, written = _norm(branch), _flat(residual), (_flat(kept.deviation), _flat(out))
+    norm, flat_residual, written = (
+        _norm(branch),
+        _flat(residual),
+        (_flat(kept.deviation), _flat(out)),
+    )
 
     def work(_: int, begin: int, end: int) -> None:
-        hidden, normalised = kept[:2] if keep else (x.new_empty(step, inner), x.new_empty(step, size))
+        hidden, normalised = (
+            kept[:2] if keep else (x.new_empty(step, inner), x.new_empty(step, size))
+        )
         flat = _flat(normalised)
         for low in range(begin, end, step):
             high = min(low + step, end)
@@ -130,7 +136,11 @@ def kept_entries(like: Tensor, dropout_p: float, seed: int) -> Tensor:
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
     if prefers_onednn(x.size(0), weight):
         return out.copy_(onednn_linear(x, weight, bias))
-    return torch.mm(x, weight.t(), out=out) if bias is None else torch.addmm(bias, x, weight.t(), out=out)
+    return (
+        torch.mm(x, weight.t(), out=out)
+        if bias is None
+        else torch.addmm(bias, x, weight.t(), out=out)
+    )
 
 
 def _add_product(a: Tensor, b: Tensor, out: Tensor, keep: bool = True) -> Tensor:
@@ -142,7 +152,9 @@ def _add_product(a: Tensor, b: Tensor, out: Tensor, keep: bool = True) -> Tensor
 
 
 def _norm(branch: Branch) -> Norm:
-    return Norm(_flat(branch.norm), _flat(branch.norm_bias), branch.eps, branch.dropout_p, branch.seed)
+    return Norm(
+        _flat(branch.norm), _flat(branch.norm_bias), branch.eps, branch.dropout_p, branch.seed
+    )
 
 
 def _flat(x: Tensor) -> Array:
@@ -159,7 +171,14 @@ def _workers(rows: int) -> int:
 
 @kernel
 def add_and_normalise(
-    first: int, last: int, residual: Array, hidden: Array, offset: int, norm: Norm, deviation: Array, out: Array
+    first: int,
+    last: int,
+    residual: Array,
+    hidden: Array,
+    offset: int,
+    norm: Norm,
+    deviation: Array,
+    out: Array,
 ) -> None:
     """Some rows of the output; leaves them in ``hidden``, which begins with row ``offset``, as they are before the
     weight, and one over their standard deviations. Rows of the residual repeat.
@@ -168,7 +187,11 @@ def add_and_normalise(
     size, zero, one = uintp(weight.shape[0]), out.dtype.type(0), out.dtype.type(1)
     factor, repeated = kept_factor(out, dropout_p), residual.shape[0] // weight.shape[0]
     for row in range(first, last):
-        low, place, start = uintp(row - offset) * size, uintp(row) * size, uintp(row % repeated) * size
+        low, place, start = (
+            uintp(row - offset) * size,
+            uintp(row) * size,
+            uintp(row % repeated) * size,
+        )
         key, total = row_key(seed, row), zero
         for c in range(size):
             value = residual[start + c] + dropped(hidden[low + c], factor, key, c, dropout_p)
@@ -188,7 +211,14 @@ def add_and_normalise(
 
 @kernel
 def differentiate(
-    rows: Any, grad: Array, hidden: Array, norm: Norm, deviation: Array, out: Array, out_hidden: Array, sums: Array
+    rows: Any,
+    grad: Array,
+    hidden: Array,
+    norm: Norm,
+    deviation: Array,
+    out: Array,
+    out_hidden: Array,
+    sums: Array,
 ) -> None:
     """The gradients of the sum and of what was dropped before it, the latter in an array that begins with the first
     row; adds those of weight, bias and of what all rows were shifted by to ``sums``.

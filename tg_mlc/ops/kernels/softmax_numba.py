@@ -29,7 +29,9 @@ def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: 
 
 
 @kernel
-def weigh(rows: int, columns: int, score: Array, no_bias: Array, dropout_p: float, seed: int, lse: Array) -> None:
+def weigh(
+    rows: int, columns: int, score: Array, no_bias: Array, dropout_p: float, seed: int, lse: Array
+) -> None:
     """All rows, forward."""
     factor = kept_factor(score, dropout_p)
     for row in range(rows):
@@ -43,7 +45,14 @@ def weigh(rows: int, columns: int, score: Array, no_bias: Array, dropout_p: floa
 
 @kernel
 def differentiate(
-    rows: int, size: int, score: Array, grad: Array, dropout_p: float, seed: int, lse: Array, scratch: Array
+    rows: int,
+    size: int,
+    score: Array,
+    grad: Array,
+    dropout_p: float,
+    seed: int,
+    lse: Array,
+    scratch: Array,
 ) -> None:
     """All rows, backward."""
     for row in range(rows):
@@ -52,7 +61,15 @@ def differentiate(
 
 @kernel
 def differentiate_row(
-    score: Array, grad: Array, low: int, size: int, lse: float, dropout_p: float, seed: int, place: int, weight: Array
+    score: Array,
+    grad: Array,
+    low: int,
+    size: int,
+    lse: float,
+    dropout_p: float,
+    seed: int,
+    place: int,
+    weight: Array,
 ) -> None:
     """Turns the scores of a row into weights, some of them dropped, and the gradients of these into those of the
     scores; ``weight`` is scratch.
@@ -137,9 +154,21 @@ def _exp(x: Any) -> Any:
         return precise
 
     # A polynomial of degree 6 on [-ln(2)/2, ln(2)/2], then a shift of the exponent: expf of the Cephes library.
-    log2_e, ln2_high, ln2_low = np.float32(1.4426950408889634), np.float32(0.693359375), np.float32(-2.12194440e-4)
-    c0, c1, c2 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3), np.float32(8.3334519073e-3)
-    c3, c4, c5 = np.float32(4.1665795894e-2), np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
+    log2_e, ln2_high, ln2_low = (
+        np.float32(1.4426950408889634),
+        np.float32(0.693359375),
+        np.float32(-2.12194440e-4),
+    )
+    c0, c1, c2 = (
+        np.float32(1.9875691500e-4),
+        np.float32(1.3981999507e-3),
+        np.float32(8.3334519073e-3),
+    )
+    c3, c4, c5 = (
+        np.float32(4.1665795894e-2),
+        np.float32(1.6666665459e-1),
+        np.float32(5.0000001201e-1),
+    )
     one, half, lowest, zero = np.float32(1), np.float32(0.5), np.float32(-87.3), np.float32(0)
 
     def fast(x: Any) -> Any:
@@ -148,7 +177,9 @@ def _exp(x: Any) -> Any:
         rest = bounded - power * ln2_high - power * ln2_low
         series = ((((c0 * rest + c1) * rest + c2) * rest + c3) * rest + c4) * rest + c5
         value = series * rest * rest + rest + one
-        scaled = value * np.int32((np.int32(power) + np.int32(127)) << np.int32(23)).view(np.float32)
+        scaled = value * np.int32((np.int32(power) + np.int32(127)) << np.int32(23)).view(
+            np.float32
+        )
         return zero if x < lowest else (x if np.isnan(x) else scaled)
 
     return fast

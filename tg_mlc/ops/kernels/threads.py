@@ -47,7 +47,9 @@ def run_apart(work: Callable[[int], None], workers: int) -> None:
         one.result()
 
 
-def share(work: Callable[[int, int, int], None], size: int, workers: int, run: Callable[..., None] = run) -> None:
+def share(
+    work: Callable[[int, int, int], None], size: int, workers: int, run: Callable[..., None] = run
+) -> None:
     """Calls ``work(worker, begin, end)`` for as many parts of a range, at the same time."""
     bounds = [worker * size // max(workers, 1) for worker in range(workers + 1)]
     run(lambda worker: work(worker, bounds[worker], bounds[worker + 1]), workers)
@@ -55,7 +57,9 @@ def share(work: Callable[[int, int, int], None], size: int, workers: int, run: C
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="tg_mlc", initializer=_take_one_thread)
+    return ThreadPoolExecutor(
+        os.cpu_count(), thread_name_prefix="tg_mlc", initializer=_take_one_thread
+    )
 
 
 def _take_one_thread() -> None:
@@ -65,7 +69,9 @@ def _take_one_thread() -> None:
     back right away, so that only what is born or set in that moment may be mistaken.
     """
     with _BIRTHS:
-        others = torch.get_num_threads()  # asked first, or this thread would take up theirs at its first operator
+        others = (
+            torch.get_num_threads()
+        )  # asked first, or this thread would take up theirs at its first operator
         torch.set_num_threads(1)
         restore = Thread(target=torch.set_num_threads, args=(others,))
         restore.start()
@@ -82,4 +88,6 @@ def _begin_anew() -> None:
 
 # A forked child inherits the pool but not its threads, and would wait for them forever.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_BIRTHS.acquire, after_in_parent=_BIRTHS.release, after_in_child=_begin_anew)
+    os.register_at_fork(
+        before=_BIRTHS.acquire, after_in_parent=_BIRTHS.release, after_in_child=_begin_anew
+    )

@@ -31,7 +31,9 @@ UNSUPPORTED = {
     "decoder.linear1.": "the decoder without label nodes ('-decoder mlp')",
 }
 #: Present in every checkpoint, or in some, and read by no forward pass.
-IGNORED = frozenset({"tgt_word_proj.weight", "tgt_word_proj_copy.linear.weight", "tgt_word_proj_copy.linear.bias"})
+IGNORED = frozenset(
+    {"tgt_word_proj.weight", "tgt_word_proj_copy.linear.weight", "tgt_word_proj_copy.linear.bias"}
+)
 EMBEDDING = "decoder.tgt_word_emb.weight"
 TOKENS = "encoder.src_word_emb.weight"
 POSITIONS = "encoder.position_enc.weight"
@@ -115,9 +117,13 @@ def load_lamp_checkpoint(
     state, settings = _read(state_dict)
     enc_transform = settings.get("enc_transform", "") if enc_transform is None else enc_transform
     if enc_transform not in get_args(EncTransform):
-        raise ValueError(f"Expected 'enc_transform' to be '', 'mean' or 'sum' (got '{enc_transform}')")
+        raise ValueError(
+            f"Expected 'enc_transform' to be '', 'mean' or 'sum' (got '{enc_transform}')"
+        )
     _check_parts(state)
-    heads, label_heads = _resolve_heads(state, settings.get("n_head") if heads is None else heads, heads2)
+    heads, label_heads = _resolve_heads(
+        state, settings.get("n_head") if heads is None else heads, heads2
+    )
     queries, values = state[f"{CROSS}.w_qs.weight"].size(0), state[f"{CROSS}.w_vs.weight"].size(0)
     num_labels, channels = state[EMBEDDING].shape
     if 1 in (heads, label_heads) and values // heads != channels:
@@ -147,7 +153,10 @@ def load_lamp_checkpoint(
     # Ours alone has projections of single heads, and the label graph.
     tensors = {"labels._extra_state": model.state_dict()["labels._extra_state"]}
     for name in model.state_dict():
-        if name.endswith(".lin_out.weight") and (label_heads if "label_to_label" in name else heads) == 1:
+        if (
+            name.endswith(".lin_out.weight")
+            and (label_heads if "label_to_label" in name else heads) == 1
+        ):
             tensors[name] = torch.eye(channels)
     try:
         model.to(state[EMBEDDING].dtype).load_state_dict({**tensors, **_converted(state)})
@@ -161,22 +170,30 @@ def load_lamp_checkpoint(
 def _check_parts(state: State) -> None:
     for prefix, what in UNSUPPORTED.items():
         if names := sorted(name for name in state if name.startswith(prefix)):
-            raise ValueError(f"Expected a model of the graph decoder, not {what}: it is not supported ({_join(names)})")
+            raise ValueError(
+                f"Expected a model of the graph decoder, not {what}: it is not supported ({_join(names)})"
+            )
     needed = [EMBEDDING, READOUT, MLP, f"{CROSS}.w_qs.weight", f"{CROSS}.w_vs.weight"]
     needed.append(VECTORS if VECTORS in state else TOKENS)
     if any(name.startswith(f"{AMONG}.") for name in state):
         needed.append(f"{AMONG}.w_qs.weight")
     if missing := [name for name in needed if name not in state]:
-        raise ValueError(f"Expected the state dict of a released LaMP model, but it lacks {_join(missing)}")
+        raise ValueError(
+            f"Expected the state dict of a released LaMP model, but it lacks {_join(missing)}"
+        )
 
 
-def _resolve_heads(state: State, heads: int | None, label_heads: int | None) -> tuple[int, int | None]:
+def _resolve_heads(
+    state: State, heads: int | None, label_heads: int | None
+) -> tuple[int, int | None]:
     """The numbers of heads, on which no shape depends if there are several; :obj:`None` without attention of labels."""
     queries, values = state[f"{CROSS}.w_qs.weight"].size(0), state[f"{CROSS}.w_vs.weight"].size(0)
     if f"{CROSS}.fc.weight" not in state:
         heads = 1 if heads is None else heads
         if heads != 1:
-            raise ValueError(f"Expected heads=1, because '{CROSS}.fc.weight' is missing (got heads={heads})")
+            raise ValueError(
+                f"Expected heads=1, because '{CROSS}.fc.weight' is missing (got heads={heads})"
+            )
     else:
         heads = 4 if heads is None else heads
         if heads < 2 or queries % heads != 0 or values % heads != 0:
@@ -191,7 +208,9 @@ def _resolve_heads(state: State, heads: int | None, label_heads: int | None) -> 
     found, rest = divmod(rows, queries // heads)
     if rest != 0 or label_heads not in (None, found):
         of = f"the rows of '{CROSS}.w_qs.weight' and '{AMONG}.w_qs.weight' into heads of one size"
-        got = f"{queries // heads} for the first, {rows} rows and heads2={label_heads} for the second"
+        got = (
+            f"{queries // heads} for the first, {rows} rows and heads2={label_heads} for the second"
+        )
         raise ValueError(f"Expected 'heads' and 'heads2' to split {of} (got {got})")
     return heads, found
 
@@ -211,18 +230,30 @@ def _label_graph(
     if (label_mask == "prior") != (label_adj is not None):
         given = None if label_adj is None else list(label_adj.shape)
         got = f"label_mask='{label_mask}' and label_adj of shape {given}"
-        raise ValueError(f"Expected 'label_adj' exactly beside label_mask='prior' (got {got}); no checkpoint holds it")
+        raise ValueError(
+            f"Expected 'label_adj' exactly beside label_mask='prior' (got {got}); no checkpoint holds it"
+        )
     if label_names is not None and len(label_names) != num_labels:
-        raise ValueError(f"Expected 'label_names' to hold {num_labels} names (got {len(label_names)})")
+        raise ValueError(
+            f"Expected 'label_names' to hold {num_labels} names (got {len(label_names)})"
+        )
     if label_adj is None:
         labels = num_labels if label_names is None else label_names
-        return edgeless(labels) if label_mask == "inveye" else fully_connected(labels, self_loops=label_mask == "none")
+        return (
+            edgeless(labels)
+            if label_mask == "inveye"
+            else fully_connected(labels, self_loops=label_mask == "none")
+        )
     adj = torch.as_tensor(label_adj).detach().cpu()
     if adj.shape != (num_labels, num_labels):
-        raise ValueError(f"Expected 'label_adj' of shape [{num_labels}, {num_labels}] (got {list(adj.shape)})")
+        raise ValueError(
+            f"Expected 'label_adj' of shape [{num_labels}, {num_labels}] (got {list(adj.shape)})"
+        )
     target, source = ((adj != 0) | torch.diag(adj.sum(dim=1) < 1)).nonzero().t()
     edge_index = torch.stack([source, target])
-    return LabelGraph(edge_index, num_nodes=num_labels, label_names=label_names, kind="prior", source="label_adj")
+    return LabelGraph(
+        edge_index, num_nodes=num_labels, label_names=label_names, kind="prior", source="label_adj"
+    )
 
 
 def _encoder(state: State, channels: int) -> tuple[nn.Module, int]:
@@ -237,7 +268,9 @@ def _encoder(state: State, channels: int) -> tuple[nn.Module, int]:
 
 
 def _count(state: State, stack: str) -> int:
-    return len({match[1] for name in state if (match := re.match(rf"{re.escape(stack)}\.(\d+)\.", name))})
+    return len(
+        {match[1] for name in state if (match := re.match(rf"{re.escape(stack)}\.(\d+)\.", name))}
+    )
 
 
 def _converted(state: State) -> dict[str, Tensor]:
@@ -248,16 +281,22 @@ def _converted(state: State) -> dict[str, Tensor]:
             ours = name
             for pattern, replacement in RULES.items():
                 ours = re.sub(pattern, replacement, ours)
-            converted[ours] = tensor.squeeze(-1) if tensor.dim() == 3 else tensor  # MLPs are convolutions of width 1
+            converted[ours] = (
+                tensor.squeeze(-1) if tensor.dim() == 3 else tensor
+            )  # MLPs are convolutions of width 1
     if POSITIONS in state:
         converted["encoder.positions"] = state[POSITIONS][1:]
     for name in ("readout.own_weight", "readout.bias"):
         if name in converted:  # one readout for all labels is repeated for each
-            converted[name] = converted[name].expand(state[EMBEDDING].size(0), *converted[name].shape[1:])
+            converted[name] = converted[name].expand(
+                state[EMBEDDING].size(0), *converted[name].shape[1:]
+            )
     return converted
 
 
-def _read(source: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def _read(
+    source: Mapping[str, Any] | str | os.PathLike[str],
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors by the names of the bare model, and the settings of the run as far as they are known."""
     content = source if isinstance(source, Mapping) else _load(source)
     settings: dict[str, Any] = {}
@@ -266,7 +305,9 @@ def _read(source: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[dict[str,
         settings = dict(found if isinstance(found, Mapping) else vars(found))
         content = content["model"]
     state = {
-        str(name).removeprefix("module."): torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+        str(name).removeprefix("module."): torch.from_numpy(value)
+        if isinstance(value, np.ndarray)
+        else value
         for name, value in content.items()
     }
     if strange := [name for name, tensor in state.items() if not isinstance(tensor, Tensor)]:
@@ -277,19 +318,27 @@ def _read(source: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[dict[str,
 
 def _load(path: Any) -> Mapping[str, Any]:
     if not isinstance(path, str | os.PathLike):
-        raise ValueError(f"Expected 'state_dict' to be a dict or the path of a checkpoint (got {type(path).__name__})")
+        raise ValueError(
+            f"Expected 'state_dict' to be a dict or the path of a checkpoint (got {type(path).__name__})"
+        )
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"Expected 'state_dict' to be the path of a checkpoint (found no file '{path}')")
+        raise FileNotFoundError(
+            f"Expected 'state_dict' to be the path of a checkpoint (found no file '{path}')"
+        )
     try:
         # The settings are an argparse.Namespace, a plain holder of attributes; nothing else is let in beside tensors.
         with torch.serialization.safe_globals([argparse.Namespace]):
             content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever comes of reading bytes as a pickle; PyTorch before 1.6 wrote no archive
+    except (
+        Exception
+    ) as error:  # whatever comes of reading bytes as a pickle; PyTorch before 1.6 wrote no archive
         expected = f"'{path}' to be a whole checkpoint of tensors and plain settings"
         got = f"{path.stat().st_size:,} bytes that are cut short, hold other objects, or are something else"
         hint = "copy it again, or take another checkpoint"
-        raise ValueError(f"Expected {expected} (got {got}: {type(error).__name__}); {hint}") from error
+        raise ValueError(
+            f"Expected {expected} (got {got}: {type(error).__name__}); {hint}"
+        ) from error
     if not isinstance(content, Mapping):
         raise ValueError(f"Expected '{path}' to hold a dict (got {type(content).__name__})")
     return content

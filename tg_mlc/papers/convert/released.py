@@ -22,7 +22,9 @@ class _DiscardingConv(AttentionConv):
 
     discards = True  #: whether it is so; if not, this is a block like any other
 
-    def forward(self, x: Any, *args: Any, return_attention_weights: bool | None = None, **kwargs: Any) -> Any:
+    def forward(
+        self, x: Any, *args: Any, return_attention_weights: bool | None = None, **kwargs: Any
+    ) -> Any:
         if self.discards and not return_attention_weights:
             return self.feed_forward(x)
         out = super().forward(x, *args, return_attention_weights=return_attention_weights, **kwargs)
@@ -36,7 +38,9 @@ class _LabelMLP(LabelToLabelConv):
         super().__init__(channels, **block)
         del self.lin_query, self.lin_key, self.lin_value, self.lin_out, self.attention_norm
 
-    def forward(self, x: Any, *args: Any, return_attention_weights: bool | None = None, **kwargs: Any) -> Any:
+    def forward(
+        self, x: Any, *args: Any, return_attention_weights: bool | None = None, **kwargs: Any
+    ) -> Any:
         return (self.feed_forward(x), None) if return_attention_weights else self.feed_forward(x)
 
 
@@ -86,10 +90,14 @@ class ReleasedLaMP(LaMP):
         channels, edge_dim = self.labels.channels, cast(Encoder, encoder).edge_dim
         if self.features is not None:
             layers = range(num_feature_layers)
-            self.features.convs = nn.ModuleList(_DiscardingConv(channels, edge_dim=edge_dim, **block) for _ in layers)
+            self.features.convs = nn.ModuleList(
+                _DiscardingConv(channels, edge_dim=edge_dim, **block) for _ in layers
+            )
         if not label_attention:
             among_labels: BlockOptions = {**block, **(label_kwargs or {})}
-            self.labels.label_to_label = nn.ModuleList(_LabelMLP(channels, **among_labels) for _ in range(num_steps))
+            self.labels.label_to_label = nn.ModuleList(
+                _LabelMLP(channels, **among_labels) for _ in range(num_steps)
+            )
         self.label_attention = label_attention
         self.readout = LabelHead(self.labels, bias=readout_bias)
         self.pool = None if pool is None else aggregation_resolver(pool)
@@ -103,5 +111,9 @@ class ReleasedLaMP(LaMP):
     ) -> tuple[Tensor, Tensor, Tensor | None, Sequence[FeatureAttention]]:
         x, ptr, to_label, attention = super()._encode(data, return_attention_weights)
         if self.pool is not None:
-            x, ptr, to_label = self.pool(x, ptr=ptr), torch.arange(ptr.numel(), device=ptr.device), None
+            x, ptr, to_label = (
+                self.pool(x, ptr=ptr),
+                torch.arange(ptr.numel(), device=ptr.device),
+                None,
+            )
         return x, ptr, to_label, attention

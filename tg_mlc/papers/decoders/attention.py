@@ -19,7 +19,9 @@ class AttentionState(NamedTuple):
     mask: Tensor  #: ``[B, m]``, which components every sample has
     #: For each step the keys and values of components, each ``[B, m, heads, C]``.
     components: list[tuple[Tensor, Tensor]]
-    labels: list[tuple[Tensor, Tensor]]  #: for each step those of the symbols so far, each ``[R, n, heads, C]``
+    labels: list[
+        tuple[Tensor, Tensor]
+    ]  #: for each step those of the symbols so far, each ``[R, n, heads, C]``
 
 
 class AttentionDecoder(nn.Module):
@@ -64,8 +66,12 @@ class AttentionDecoder(nn.Module):
         self.num_labels = num_labels
         self.embedding = nn.Embedding(num_labels + 1, channels)
         block: BlockOptions = {"heads": heads, "mlp_channels": mlp_channels, "dropout": dropout}
-        self.feature_to_label = nn.ModuleList(FeatureToLabelConv(channels, **block) for _ in range(num_steps))
-        self.label_to_label = nn.ModuleList(LabelToLabelConv(channels, **block) for _ in range(num_steps))
+        self.feature_to_label = nn.ModuleList(
+            FeatureToLabelConv(channels, **block) for _ in range(num_steps)
+        )
+        self.label_to_label = nn.ModuleList(
+            LabelToLabelConv(channels, **block) for _ in range(num_steps)
+        )
         self.readout = nn.Linear(channels, num_labels + 1)
 
     def forward(self, x: Tensor, ptr: Tensor, symbols: Tensor) -> Tensor:
@@ -85,9 +91,12 @@ class AttentionDecoder(nn.Module):
         dense, mask = padded(x, ptr)
         pairs = [xy.project(dense.flatten(end_dim=1)) for xy, _ in self._steps()]
         components = [
-            (key.view(*mask.shape, *key.shape[1:]), value.view(*mask.shape, *value.shape[1:])) for key, value in pairs
+            (key.view(*mask.shape, *key.shape[1:]), value.view(*mask.shape, *value.shape[1:]))
+            for key, value in pairs
         ]
-        return AttentionState(mask, components, [(key[:, :0], value[:, :0]) for key, value in components])
+        return AttentionState(
+            mask, components, [(key[:, :0], value[:, :0]) for key, value in components]
+        )
 
     def step(self, state: AttentionState, symbols: Tensor) -> tuple[Tensor, AttentionState]:
         """The logits of what follows the last symbols, and the state after these."""
@@ -96,7 +105,12 @@ class AttentionDecoder(nn.Module):
         for t, (xy, yy) in enumerate(self._steps()):
             u = xy.attend(u, *state.components[t], state.mask)
             (past_key, past_value), (key, value) = state.labels[t], yy.project(u)
-            kept.append((torch.cat([past_key, key[:, None]], dim=1), torch.cat([past_value, value[:, None]], dim=1)))
+            kept.append(
+                (
+                    torch.cat([past_key, key[:, None]], dim=1),
+                    torch.cat([past_value, value[:, None]], dim=1),
+                )
+            )
             u = yy.attend(u, *kept[-1])
         return self.readout(u), state._replace(labels=kept)
 

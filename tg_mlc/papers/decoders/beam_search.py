@@ -43,10 +43,14 @@ def padded(x: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
 class Hypotheses(NamedTuple):
     """Output of :func:`beam_search`: for each sample the best label sequences, the very best first."""
 
-    sequences: Tensor  #: ``[B, K, n]``, labels and then stop symbols ``L``, none where all are taken
+    sequences: (
+        Tensor  #: ``[B, K, n]``, labels and then stop symbols ``L``, none where all are taken
+    )
     labels: Tensor  #: ``[B, K, L]``, the labels of each sequence as truth values
     log_probs: Tensor  #: ``[B, K]``, the log-probabilities of the sequences
-    peaks: Tensor  #: ``[B, K, L]``, the highest probability of each label at any place of the sequence
+    peaks: (
+        Tensor  #: ``[B, K, L]``, the highest probability of each label at any place of the sequence
+    )
     weights: Tensor  #: ``[B, K]``, the shares of the sequences by rank, of which the very best has the largest
 
     def scores(self) -> Tensor:
@@ -106,11 +110,16 @@ def beam_search(
     check_count("max_length", max_length)
     with torch.no_grad():
         if excluded is None:
-            excluded = torch.zeros(ptr.numel() - 1, decoder.num_labels, dtype=torch.bool, device=x.device)
+            excluded = torch.zeros(
+                ptr.numel() - 1, decoder.num_labels, dtype=torch.bool, device=x.device
+            )
         none = torch.zeros_like(excluded).unsqueeze(1)
         start = torch.full_like(none[..., :1], decoder.num_labels, dtype=torch.long)
         log_probs = none.new_zeros(none.shape[:2], dtype=torch.float)
-        beam, state = _Beam(start, log_probs, none, ~excluded.unsqueeze(1), none.float()), decoder.start(x, ptr)
+        beam, state = (
+            _Beam(start, log_probs, none, ~excluded.unsqueeze(1), none.float()),
+            decoder.start(x, ptr),
+        )
         for _ in range(min(max_length, decoder.num_labels)):
             logits, state = decoder.step(state, beam.symbols[..., -1].flatten())
             beam, rows = beam.extend(logits, beam_size, length_penalty)
@@ -118,7 +127,9 @@ def beam_search(
                 break
             state = decoder.select(state, rows)
         else:
-            beam, is_cut = beam.close(decoder.step(state, beam.symbols[..., -1].flatten())[0], length_penalty)
+            beam, is_cut = beam.close(
+                decoder.step(state, beam.symbols[..., -1].flatten())[0], length_penalty
+            )
             if is_cut.any():
                 cut = f"Sequences were cut at 'max_length', {max_length} labels"
                 warnings.warn(f"{cut}, where others were likelier than a stop", stacklevel=2)
@@ -146,12 +157,19 @@ class _Beam(NamedTuple):
         ranks = totals / lengths.flatten(start_dim=1) ** length_penalty
         chosen = ranks.topk(min(beam_size, ranks.size(1))).indices
         symbol = (chosen % (stop + 1)).unsqueeze(-1)
-        rows = chosen // (stop + 1) + torch.arange(num_samples, device=chosen.device).unsqueeze(-1) * width
+        rows = (
+            chosen // (stop + 1)
+            + torch.arange(num_samples, device=chosen.device).unsqueeze(-1) * width
+        )
         log_probs = totals.gather(1, chosen)
-        labels = F.pad(self.labels.flatten(end_dim=1)[rows], (0, 1)).scatter(2, symbol, True)[..., :stop]
+        labels = F.pad(self.labels.flatten(end_dim=1)[rows], (0, 1)).scatter(2, symbol, True)[
+            ..., :stop
+        ]
         # Those of probability zero fill a beam for which there are too few: they have no labels.
         impossible = log_probs.isneginf().unsqueeze(-1)
-        symbols = torch.cat([self.symbols.flatten(end_dim=1)[rows], symbol], dim=-1).masked_fill(impossible, stop)
+        symbols = torch.cat([self.symbols.flatten(end_dim=1)[rows], symbol], dim=-1).masked_fill(
+            impossible, stop
+        )
         labels = labels & ~impossible
         ended = (symbol == stop) | impossible
         beam = _Beam(

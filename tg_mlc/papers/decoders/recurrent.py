@@ -50,7 +50,9 @@ class RecurrentDecoder(nn.Module):
         - **output:** logits of what follows each symbol, :math:`(B, n, L + 1)`, the stop symbol's last
     """
 
-    def __init__(self, channels: int, num_labels: int, num_layers: int = 1, *, dropout: float = 0.0) -> None:
+    def __init__(
+        self, channels: int, num_labels: int, num_layers: int = 1, *, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         check_count("num_labels", num_labels)
         check_count("num_layers", num_layers)
@@ -59,7 +61,9 @@ class RecurrentDecoder(nn.Module):
         self.dropout = dropout
         self.embedding = nn.Embedding(num_labels + 1, channels)
         self.lin_start = nn.Linear(channels, num_layers * channels)
-        self.gru = nn.GRU(channels, channels, num_layers, dropout=dropout if num_layers > 1 else 0.0)
+        self.gru = nn.GRU(
+            channels, channels, num_layers, dropout=dropout if num_layers > 1 else 0.0
+        )
         self.lin_key = nn.Linear(channels, channels, bias=False)
         self.lin_out = nn.Linear(2 * channels, channels)
         self.readout = nn.Linear(channels, num_labels + 1)
@@ -89,7 +93,9 @@ class RecurrentDecoder(nn.Module):
 
     def _read(self, h: Tensor, state: RecurrentState) -> Tensor:
         query = h.view(state.x.size(0), -1, h.size(1))
-        context = scaled_dot_product_attention(query, state.key, state.x, attn_mask=state.mask.unsqueeze(1))
+        context = scaled_dot_product_attention(
+            query, state.key, state.x, attn_mask=state.mask.unsqueeze(1)
+        )
         combined = self.lin_out(torch.cat([h, context.view_as(h)], dim=-1)).tanh()
         logits: Tensor = self.readout(dropout(combined, self.dropout, self.training))
         return logits

@@ -40,7 +40,12 @@ class C2AE(LSTMModel):
     """
 
     def __init__(
-        self, num_labels: int, num_entities: int, channels: int = 128, *, events: EventOptions | None = None
+        self,
+        num_labels: int,
+        num_entities: int,
+        channels: int = 128,
+        *,
+        events: EventOptions | None = None,
     ) -> None:
         super().__init__(num_labels, num_entities, channels, **(events or {}))
         self.window_code = nn.Linear(channels, channels)
@@ -54,7 +59,9 @@ class C2AE(LSTMModel):
     def autoencode(self, data: Data) -> C2AEOutput:
         """Returns what the objective compares; an unknown label enters as one half."""
         from_labels = self.label_encoder(data.y.nan_to_num(0.5))
-        return C2AEOutput(self.window_code(self.last_state(data)), from_labels, self.decoder(from_labels))
+        return C2AEOutput(
+            self.window_code(self.last_state(data)), from_labels, self.decoder(from_labels)
+        )
 
 
 def _two_layers(in_channels: int, hidden_channels: int, out_channels: int) -> nn.Sequential:
@@ -92,7 +99,9 @@ class C2AEObjective(Objective):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         x, e, logits = cast(C2AE, model).autoencode(batch)
-        correlated: Tensor = (x - e).square().mean() + self.penalty * (_not_white(x) + _not_white(e))
+        correlated: Tensor = (x - e).square().mean() + self.penalty * (
+            _not_white(x) + _not_white(e)
+        )
         return correlated + self.alpha * pairwise_loss(logits, batch.y)
 
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:

@@ -16,7 +16,14 @@ from tg_mlc._options import check_count, check_share
 from tg_mlc.nn import BlockOptions, FeatureMessagePassing
 from tg_mlc.nn._batch import to_dense
 from tg_mlc.sequences import LANET
-from tg_mlc.sequences.windows import TimeView, WindowOptions, WindowViews, entity_embedding, events_of, occurrences
+from tg_mlc.sequences.windows import (
+    TimeView,
+    WindowOptions,
+    WindowViews,
+    entity_embedding,
+    events_of,
+    occurrences,
+)
 
 
 class EventOptions(TypedDict, total=False):
@@ -76,9 +83,13 @@ class EventModel(nn.Module):
         weighted = self.label(found.label) * amount.unsqueeze(-1)
         x = weighted.new_zeros(int(ptr[-1]), weighted.size(1)).index_add(0, event, weighted)
         first = torch.empty(x.size(0), dtype=torch.long, device=event.device)
-        first[event] = torch.arange(event.numel(), device=event.device)  # any occurrence tells the time of its event
+        first[event] = torch.arange(
+            event.numel(), device=event.device
+        )  # any occurrence tells the time of its event
         x = x + self.time(found.days[first], found.step[first])
-        return (x if self.entity is None else x + self.entity(data.entity[found.sample[first]])), ptr
+        return (
+            x if self.entity is None else x + self.entity(data.entity[found.sample[first]])
+        ), ptr
 
 
 class EventTransformer(nn.Module):
@@ -86,7 +97,9 @@ class EventTransformer(nn.Module):
     :math:`(B, L)`, after dropout; those of no event at all for a window without any.
     """
 
-    def __init__(self, channels: int, num_labels: int, num_layers: int, **block: Unpack[BlockOptions]) -> None:
+    def __init__(
+        self, channels: int, num_labels: int, num_layers: int, **block: Unpack[BlockOptions]
+    ) -> None:
         super().__init__()
         self.layers = FeatureMessagePassing(channels, num_layers, **block)
         self.readout = nn.Sequential(nn.Dropout(0.3), nn.Linear(channels, num_labels))
@@ -135,7 +148,13 @@ class TransformerBase(EventModel):
 class LSTMModel(EventModel):
     """Base class of models that read a window by an LSTM, with the arguments of :class:`EventModel`."""
 
-    def __init__(self, num_labels: int, num_entities: int, channels: int = 128, **events: Unpack[EventOptions]) -> None:
+    def __init__(
+        self,
+        num_labels: int,
+        num_entities: int,
+        channels: int = 128,
+        **events: Unpack[EventOptions],
+    ) -> None:
         super().__init__(num_labels, num_entities, channels, **events)
         self.lstm = nn.LSTM(channels, channels)
 

@@ -17,7 +17,10 @@ from tg_mlc.papers.spen import InferenceNetworkObjective, UnrolledObjective, ene
 _SLOWER = {"module": {"lr": 5e-4}}
 #: No intermediate loss: these models have no label states between steps, and papers on encoder-decoders use none.
 _PLAIN: dict[str, Any] = {"objective": {"intermediate_weight": 0.0}}
-_SEQUENCES: dict[str, Any] = {"objective_class": LabelSequenceObjective, "objective": {"label_smoothing": 0.0}}
+_SEQUENCES: dict[str, Any] = {
+    "objective_class": LabelSequenceObjective,
+    "objective": {"label_smoothing": 0.0},
+}
 
 #: Rivals without a decoder.
 RIVALS: dict[str, Member] = {
@@ -28,9 +31,15 @@ RIVALS: dict[str, Member] = {
     "mlp-br": Member(binary_relevance, _PLAIN),
     "linear-br": Member(
         binary_relevance,
-        {**_PLAIN, "model": {"channels": None, "latent": False}, "module": {"lr": 2e-2, "weight_decay": 0.0}},
+        {
+            **_PLAIN,
+            "model": {"channels": None, "latent": False},
+            "module": {"lr": 2e-2, "weight_decay": 0.0},
+        },
     ),
-    "spen": Member(energy_network, replaced={"objective_class": UnrolledObjective, "objective": {}}),
+    "spen": Member(
+        energy_network, replaced={"objective_class": UnrolledObjective, "objective": {}}
+    ),
     "infnet": Member(
         energy_network,
         {"model": {"inference": "network"}},
@@ -43,7 +52,9 @@ RIVALS: dict[str, Member] = {
 FAMILY: dict[str, Member] = {
     "lamp": Member(),
     # The share of C-Tran (arXiv:2011.14027).
-    "lamp-given": Member(changes={"model": {"given_labels": True}, "objective": {"max_given": 0.75}}),
+    "lamp-given": Member(
+        changes={"model": {"given_labels": True}, "objective": {"max_given": 0.75}}
+    ),
     "mped": Member(mped, {**_PLAIN, **_SLOWER}),
     "graph2graph": Member(graph2graph, {**_PLAIN, **_SLOWER}),
     "mped-ar": Member(mped_autoregressive, _SLOWER, _SEQUENCES),

@@ -9,7 +9,15 @@ from typing import Any
 import networkx as nx
 
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
-from tg_mlc.datasets import SIDER, BindingSites, ClinTox, NCIFunctionalGroups, Planted, Tox21, ToxCast
+from tg_mlc.datasets import (
+    SIDER,
+    BindingSites,
+    ClinTox,
+    NCIFunctionalGroups,
+    Planted,
+    Tox21,
+    ToxCast,
+)
 from tg_mlc.datasets.moleculenet import MoleculeNetTable
 from tg_mlc.graphs import LabelGraph, from_networkx, tree
 from tg_mlc.inputs.smiles import molecule_features
@@ -29,7 +37,9 @@ def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
 
 
 def _moleculenet(kind: type[MoleculeNetTable]) -> Source:
-    return Source(lambda root: kind(root / kind.name, pre_transform=molecule_features()), _split, _SPLITS)
+    return Source(
+        lambda root: kind(root / kind.name, pre_transform=molecule_features()), _split, _SPLITS
+    )
 
 
 def _hierarchy(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
@@ -56,7 +66,13 @@ _SIDER = Recipe(
     module={**MODULE, "lr": 3e-4, "weight_decay": 0.1},
     objective={"intermediate_weight": 0.0},
     # After one epoch messages hardly add to base scores yet: the lowest loss says how many more they are worth.
-    fit={"max_epochs": 8, "monitor": "val/loss", "patience": None, "ema_decay": 0.98, "gradient_clip": 1.0},
+    fit={
+        "max_epochs": 8,
+        "monitor": "val/loss",
+        "patience": None,
+        "ema_decay": 0.98,
+        "gradient_clip": 1.0,
+    },
     batch_size=64,
     classifiers=("forest", "molecule_ridge"),
     settings={"classifiers": ("forest", "ridge")},
@@ -69,10 +85,15 @@ MOLECULES = {
     "clintox": replace(_SIDER, data=_moleculenet(ClinTox)),
     # A forest for each of its labels, which are all unknown somewhere, would take hours.
     "toxcast": replace(
-        _SIDER, data=_moleculenet(ToxCast), classifiers=("molecule_ridge",), settings={"classifiers": ("ridge",)}
+        _SIDER,
+        data=_moleculenet(ToxCast),
+        classifiers=("molecule_ridge",),
+        settings={"classifiers": ("ridge",)},
     ),
     "nci": Recipe(
-        data=Source(lambda root: NCIFunctionalGroups(root / "nci"), _split, _SPLITS, min_positives=20),
+        data=Source(
+            lambda root: NCIFunctionalGroups(root / "nci"), _split, _SPLITS, min_positives=20
+        ),
         graphs={"prior": _hierarchy, "tree": _hierarchy},
         build=molecule_lamp,
         model={"num_steps": 1, "num_feature_layers": 3, "dropout": 0.05},
@@ -117,9 +138,14 @@ SHARES = {f"planted-{percent}": percent / 100 for percent in (0, 25, 50, 75)}
 def _recipe(share: float) -> Recipe:
     return Recipe(
         data=Source(
-            lambda root: Planted(share=share), redraw=lambda seed: Planted(share=share, seed=seed), preprocess=False
+            lambda root: Planted(share=share),
+            redraw=lambda seed: Planted(share=share, seed=seed),
+            preprocess=False,
         ),
-        graphs={"prior": partial(correlated, top_k=3), "planted": lambda dataset, split: dataset.true_graph},
+        graphs={
+            "prior": partial(correlated, top_k=3),
+            "planted": lambda dataset, split: dataset.true_graph,
+        },
         build=node_lamp,
         model={"num_steps": 1, "heads": 4, "dropout": 0.0},
         module={**MODULE, "lr": 5e-3, "warmup": 0.1},

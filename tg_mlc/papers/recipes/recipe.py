@@ -55,8 +55,12 @@ class Member:
     #: From training samples, a label graph, whether components send messages, and options. (default: LaMP, as the
     #: recipe builds it)
     build: Callable[..., nn.Module] | None = None
-    changes: Mapping[str, dict[str, Any]] = field(default_factory=dict)  #: of a recipe's settings, by attribute
-    replaced: Mapping[str, Any] = field(default_factory=dict)  #: attributes of a recipe that are others altogether
+    changes: Mapping[str, dict[str, Any]] = field(
+        default_factory=dict
+    )  #: of a recipe's settings, by attribute
+    replaced: Mapping[str, Any] = field(
+        default_factory=dict
+    )  #: attributes of a recipe that are others altogether
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,19 @@ class Source:
     """How samples are loaded and divided."""
 
     load: Callable[[Path], MultiLabelDataset]  #: from the folder of all data sets
-    split: Callable[[MultiLabelDataset, str, int], Split] = official_split  #: from a method's name and a seed
+    split: Callable[[MultiLabelDataset, str, int], Split] = (
+        official_split  #: from a method's name and a seed
+    )
     splits: tuple[str, ...] = ("official",)  #: the methods, of which the first is the usual one
-    redraw: Callable[[int], MultiLabelDataset] | None = None  #: draws samples anew, for data that are made from a seed
-    min_positives: int = 0  #: a label that occurs less often in the whole data set is left out of metrics
-    preprocess: bool = True  #: whether inputs are scaled, or weighted, before models and classifiers take them
+    redraw: Callable[[int], MultiLabelDataset] | None = (
+        None  #: draws samples anew, for data that are made from a seed
+    )
+    min_positives: int = (
+        0  #: a label that occurs less often in the whole data set is left out of metrics
+    )
+    preprocess: bool = (
+        True  #: whether inputs are scaled, or weighted, before models and classifiers take them
+    )
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,9 @@ class Recipe:
     """The settings to load a data set, to divide it, and to train on it."""
 
     data: Source
-    graphs: Mapping[str, GraphBuilder]  #: label graphs beside edgeless and fully connected; "prior" is the usual prior
+    graphs: Mapping[
+        str, GraphBuilder
+    ]  #: label graphs beside edgeless and fully connected; "prior" is the usual prior
     #: From training samples, a label graph, whether components send messages, and :attr:`model`.
     build: Callable[..., nn.Module]
     model: dict[str, Any]  #: arguments of :attr:`build`
@@ -132,7 +146,9 @@ class Recipe:
         """Loads the data set, which gets a folder of its own in :obj:`root`, the folder of all data sets."""
         return self.data.load(Path(root))
 
-    def prepare(self, dataset: MultiLabelDataset, split: Split, root: str | os.PathLike[str]) -> MultiLabelDataset:
+    def prepare(
+        self, dataset: MultiLabelDataset, split: Split, root: str | os.PathLike[str]
+    ) -> MultiLabelDataset:
         """Returns the samples as models take them, with what preprocessed them, fitted to their training part, as the
         attribute :attr:`~tg_mlc.data.MultiLabelDataset.preprocessor`.
 
@@ -143,7 +159,11 @@ class Recipe:
         """
         if not self.data.preprocess:
             return dataset
-        features = [published_features(self.classifiers, Path(root) / "base_scores")] if self.classifiers else []
+        features = (
+            [published_features(self.classifiers, Path(root) / "base_scores")]
+            if self.classifiers
+            else []
+        )
         preprocessor = Chain(*kind_of(dataset).steps(scaled=True), *features)
         prepared = copy(preprocessor.fit_transform(dataset, split))
         prepared.preprocessor = preprocessor
@@ -156,18 +176,26 @@ class Recipe:
 
     def untrained_scores(self, dataset: MultiLabelDataset, split: Split) -> tuple[Tensor, Tensor]:
         """Scores of validation and of test samples before training, when messages add nothing to base scores yet."""
-        model = self.build(dataset[split.train], self.label_graph("edgeless", dataset, split), **self.model).eval()
+        model = self.build(
+            dataset[split.train], self.label_graph("edgeless", dataset, split), **self.model
+        ).eval()
         val, test = (batches_of(dataset[part]) for part in split.parts[1:])
         return logits_of(model, val).sigmoid(), logits_of(model, test).sigmoid()
 
     def evaluate(
-        self, dataset: MultiLabelDataset, split: Split, on_val: Tensor | FloatArray, on_test: Tensor | FloatArray
+        self,
+        dataset: MultiLabelDataset,
+        split: Split,
+        on_val: Tensor | FloatArray,
+        on_test: Tensor | FloatArray,
     ) -> Evaluation:
         """Evaluates test scores for :meth:`counted_labels`, by thresholds tuned on scores of validation samples."""
         counted = self.counted_labels(dataset).numpy()
         y_val, y_test = (dataset.y[part][:, counted] for part in split.parts[1:])
         names = list(compress(dataset.label_names, counted))
-        return evaluate(y_test, on_test[:, counted], tune_thresholds(y_val, on_val[:, counted]), names)
+        return evaluate(
+            y_test, on_test[:, counted], tune_thresholds(y_val, on_val[:, counted]), names
+        )
 
     def label_graph(self, name: str, dataset: MultiLabelDataset, split: Split) -> LabelGraph:
         """The label graph of a variant.
@@ -181,7 +209,9 @@ class Recipe:
         if name in always:
             return always[name](dataset.label_names)
         if name not in self.graphs:
-            raise ValueError(f"Expected a label graph among {[*always, *self.graphs]} (got {name!r})")
+            raise ValueError(
+                f"Expected a label graph among {[*always, *self.graphs]} (got {name!r})"
+            )
         return self.graphs[name](dataset, split)
 
     def train(
@@ -214,7 +244,9 @@ class Recipe:
             **fit_options (optional): Arguments of :func:`~tg_mlc.training.fit` that differ from the recipe.
         """
         if self.data.preprocess and dataset.preprocessor is None:
-            raise ValueError(f"Expected a data set that 'recipe.prepare' returns (got {dataset}); call it first")
+            raise ValueError(
+                f"Expected a data set that 'recipe.prepare' returns (got {dataset}); call it first"
+            )
         options = {"node_messages": node_messages, **self.model, **(model_options or {})}
         settings = TrainSettings(
             module={**self.module, **(module_options or {})},

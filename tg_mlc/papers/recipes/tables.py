@@ -43,22 +43,41 @@ def _mulan(name: str, **options: Any) -> Source:
 
 
 #: For data sets that were published without a split.
-_RANDOM: dict[str, Any] = {"split": lambda data, _, seed: random_split(len(data), seed=seed), "splits": ("random",)}
+_RANDOM: dict[str, Any] = {
+    "split": lambda data, _, seed: random_split(len(data), seed=seed),
+    "splits": ("random",),
+}
 #: For data sets on which kernels would take too much memory.
 _FEW: tuple[str, ...] = ("svm",)
 #: LaMP alone, with the paper's T = 2, K = 4 and a quarter of its channels. Found by a few trials on Bibtex and Reuters,
 #: with test scores in view; docs/results.md lists the settings that are the paper's, and what validation samples alone
 #: say of the others (benchmarks/accuracy/settings.py).
 _PUBLISHED: dict[str, dict[str, Any]] = {
-    "model": {**MODEL, **ALONE, "channels": 128, "dropout": 0.1, "input_dropout": 0.4, "latent": True},
+    "model": {
+        **MODEL,
+        **ALONE,
+        "channels": 128,
+        "dropout": 0.1,
+        "input_dropout": 0.4,
+        "latent": True,
+    },
     "module": {"lr": 2e-3},
 }
-_GRAPHS: dict[str, GraphBuilder] = {"prior": _co_occurrence, "correlation": partial(correlated, top_k=10)}
-_TREE_GRAPHS: dict[str, GraphBuilder] = {"prior": _tree, "tree": _tree, "co-occurrence": _co_occurrence}
+_GRAPHS: dict[str, GraphBuilder] = {
+    "prior": _co_occurrence,
+    "correlation": partial(correlated, top_k=10),
+}
+_TREE_GRAPHS: dict[str, GraphBuilder] = {
+    "prior": _tree,
+    "tree": _tree,
+    "co-occurrence": _co_occurrence,
+}
 _TEXT_GRAPHS: dict[str, GraphBuilder] = {**_GRAPHS, "wordnet": _wordnet}
 
 
-def _recipe(data: Source, epochs: int, kinds: tuple[str, ...] = ("svm", "ridge"), **changes: Any) -> Recipe:
+def _recipe(
+    data: Source, epochs: int, kinds: tuple[str, ...] = ("svm", "ridge"), **changes: Any
+) -> Recipe:
     settings: dict[str, Any] = {
         "data": data,
         "graphs": _GRAPHS,
@@ -67,10 +86,18 @@ def _recipe(data: Source, epochs: int, kinds: tuple[str, ...] = ("svm", "ridge")
         "model": MODEL,
         "module": MODULE,
         "objective": {"intermediate_weight": 0.1},
-        "fit": {"max_epochs": epochs, "monitor": "val/macro_average_precision", "patience": None, "ema_decay": 0.998},
+        "fit": {
+            "max_epochs": epochs,
+            "monitor": "val/macro_average_precision",
+            "patience": None,
+            "ema_decay": 0.998,
+        },
         "batch_size": 32,
         "published": _PUBLISHED,
-        "settings": {"inputs": "TF-IDF (sublinear), unit length; vectors standardised", "classifiers": kinds},
+        "settings": {
+            "inputs": "TF-IDF (sublinear), unit length; vectors standardised",
+            "classifiers": kinds,
+        },
     }
     return Recipe(**{**settings, **changes})
 
@@ -83,7 +110,11 @@ TABLES = {
         epochs=10,
         graphs=_TEXT_GRAPHS,
         # The dropout of the paper, which validation samples prefer to a smaller one.
-        published={**_PUBLISHED, "model": {**_PUBLISHED["model"], "dropout": 0.2}, "fit": {"max_epochs": 14}},
+        published={
+            **_PUBLISHED,
+            "model": {**_PUBLISHED["model"], "dropout": 0.2},
+            "fit": {"max_epochs": 14},
+        },
     ),
     "delicious": _recipe(
         _mulan("delicious"),
@@ -123,8 +154,12 @@ TABLES = {
     "mediamill": _recipe(_mulan("mediamill"), kinds=_FEW, epochs=4),
     "bookmarks": _recipe(_mulan("bookmarks", **_RANDOM), kinds=_FEW, epochs=4, graphs=_TEXT_GRAPHS),
     "nuswide": _recipe(_mulan("nuswide"), kinds=_FEW, epochs=2),
-    "rcv1": _recipe(Source(lambda root: RCV1(root / "rcv1")), kinds=_FEW, epochs=2, graphs=_TREE_GRAPHS),
+    "rcv1": _recipe(
+        Source(lambda root: RCV1(root / "rcv1")), kinds=_FEW, epochs=2, graphs=_TREE_GRAPHS
+    ),
     "rcv1-sample": _recipe(
-        Source(lambda root: RCV1(root / "rcv1-sample", "json"), **_RANDOM), epochs=10, graphs=_TREE_GRAPHS
+        Source(lambda root: RCV1(root / "rcv1-sample", "json"), **_RANDOM),
+        epochs=10,
+        graphs=_TREE_GRAPHS,
     ),
 }
