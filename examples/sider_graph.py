@@ -92,11 +92,8 @@ def main(
         print(
             "\nWhere labels are there to be found in the graph of a molecule, messages do the work:"
         )
-        options = {
-            "max_epochs": 12,
-            **options,
-            "node_messages": True,
-        }  # fewer epochs than the recipe's show enough
+        # fewer epochs than the recipe's show enough
+        options = {"max_epochs": 12, **options, "node_messages": True}
         compare(
             "nci",
             RECIPES["nci"].load_dataset(root),

@@ -98,9 +98,8 @@ def test_methods_have_a_docstring_or_inherit_one():
         getattr(cls, name)
         for cls in filter(inspect.isclass, public)
         for name, value in vars(cls).items()
-        if not name.startswith(
-            ("_", "propagate", "collect")
-        )  # which PyG writes for a layer once it is made
+        # which PyG writes for a layer once it is made
+        if not name.startswith(("_", "propagate", "collect"))
         and (isinstance(value, property) or inspect.isroutine(value))
     ]
     assert len(methods) > 100

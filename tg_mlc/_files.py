@@ -36,13 +36,11 @@ DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 MAX_BYTES = 2**32  # of a file that is held whole
 MAX_LINE = 2**20  # bytes; a longer line is none of a table of names
 MAX_NAME = 2**16  # bytes of a line that is a name
-MAX_RATIO = (
-    1_000  # gzip reaches 1,032 with nothing but zeros, tables of numbers and words stay below 200
-)
+# gzip reaches 1,032 with nothing but zeros, tables of numbers and words stay below 200
+MAX_RATIO = 1_000
 ALWAYS_UNPACKED = 2**26  # bytes that a compressed file may have, however small it is
-LINES_PER_BYTE = (
-    8  # of a compressed file: a line holds more than one bit, and takes time however short it is
-)
+# of a compressed file: a line holds more than one bit, and takes time however short it is
+LINES_PER_BYTE = 8
 ALWAYS_LINES = 2**20  # that a compressed file may have, however small it is
 _CHUNK = 2**18
 _BOM = b"\xef\xbb\xbf"
@@ -212,9 +210,8 @@ def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
         unfinished.chmod(0o666 & ~mask)
         unfinished.replace(path)
     except RuntimeError as error:
-        if "PytorchStreamWriter" in str(error) or "unexpected pos" in str(
-            error
-        ):  # PyTorch's words for a full disk
+        # PyTorch's words for a full disk
+        if "PytorchStreamWriter" in str(error) or "unexpected pos" in str(error):
             raise OSError(
                 f"Expected to write '{path}' whole (got {str(error).splitlines()[0]!r})"
             ) from error

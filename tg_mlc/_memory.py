@@ -23,11 +23,8 @@ def keep_heap() -> None:
     without this. It costs memory: the process keeps what its largest step took. Does nothing without glibc.
     """
     if (libc := _libc()) is not None and hasattr(libc, "mallopt"):
-        for option, value in (
-            (-4, 0),
-            (-1, -1),
-            (-2, 2**26),
-        ):  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
+        # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
+        for option, value in ((-4, 0), (-1, -1), (-2, 2**26)):
             libc.mallopt(option, value)
 
 

@@ -55,9 +55,8 @@ def as_list(values: Any) -> Any:
     values = values.to_numpy() if hasattr(values, "to_list") else values
     if getattr(values, "ndim", None) != 1 or getattr(values.dtype, "kind", None) != "O":
         return values
-    return [
-        row.tolist() if isinstance(row, np.ndarray) else row for row in values
-    ]  # tables of Parquet hold arrays
+    # tables of Parquet hold arrays
+    return [row.tolist() if isinstance(row, np.ndarray) else row for row in values]
 
 
 def as_array(values: Any) -> np.ndarray:

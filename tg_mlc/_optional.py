@@ -27,7 +27,8 @@ def require(module: str, extra: str) -> Any:
         return import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # The package is there, but something it needs is not: its own message is the useful one.
+            # The package is there, but something it needs is not: its own message is the useful one.
+            raise
         package = module.partition(".")[0]
         part = "" if package == module else f" for '{module}'"
         expected = f"Expected '{package}' to be installed{part} (got no such module)"

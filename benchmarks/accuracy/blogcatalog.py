@@ -227,9 +227,8 @@ class Trial(NamedTuple):
     graph: Graph
     train: Tensor
     test: Tensor
-    scores: dict[
-        str, Tensor
-    ]  #: of all nodes; those of a training node are by classifiers fitted without it
+    #: of all nodes; those of a training node are by classifiers fitted without it
+    scores: dict[str, Tensor]
 
     @classmethod
     def of(cls, graph: Graph, seed: int, share: float) -> Trial:
@@ -382,9 +381,8 @@ def run_share(seed: int, share: float, root: Path) -> list[Run]:
         torch.manual_seed(seed)
         start = time.perf_counter()
         values = measured(trial.graph.y[trial.test], fit(trial))
-        seconds = (
-            time.perf_counter() - start
-        )  # without those of the base classifiers, which rows share
+        # without those of the base classifiers, which rows share
+        seconds = time.perf_counter() - start
         runs.append({"model": row, "seed": seed, "share": share, "seconds": seconds, **values})
     return runs
 

@@ -236,9 +236,8 @@ def run_cell(
         )
     else:
         label_graph, start = known.label_graph, start - known.seconds
-    if (
-        cell.row.model == "lamp-given"
-    ):  # nothing is known to models in tables, so that is how to choose an epoch
+    # nothing is known to models in tables, so that is how to choose an epoch
+    if cell.row.model == "lamp-given":
         nothing = torch.full_like(task.dataset.y, torch.nan)
         task = replace(task, dataset=with_attribute(task.dataset, "given", nothing))
     result, data = task.train(

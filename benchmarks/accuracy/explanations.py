@@ -67,12 +67,10 @@ GRAFTS = dict(
         strict=True,
     )
 )
-NUM_LOGIC = (
-    200  #: molecules of each combination of substructures that a task asks for, present or absent
-)
-MOST_MATCHES = (
-    4  #: of a substructure whose unions are all taken for true; of more, each, and all together
-)
+#: molecules of each combination of substructures that a task asks for, present or absent
+NUM_LOGIC = 200
+#: of a substructure whose unions are all taken for true; of more, each, and all together
+MOST_MATCHES = 4
 FAITHFUL = ("sider", "nci", "bibtex", "reuters", "yeast")
 EPOCHS, NUM_TEST, MIN_CASES = 12, 250, 5
 #: For faithfulness: training samples, explained samples, and labels, the most frequent ones; half of the epochs.

@@ -141,9 +141,8 @@ def _roc_auc(y: np.ndarray, scores: np.ndarray, *, pooled: bool) -> Weighed:
     label, score, row = label[order], scores.ravel()[order], order // y.shape[1]
     positive = y.ravel()[order] == 1
     labels = np.flatnonzero(np.append(True, np.diff(label) != 0))  # where each begins
-    ties = np.flatnonzero(
-        np.append(True, (np.diff(label) != 0) | (np.diff(score) != 0))
-    )  # equal scores of a label
+    # equal scores of a label
+    ties = np.flatnonzero(np.append(True, (np.diff(label) != 0) | (np.diff(score) != 0)))
     label_of_tie = np.searchsorted(labels, ties, side="right") - 1
     first_tie = np.searchsorted(ties, labels)
 

@@ -74,9 +74,8 @@ class Change:
 
     graph: str | None = None
     base_scores: tuple[str, ...] | None = None  #: the classifiers that are kept
-    parts: dict[str, dict[str, Any]] = field(
-        default_factory=dict
-    )  #: arguments by the recipe's attributes
+    #: arguments by the recipe's attributes
+    parts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def of(self, recipe: Recipe) -> Recipe:
         """The changed recipe."""

@@ -98,21 +98,17 @@ class Run:
     undefined: list[str]
     test: str = ""  #: the hash of the test rows
     per_label: Metrics = field(default_factory=dict)  #: the same with a threshold for each label
-    by_frequency: Metrics = field(
-        default_factory=dict
-    )  #: the same with thresholds that follow frequencies
-    by_label_set: Metrics = field(
-        default_factory=dict
-    )  #: those of the likeliest label set of training samples
-    preferred: Metrics = field(
-        default_factory=dict
-    )  #: of these two, for every metric the better on validation samples
+    #: the same with thresholds that follow frequencies
+    by_frequency: Metrics = field(default_factory=dict)
+    #: those of the likeliest label set of training samples
+    by_label_set: Metrics = field(default_factory=dict)
+    #: of these two, for every metric the better on validation samples
+    preferred: Metrics = field(default_factory=dict)
     thresholds: dict[str, float] = field(default_factory=dict)
     density: float | None = None
     validation: float | None = None
-    on_validation: Metrics = field(
-        default_factory=dict
-    )  #: the metrics of validation samples, with the same thresholds
+    #: the metrics of validation samples, with the same thresholds
+    on_validation: Metrics = field(default_factory=dict)
     recovery: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -269,10 +269,8 @@ def base_rows(
         partial(regress, labels=correlated),
         ({"alpha": alpha} for alpha in (5.0, 10.0, 20.0)),
     )
-    start, sharper = (
-        time.perf_counter(),
-        [nearest(0.2, 4.0, 0.1), regress(1.0)],
-    )  # for the highest ranks
+    # for the highest ranks
+    start, sharper = time.perf_counter(), [nearest(0.2, 4.0, 0.1), regress(1.0)]
     together = [*(rows[f"{each}, {MEAN}"] for each in (KNN, RIDGE, LABELS)), *sharper]
     inputs = [_pairs([each[part] for each in together], frequency) for part in (0, 1)]
     model = (

@@ -59,9 +59,8 @@ def page(result: Result, growth: Result | None = None) -> str:
     along = runs[is_along].assign(model=runs["model"].str.removeprefix(PREFIX))
     genes, of_topics = runs[~is_along & ~is_topic], runs[is_topic]
     is_on = genes.groupby("model")["dataset"].transform("nunique")
-    on_few = (
-        2 * is_on < genes["dataset"].nunique()
-    )  # told below the table, which is wide and long enough
+    # told below the table, which is wide and long enough
+    on_few = 2 * is_on < genes["dataset"].nunique()
     others = (
         f"On {name} alone: {'; '.join(f'{row} {value:.3f}' for row, value in _means(each).items())}."
         for name, each in genes[on_few].groupby("dataset", sort=False)

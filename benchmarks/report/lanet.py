@@ -211,9 +211,8 @@ def _runs(result: Result) -> dict[str, pd.DataFrame]:
 def everything(result: Result) -> list[str]:
     """Mean and standard deviation over seeds of every cell in every column, the best in bold."""
     rows = {}
-    for title, runs in _runs(
-        result
-    ).items():  # with what fitted a row where that is not always the same
+    # with what fitted a row where that is not always the same
+    for title, runs in _runs(result).items():
         fitted_by = runs.iloc[0].get("fitted_by")
         rows[f"{title} ({fitted_by})" if isinstance(fitted_by, str) else title] = runs
     return _table(list(map(column_title, COLUMNS)), rows, COLUMNS)

@@ -165,9 +165,8 @@ def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
     del attends, jobs, inputs, pattern
     gc.collect()
     for name, found in row["candidates"].items():
-        if (
-            found["state"] == "agrees" and not settings.quick and name != FLEX
-        ):  # which would compile anew
+        # which would compile anew
+        if found["state"] == "agrees" and not settings.quick and name != FLEX:
             told = {key: getattr(settings, key) for key in ("device", "quick", "dtype", "threads")}
             target = "benchmarks.speed.implementations:memory_jobs"
             found["peak_bytes"] = peaks_of(target, regime=regime.name, candidate=name, **told)
@@ -178,9 +177,8 @@ def work(pattern: Pattern, inputs: Inputs, which: str) -> tuple[float, float]:
     """The FLOP of the products along the edges, and the bytes of every tensor read or written once a pass."""
     flop = 4 * pattern.num_edges * inputs.query[0].numel()
     rows = 2 * (pattern.num_queries + pattern.num_keys)  # queries, keys, values and output
-    times = (
-        1 if which == "forward" else 3
-    )  # backward reads these and the output's gradient, and writes three more
+    # backward reads these and the output's gradient, and writes three more
+    times = 1 if which == "forward" else 3
     return times * flop, times * rows * inputs.query[0].numel() * inputs.query.element_size()
 
 
@@ -212,9 +210,8 @@ def _check(
             }
             continue
         agreed = ways.agrees(error, settings.torch_dtype)
-        finite = {
-            name: value if value < float("inf") else None for name, value in error.items()
-        }  # as JSON needs it
+        # as JSON needs it
+        finite = {name: value if value < float("inf") else None for name, value in error.items()}
         rows[candidate.name] = {
             "state": "agrees" if agreed else "disagrees",
             "why": None,

@@ -98,9 +98,8 @@ def products(sizes: Sizes) -> list[Product]:
         sizes.num_samples * each for each in (components, num_labels, sizes.heads)
     )
     found = [
-        Product(
-            8 * steps, 1, rows, d, d
-        ),  # all of the feature blocks, keys and values for the labels
+        # all of the feature blocks, keys and values for the labels
+        Product(8 * steps, 1, rows, d, d),
         Product(1, 1, num_labels, d, d),  # the first queries, which all samples share
         Product(10 * steps - 1, 1, labels, d, d),
         *_attention(steps, batch, components, components, d // sizes.heads),

@@ -124,9 +124,8 @@ class Limits:
     bandwidth: float  #: bytes read and written
     cpu_flops: float
     cpu_bandwidth: float
-    by_precision: dict[
-        str, float
-    ]  #: the rate of matrix products by :func:`torch.set_float32_matmul_precision`
+    #: the rate of matrix products by :func:`torch.set_float32_matmul_precision`
+    by_precision: dict[str, float]
 
     def flops_under(self, precision: str) -> float:
         """The rate of matrix products under a setting of :func:`torch.set_float32_matmul_precision` that is exact."""

@@ -81,9 +81,8 @@ def main(
     check_replacement(replace, quick=quick)
     torch.set_num_threads(threads)
     torch.set_float32_matmul_precision(matmul_precision)
-    torch.backends.cudnn.allow_tf32 = (
-        matmul_precision != "highest"
-    )  # of the released layout's convolutions
+    # of the released layout's convolutions
+    torch.backends.cudnn.allow_tf32 = matmul_precision != "highest"
     limits = measure_limits(
         device, torch.float32 if precision == "fp32" else torch.bfloat16, quick=quick
     )

@@ -24,9 +24,8 @@ class Regime:
     heads: int = 4
     channels: int = 128  #: of a head
     baseline: str = "literal"
-    per_edge: bool = (
-        True  #: whether candidates that make tensors with a row for every edge take part
-    )
+    #: whether candidates that make tensors with a row for every edge take part
+    per_edge: bool = True
 
 
 class Inputs(NamedTuple):

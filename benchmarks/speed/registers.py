@@ -47,10 +47,8 @@ def main(replace: bool = False, quick: bool = False) -> int:
     rows = []
     for arch, walk in [*((arch, "many") for arch in ARCHITECTURES), (90, "one"), (90, "hub")]:
         for name, dtype, channels, dropout in product(KERNELS, TYPES, CHANNELS, (False, True)):
-            if walk != "many" and (dtype, dropout) != (
-                "fp16",
-                True,
-            ):  # of the rarer walks, what takes most
+            # of the rarer walks, what takes most
+            if walk != "many" and (dtype, dropout) != ("fp16", True):
                 continue
             if quick and (arch, walk, dtype, channels, dropout) != (90, "many", "fp16", 512, True):
                 continue

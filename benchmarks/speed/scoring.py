@@ -107,9 +107,8 @@ def predicted(folder: Path, number: int) -> dict[str, Any]:
         str(out),
     ]
     process, peak = subprocess.Popen(command, stderr=subprocess.DEVNULL), 0
-    while (
-        process.poll() is None
-    ):  # the peak that the system tells at the end may be that of this process, its parent
+    # the peak that the system tells at the end may be that of this process, its parent
+    while process.poll() is None:
         peak = max(peak, memory_of(process.pid, "VmHWM"))
         time.sleep(0.1)
     seconds = time.monotonic() - start

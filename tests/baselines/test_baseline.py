@@ -88,9 +88,8 @@ def test_sparse_features_are_the_same_as_dense_ones(kind):
     dense, sparse = (
         BASELINES[kind]().fit(x[:150], Y[:150]).predict_proba(x[150:]) for x in (x, sp.csr_array(x))
     )
-    np.testing.assert_allclose(
-        dense, sparse, atol=0.03 if kind == "trees" else 2e-3
-    )  # its solver stops early
+    # its solver stops early
+    np.testing.assert_allclose(dense, sparse, atol=0.03 if kind == "trees" else 2e-3)
 
 
 def test_it_needs_a_fit_to_as_many_inputs_as_targets(kind):

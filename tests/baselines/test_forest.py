@@ -71,9 +71,8 @@ def test_scores_out_of_bag_of_what_no_tree_has_left_out():
     y = Y.copy()
     y[0, 1] = NAN
     model = gini()
-    assert (
-        model.held_out_scores(X, y)[0, 1] == model.decision_function(X[:1])[0, 1]
-    )  # no tree has seen its label
+    # no tree has seen its label
+    assert model.held_out_scores(X, y)[0, 1] == model.decision_function(X[:1])[0, 1]
     frequency = LabelFrequency().fit(X, Y).decision_function(X[:1])
     seen = (gini(1).held_out_scores(X, Y) == frequency).all(axis=1)
     assert 0.5 < seen.mean() < 0.75  # a tree is grown with 63% of all samples
@@ -103,9 +102,8 @@ def test_extra_trees_are_those_of_scikit_learn():
     ours = ForestBaseline(7, extra_trees=True)
     held_out = ours.held_out_scores(X, Y)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict(X), atol=1e-12)
-    assert (
-        macro_roc_auc(Y, held_out) < macro_roc_auc(Y, ours.predict_proba(X)) == 1.0
-    )  # which remember all samples
+    # which remember all samples
+    assert macro_roc_auc(Y, held_out) < macro_roc_auc(Y, ours.predict_proba(X)) == 1.0
 
 
 def test_enough_outputs_change_nothing():

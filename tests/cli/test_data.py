@@ -419,9 +419,8 @@ def test_options_beside_a_schema_win_or_are_refused(tmp_path, capsys, options, e
     path, schema = tmp_path / "a.csv", tmp_path / "schema.yaml"
     rows = "".join(f"{10 * (i % 3)},{i * i},{i % 2},{i % 3 // 2}\n" for i in range(30))
     path.write_text(f"zone,Size,calm,sad\n{rows}")
-    assert (
-        cli.main(["data", "check", str(path), "--write", str(schema)]) == 0
-    )  # without --labels, which become numbers
+    # without --labels, which become numbers
+    assert cli.main(["data", "check", str(path), "--write", str(schema)]) == 0
     schema.write_text(schema.read_text().replace("name: Size", "name: size"))
     words = [
         "train",

@@ -35,9 +35,8 @@ def test_names_that_predictions_could_not_be_told_by_are_refused(name, tmp_path)
     ):
         make_inputs(options(tmp_path, labels=f"bound,{name}"), columns, FileFlags())
     listed = FileFlags(label_separator="|")
-    assert make_inputs(options(tmp_path, labels=name), columns, listed).labels == [
-        name
-    ]  # of a column that lists
+    # of a column that lists
+    assert make_inputs(options(tmp_path, labels=name), columns, listed).labels == [name]
     (tmp_path / "table.csv").write_text(f"x,names\n1,bound|{name}\n" + "2,bound\n" * 9)
     run = Run(options(tmp_path, labels="names"), columns, listed)
     if name == "liver;skin":

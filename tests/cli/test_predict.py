@@ -19,9 +19,8 @@ from tg_mlc.cli._output import resumable
 from tg_mlc.inputs import tables
 from tg_mlc.metrics import LabelSets
 
-predicting = import_module(
-    "tg_mlc.cli.predict"
-)  # the package's attribute of this name is the function
+# the package's attribute of this name is the function
+predicting = import_module("tg_mlc.cli.predict")
 
 
 def read(text):
@@ -327,10 +326,8 @@ def test_labels_that_are_given(rows, fruit, tmp_path, capsys):
     for cells in ("much,5,1,\n9,5,1,", "much,5,1,\n9,5,1,0", "much,5,1,0\n9,5,1,0"):
         (tmp_path / "new.csv").write_text(f"height,width,tall,broad\n{cells}\n")
         assert cli.main([*command, "--given", "all"]) == 1
-        assert [line["predicted"][:4] for line in read(capsys.readouterr().out)] == [
-            "",
-            "tall",
-        ]  # unread, then known
+        # unread, then known
+        assert [line["predicted"][:4] for line in read(capsys.readouterr().out)] == ["", "tall"]
     command = ["predict", str(fruit / "model")]
     (tmp_path / "new.csv").write_text("body;colours\nplums;green\nplums;\n")
     assert cli.main([*command, "--csv", str(tmp_path / "new.csv"), "--given", "all"]) == 0

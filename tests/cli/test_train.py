@@ -144,9 +144,8 @@ def test_the_same_command_after_an_interruption(tmp_path, monkeypatch, capsys):
     assert error.splitlines()[-1] == "tg-mlc: interrupted; run it again to go on"
     assert "Traceback" not in error
     assert files(out) == ["training"]
-    monkeypatch.setattr(
-        "tg_mlc.inputs.molecule_dataset.molecule_samples", interrupted
-    )  # they were read before
+    # they were read before
+    monkeypatch.setattr("tg_mlc.inputs.molecule_dataset.molecule_samples", interrupted)
     assert cli.main(words) == 0
     assert files(out) == ["model.json", "weights"]
 

@@ -29,12 +29,8 @@ def test_words_are_counted(documents):
         [0, 0, 0],
         [1, 1, 1],
     ]
-    assert [data.x.tolist() for data in documents] == [
-        [0, 2, 2],
-        [1],
-        [],
-        [2, 1, 0],
-    ]  # left as they were
+    # left as they were
+    assert [data.x.tolist() for data in documents] == [[0, 2, 2], [1], [], [2, 1, 0]]
     assert bag_of_words(documents[[3, 1]]).toarray().tolist() == [[1, 1, 1], [0, 1, 0]]
 
 
@@ -50,9 +46,8 @@ def test_a_part_of_the_documents_has_no_official_split(documents):
     bags = with_words(part, bag_of_words(part))
     assert [data.weight.tolist() for data in bags] == [[1, 1, 1], [1]]  # ones are weights too
     assert [data.x.tolist() for data in bags] == [[0, 1, 2], [1]]
-    with pytest.raises(
-        ValueError, match="published with a split"
-    ):  # its rows are those of all documents
+    # its rows are those of all documents
+    with pytest.raises(ValueError, match="published with a split"):
         bags.official_split()
 
 

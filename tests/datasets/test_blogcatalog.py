@@ -55,6 +55,5 @@ def test_the_published_graph(real_file, tmp_path_factory):
     assert data.y.sum(dim=1).min() == 1
     assert torch.equal(data.y.unique(), torch.tensor([0.0, 1.0]))
     source, target = data.y[data.edge_index]
-    assert (source * target).any(dim=1).float().mean() == pytest.approx(
-        0.19, abs=0.005
-    )  # have a label in common
+    # have a label in common
+    assert (source * target).any(dim=1).float().mean() == pytest.approx(0.19, abs=0.005)

@@ -16,9 +16,8 @@ def test_numbers_and_parts():
     assert dataset.y.mean().item() == pytest.approx(0.2, abs=0.02)
     assert dataset[3].x.shape == (10, 8)
     assert dataset[3].to_label.tolist() == list(range(10))
-    assert (
-        torch.bincount(dataset.true_graph.edge_index[1]).tolist() == [4] * 10
-    )  # regular, with loops
+    # regular, with loops
+    assert torch.bincount(dataset.true_graph.edge_index[1]).tolist() == [4] * 10
     assert dataset.true_graph.kind == "planted"
 
 

@@ -118,9 +118,8 @@ def test_the_numbers_of_the_sample(sample):
     assert sample.num_inputs == 32_272 + 1
     assert (sample.kind, sample.feature_names[0]) == ("sequence", UNKNOWN)
     assert (sample._data.x > 0).all()
-    assert torch.equal(
-        RCV1(sample.root, form="json")._data.x, sample._data.x
-    )  # from the processed file
+    # from the processed file
+    assert torch.equal(RCV1(sample.root, form="json")._data.x, sample._data.x)
     with pytest.raises(ValueError, match="published with a split"):
         sample.official_split()
 
@@ -392,9 +391,8 @@ def test_a_truncated_archive(lyrl):
 
 def test_documents_are_read_one_at_a_time(tmp_path):
     path = tmp_path / "tokens.dat"
-    path.write_text(
-        "".join(f".I {number}\n.W\n{'word ' * 1000}\n" for number in range(600))
-    )  # 3 MB
+    # 3 MB
+    path.write_text("".join(f".I {number}\n.W\n{'word ' * 1000}\n" for number in range(600)))
     documents = rcv1.read_token_documents(path)
     assert next(documents).key == 0  # before the rest is read
     tracemalloc.start()

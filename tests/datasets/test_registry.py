@@ -151,9 +151,8 @@ def test_what_is_not_distributed_says_so(tmp_path):
 def test_loading_by_name(real_file, tmp_path_factory, name, raw_file):
     if raw_file is not None:
         real_file(raw_file)
-    dataset = registry.load(
-        name, tmp_path_factory.getbasetemp()
-    )  # where other tests have made some of them
+    # where other tests have made some of them
+    dataset = registry.load(name, tmp_path_factory.getbasetemp())
     card = DatasetCard.of(dataset, registry.published(name))
     assert card.differences(registry.card(name)) == []
 

@@ -84,9 +84,8 @@ def test_without_files_it_says_which_to_place_where(monkeypatch, tmp_path):
 
 def test_the_published_pairs(real_file, tmp_path_factory):
     real_file("side_effect_frequencies/derived/drugs.csv")
-    dataset = SideEffectFrequencies(
-        tmp_path_factory.getbasetemp() / "side-effects"
-    )  # as the registry's test
+    # as the registry's test
+    dataset = SideEffectFrequencies(tmp_path_factory.getbasetemp() / "side-effects")
     assert dataset.y.shape == dataset.level.shape == (750, 994)
     assert dataset.y.sum() == (dataset.level > 0).sum() == 37_071
     assert dataset.fold.bincount().tolist() == [75] * 10

@@ -41,9 +41,8 @@ def test_sider_end_to_end(
 ) -> None:
     def read_some(*args: Any) -> tuple[Any, ...]:
         smiles, y, names = read_molecules(*args)
-        small = sorted(range(len(smiles)), key=lambda row: len(smiles[row]))[
-            :400
-        ]  # explained atom by atom
+        # explained atom by atom
+        small = sorted(range(len(smiles)), key=lambda row: len(smiles[row]))[:400]
         return [smiles[row] for row in small], y[small], names
 
     monkeypatch.setattr("tg_mlc.datasets.moleculenet.read_molecules", read_some)

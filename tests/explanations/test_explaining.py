@@ -257,9 +257,10 @@ def test_a_bond_scores_by_how_much_its_messages_raise_the_logit(network, toluene
             np.testing.assert_allclose(scores, (whole - net(batch))[0], atol=1e-5)
             clear_masks(net.conv)
     assert np.abs(sample.bond_scores["occlusion"]).max() > 1e-3
+    # alike
     np.testing.assert_array_equal(
         sample.bond_scores["occlusion"][1], sample.bond_scores["occlusion"][6]
-    )  # alike
+    )
     frame = explanation.to_frame()
     assert frame.component.tolist() == [*sample.components, *sample.bonds] * 3
     np.testing.assert_array_equal(frame.score[-7:], sample.bond_scores["occlusion"][:, 2])
@@ -488,9 +489,8 @@ def test_integrated_gradients_are_those_of_captum(network, samples, label):
         states = network.conv(
             network.atoms(batch.x / 10), batch.edge_index, network.bonds(batch.edge_attr.float())
         )
-    path = attr.IntegratedGradients(
-        lambda x: network.readout(network.labels(x[0]))
-    )  # one sample of many states
+    # one sample of many states
+    path = attr.IntegratedGradients(lambda x: network.readout(network.labels(x[0])))
     theirs = path.attribute(states[None], target=label, n_steps=256, internal_batch_size=1)[0].sum(
         dim=1
     )

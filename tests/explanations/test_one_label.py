@@ -56,9 +56,8 @@ def test_pyg_ranks_as_we_do(label):
     [ours] = tg_mlc.explain(network, [sample], ["c"], "gradient")
     made = explainer(OneLabel(network, label), CaptumExplainer("InputXGradient"))
     found = made(sample.x, sample.edge_index).node_mask.sum(dim=1).detach().numpy()
-    theirs = np.abs(
-        ours.scores["gradient"][:, 0]
-    )  # captum's masks are absolute values of each feature
+    # captum's masks are absolute values of each feature
+    theirs = np.abs(ours.scores["gradient"][:, 0])
     assert len(found) == len(theirs)
     assert np.corrcoef(found, theirs)[0, 1] > 0.5
 

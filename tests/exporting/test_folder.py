@@ -137,9 +137,8 @@ def test_a_hierarchy_makes_the_program_coherent(tmp_path):
         from_arrays(x, y, ["animal", "dog", "red"]), [("dog", "animal"), ("red", None)]
     )
     predictor = auto(samples, seconds=0)
-    tg_mlc.export(
-        predictor, tmp_path / "program", inputs=x
-    )  # refuses outputs that differ from the model's
+    # refuses outputs that differ from the model's
+    tg_mlc.export(predictor, tmp_path / "program", inputs=x)
     golden = json.loads((tmp_path / "program" / "golden.json").read_text())
     assert all(animal >= dog for animal, dog, _ in golden["probability"])
 

@@ -62,10 +62,8 @@ def test_an_edge_wherever_a_pair_occurs():
     ("options", "edges"),
     [
         ({"min_count": 2}, {(0, 0), (1, 0), (0, 1), (1, 1), (2, 2), (3, 3)}),
-        (
-            {"min_count": 2, "self_loops": False},
-            {(1, 0), (0, 1), (2, 2), (3, 3)},
-        ),  # those without a neighbour
+        # those without a neighbour
+        ({"min_count": 2, "self_loops": False}, {(1, 0), (0, 1), (2, 2), (3, 3)}),
         (
             {"weight": "conditional", "threshold": 1.0, "self_loops": False},
             {(1, 0), (1, 1), (2, 2), (3, 3)},

@@ -216,9 +216,8 @@ def test_pictures_in_every_order_and_without_edges(pair, order):
     for size in (0, 1):
         compare(edgeless(size), edgeless(size)).plot(order=order)
     without_names = compare(fully_connected(40), fully_connected(40)).plot(order=order).axes[0]
-    assert (len(without_names.get_yticks()) > 0) == (
-        order == "labels"
-    )  # numbers of rows are those of labels only then
+    # numbers of rows are those of labels only then
+    assert (len(without_names.get_yticks()) > 0) == (order == "labels")
     assert ("side by side" in without_names.get_ylabel()) == (order != "labels")
     with pytest.raises(ValueError, match="'order'"):
         compare(*pair).plot(order="size")

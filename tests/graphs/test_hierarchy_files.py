@@ -81,7 +81,8 @@ BALLS = [("golf", "sport"), ("judo", "sport"), ("law", None)]
         "superclass|subclass\nsport|golf\nsport|judo\nnull|law\n",
         "name\tparent\ngolf\tsport\njudo\tsport\nlaw\t-\n",
         "# of a club\n#child,parent\ngolf,sport\n# more, and more\njudo,sport\nlaw,?\n",
-        '"child","parent"\n"1","golf","sport"\n"2","judo","sport"\n"3","law",NA\n',  # as R writes it
+        # as R writes it
+        '"child","parent"\n"1","golf","sport"\n"2","judo","sport"\n"3","law",NA\n',
         "child,child_id,parent\ngolf,7,sport\njudo,8,sport\nlaw,9,none\n",
         "child\trelation\tparent\ngolf\tis_a\tsport\njudo\tpart of\tsport\nlaw\tis_a\t\n",
         "term,is_a\ngolf,sport\njudo,sport\nlaw,\n",

@@ -133,11 +133,8 @@ def test_tables_without_scores_give_no_weights(text, write):
             {"score": "experimental", "min_score": 0},
             0.15,
         ),
-        (
-            LINKS.replace("9606.ENSP1", "A").replace("9606.ENSP2", "B"),
-            {"score": "textmining"},
-            0.9,
-        ),  # of three columns
+        # of three columns
+        (LINKS.replace("9606.ENSP1", "A").replace("9606.ENSP2", "B"), {"score": "textmining"}, 0.9),
     ],
 )
 def test_tables_with_scores(text, options, expected, write):
@@ -150,7 +147,8 @@ def test_tables_with_scores(text, options, expected, write):
     [
         "combined_score,protein2,protein1\n700,9606.A,9606.B\n20,A,C\n",
         '"","Protein1","Protein2","combined_score"\n"1","9606.A","9606.B","700"\n"2","A","C","20"\n',
-        '"protein1" "protein2" "combined_score"\n"1" "9606.A" "9606.B" 700\n"2" "A" "C" 20\n',  # as R writes it
+        # as R writes it
+        '"protein1" "protein2" "combined_score"\n"1" "9606.A" "9606.B" 700\n"2" "A" "C" 20\n',
         "Unnamed: 0;gene_a;gene_b;score\n0;A;B;700\n1;A;C;20\n",
         "#node1\tnode2\tnode1_string_id\tnode2_string_id\tfusion\tcombined_score\nA\tB\tx\ty\t0\t700\nA\tC\tx\tz\t0\t20\n",
         "# links of a day\nprotein1|species|protein2|combined_score\nA|9606|B|700\nA|9606|C|20\n",

@@ -48,9 +48,8 @@ def test_root_is_dropped_unless_asked_for():
     assert graph.label_names == ["c", "b", "a", "r"]
     assert edges_of(graph) == edges_of(tree(PAIRS))
     assert tree(PAIRS, root="r", include_root=True).num_labels == 4
-    graph = tree(
-        PAIRS, label_names=list("rabc"), root="r", include_root=True
-    )  # one that is a label
+    # one that is a label
+    graph = tree(PAIRS, label_names=list("rabc"), root="r", include_root=True)
     assert edges_of(graph) == edges_of(tree(PAIRS))
 
 

@@ -276,9 +276,8 @@ def test_the_nouns_of_wordnet(real_folder):
         pytest.skip("this is not WordNet 3.0")
     assert len(nouns.senses) == 117_798
     weights = weights_of(wordnet(["dog", "cat", "car"], None, folder=real_folder))
-    assert weights["dog", "cat"] == pytest.approx(
-        0.857142857
-    )  # dog.n.01 and cat.n.01, as NLTK has it
+    # dog.n.01 and cat.n.01, as NLTK has it
+    assert weights["dog", "cat"] == pytest.approx(0.857142857)
     assert weights["dog", "car"] < weights["dog", "cat"]
     assert wordnet(["mice", "geese", "datamining", "soy-meal"], folder=real_folder).unmatched == []
 

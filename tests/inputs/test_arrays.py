@@ -132,10 +132,8 @@ def test_lists_of_whole_numbers_of_one_length_need_a_kind(rows):
     assert from_arrays(rows, Y[:2], kind="vector")[1].x.tolist() == [[1, 0, 0]]
     assert from_arrays(np.array(rows), Y[:2], kind="bag")[1].x.tolist() == [0]
     assert from_arrays(rows, Y[:2], kind="sequence")[1].x.tolist() == [1, 0, 0]
-    assert from_arrays(rows, Y[:2], kind="bag")[1].x.tolist() == [
-        0,
-        1,
-    ]  # the words that are present
+    # the words that are present
+    assert from_arrays(rows, Y[:2], kind="bag")[1].x.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("inputs", [WORDS[:2], [[1], [0, 1]], MATRIX[:2], sp.csr_array(MATRIX[:2])])
@@ -389,10 +387,8 @@ def test_rows_of_frames_in_two_orders_are_refused():
         from_arrays(x, some)
     assert from_arrays(x, some.to_numpy()).y.tolist() == [[1], [0]]
     assert from_arrays(x, y.loc[x.index]).y.tolist() == [[0], [1]]
-    assert from_arrays(x, y.reset_index(drop=True)).y.tolist() == [
-        [1],
-        [0],
-    ]  # other entries, paired by place
+    # other entries, paired by place
+    assert from_arrays(x, y.reset_index(drop=True)).y.tolist() == [[1], [0]]
 
 
 def test_labels_that_are_not_those_of_like_are_told_so():
@@ -436,10 +432,11 @@ def test_frames_are_read_as_files_are(tmp_path):
     assert roles[0] == [*roles[1], ("a", "label")]
     new = from_arrays(frame[["size", "id"]], like=of_frame)
     assert torch.equal(new.rows("x"), of_file.rows("x"))
+    # words
     assert from_arrays(frame[["id", "size"]], frame[["a"]], kind="bag").feature_names == [
         "id",
         "size",
-    ]  # words
+    ]
 
 
 def test_masked_entries_are_unknown():
@@ -721,7 +718,6 @@ def test_numbers_are_no_dates(write):
     dates = pd.DataFrame({"day": pd.to_datetime(["2022-02-03"])})
     assert from_arrays(dates, like=old).rows("x").tolist() == old.rows("x")[2:3].tolist()
     with pytest.raises(ValueError, match=r"Expected dates .*row 0, column 'day' \(got '5022022'"):
-        from_arrays(
-            pd.DataFrame({"day": [5022022]}), like=old
-        )  # what readers of thousands make of 05.02.2022
+        # what readers of thousands make of 05.02.2022
+        from_arrays(pd.DataFrame({"day": [5022022]}), like=old)
     assert from_arrays(pd.DataFrame({"day": [np.nan]}), like=old).rows("x").isnan().all()

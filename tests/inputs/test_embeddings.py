@@ -106,9 +106,8 @@ def test_the_estimator_learns_them_and_is_saved(tmp_path):
     classifier.save(tmp_path / "model")
     predictor = tg_mlc.load(tmp_path / "model")
     np.testing.assert_allclose(predictor.probabilities(X[60:]), scores, atol=1e-6)
-    np.testing.assert_allclose(
-        predictor.probabilities(X[60:61]), scores[:1], atol=1e-5
-    )  # a batch equals its samples
+    # a batch equals its samples
+    np.testing.assert_allclose(predictor.probabilities(X[60:61]), scores[:1], atol=1e-5)
     with pytest.warns(UserWarning, match="2 inputs cannot be read, the first of them row 1"):
         frame = predictor.predict([X[60], X[61][:, :2], None])
     assert frame["probability"].isna().all(axis=1).tolist() == [False, True, True]

@@ -482,10 +482,8 @@ def test_bread_basket(real_file):
     minutes = from_events(
         path, entity=None, time="date_time", label="Item", time_format="%d-%m-%Y %H:%M"
     )
-    assert (minutes.num_events, minutes.amount.sum()) == (
-        9_182,
-        20_507,
-    )  # some buy in the same minute
+    # some buy in the same minute
+    assert (minutes.num_events, minutes.amount.sum()) == (9_182, 20_507)
 
 
 def test_product_demand(real_file):

@@ -26,9 +26,8 @@ def test_molecules_get_the_vectors_that_others_have():
     assert sample.morgan.equal(dataset[2].morgan)
     assert sample.edge_index.equal(dataset[2].edge_index)
     assert "maccs" not in sample
-    assert (
-        kind.transform(molecules()).rows("morgan").equal(dataset.rows("morgan"))
-    )  # samples without it, too
+    # samples without it, too
+    assert kind.transform(molecules()).rows("morgan").equal(dataset.rows("morgan"))
     with pytest.raises(ValueError, match=r"valid molecule in row 1 \(got 'C\(':"):
         kind.transform(["C", "C("])
     kind.sizes["descriptors"] = 7

@@ -79,9 +79,8 @@ def test_rarity_is_that_of_training_documents(documents):
 
 
 def test_words_of_no_training_document_are_left_out(documents):
-    first = Split(
-        torch.tensor([1]), torch.tensor([2]), torch.tensor([0, 3]), "by hand"
-    )  # has the second word only
+    # has the second word only
+    first = Split(torch.tensor([1]), torch.tensor([2]), torch.tensor([0, 3]), "by hand")
     weighted = bag_of_words(TfIdf().fit_transform(documents, first))
     assert weighted.toarray().tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 1, 0]]
 

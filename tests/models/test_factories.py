@@ -94,9 +94,8 @@ def test_kinds_without_a_table_are_refused():
 
 
 def test_rare_words_are_left_out_of_new_documents_too():
-    words = np.hstack(
-        [WORDS, np.eye(200, 3, dtype=np.float32)]
-    )  # the last three are in one document each
+    # the last three are in one document each
+    words = np.hstack([WORDS, np.eye(200, 3, dtype=np.float32)])
     train = ArrayDataset(Records(sp.csr_array(words), Y, list("abcd")).to_samples())
     model = table_lamp(train, fully_connected(4), channels=8, latent=True, min_df=2).eval()
     assert model.encoder.kept.tolist() == [True] * 30 + [False] * 3
@@ -120,9 +119,8 @@ def topics():
     rng = np.random.default_rng(0)
     topic = np.arange(60) % 3
     words = rng.random((60, 15)) < np.where(np.arange(15) // 5 == topic[:, None], 0.6, 0.1)
-    y = torch.nn.functional.one_hot(
-        torch.from_numpy(topic), 4
-    ).float()  # no document has the last label
+    # no document has the last label
+    y = torch.nn.functional.one_hot(torch.from_numpy(topic), 4).float()
     return sp.csr_array(words.astype(np.float32)), y
 
 

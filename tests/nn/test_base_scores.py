@@ -36,11 +36,8 @@ def test_messages_follow_the_graph_only(graph, num_scores):
     scores.view(3, 3, -1)[0, 1, -1] = 2.0
     after = model(bags(base_scores=scores.split(1)))
     reached = [graph is fully_connected, True, graph is fully_connected]
-    assert (before != after).tolist() == [
-        reached,
-        [False] * 3,
-        [False] * 3,
-    ]  # other samples are unaffected
+    # other samples are unaffected
+    assert (before != after).tolist() == [reached, [False] * 3, [False] * 3]
 
 
 def test_base_scores_may_skip_to_the_logits():
@@ -75,9 +72,8 @@ def test_scores_become_states():
     scores = torch.tensor([[-3.0, 0.0, 2.0]])
     states = encoder(scores)
     assert states.shape == (1, 3, 6)
-    torch.testing.assert_close(
-        encoder(scores[:, 1:2]), states[:, 1:2]
-    )  # each label's score on its own
+    # each label's score on its own
+    torch.testing.assert_close(encoder(scores[:, 1:2]), states[:, 1:2])
     torch.testing.assert_close(encoder(torch.full((1, 1), -40.0)), torch.zeros(1, 1, 6))
 
 

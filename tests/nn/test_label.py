@@ -89,9 +89,8 @@ def test_some_edges_are_a_mask() -> None:
     score = torch.einsum("lhc,nhc->lhn", query, key) * conv.scale
     mask = torch.zeros(3, 5, 8, dtype=torch.bool)
     mask[BATCH[edge_index[0]], edge_index[1], edge_index[0]] = True
-    alpha = (
-        score.masked_fill(~mask.unsqueeze(2), -torch.inf).softmax(dim=-1).nan_to_num()
-    )  # [B, L, heads, N]
+    # [B, L, heads, N]
+    alpha = score.masked_fill(~mask.unsqueeze(2), -torch.inf).softmax(dim=-1).nan_to_num()
     message = torch.einsum("blhn,nhc->blhc", alpha, value).flatten(2)
     hidden = conv.attention_norm(labels.embedding.weight + conv.lin_out(message))
 

@@ -132,15 +132,12 @@ def test_known_labels_of_neighbours_are_components() -> None:
     plain, found = layer(x, EDGES, torch.tensor([0])), layer(x, EDGES, torch.tensor([0]), known)
     extra = found.components[:, found.components[0] >= 5]
     assert plain.components.size(1) == 3
-    assert extra.tolist() == [
-        [5 + 1],
-        [0],
-    ]  # node 1; nothing applies to node 2, and node 3 is no neighbour
+    # node 1; nothing applies to node 2, and node 3 is no neighbour
+    assert extra.tolist() == [[5 + 1], [0]]
     expected = layer.lin_known.weight[:, 1] + layer.lin_known.weight[:, 2] + layer.hop.weight[1]
     torch.testing.assert_close(found.x[6], expected)
-    assert (
-        layer(x, EDGES, torch.tensor([2]), known).components[0].max() == 5 + 3
-    )  # of which one label is known
+    # of which one label is known
+    assert layer(x, EDGES, torch.tensor([2]), known).components[0].max() == 5 + 3
     numbers = known.nan_to_num().long()
     assert torch.equal(
         layer(x, EDGES, np.int64(2), numbers).x, layer(x, EDGES, 2, numbers.float()).x
@@ -262,12 +259,8 @@ def test_components_by_metapath_of_a_hetero_graph() -> None:
     known = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]])
     x, pairs = components([h["author"], h["paper"], h["author"]], path, torch.tensor([0, 3]), known)
     row, seed = pairs
-    assert row[seed == 0].tolist() == [
-        0,
-        2 + 0,
-        5 + 1,
-        9 + 1,
-    ]  # itself, paper 0, author 1, what is known of author 1
+    # itself, paper 0, author 1, what is known of author 1
+    assert row[seed == 0].tolist() == [0, 2 + 0, 5 + 1, 9 + 1]
     assert row[seed == 1].tolist() == [1]  # without papers
     labels = LabelMessagePassing(8, edgeless(3), heads=2)
     assert LabelHead(labels)(labels(x, components=pairs)).shape == (2, 3)

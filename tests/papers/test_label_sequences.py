@@ -228,9 +228,8 @@ def test_loss_scores_and_validation(dataset):
 
 def test_the_loss_of_validation_is_that_of_all_symbols_however_they_are_batched(dataset):
     module = MultiLabelModule(train_model(dataset), list("abc"), LabelSequenceObjective()).eval()
-    order = dataset.y.nansum(
-        dim=1
-    ).argsort()  # the first batch has shorter sequences than the second
+    # the first batch has shorter sequences than the second
+    order = dataset.y.nansum(dim=1).argsort()
     parts = [Batch.from_data_list(dataset[part]) for part in (order[:40], order[40:])]
     losses, terms = (
         torch.stack([call(batch) for batch in parts])

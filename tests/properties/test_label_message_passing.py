@@ -46,12 +46,10 @@ def test_every_way_to_say_it_is_the_same(
     expected = labels(x, batch, batch_size=len(sizes))
     ptr = torch.tensor([0, *sizes]).cumsum(0)
     torch.testing.assert_close(labels(x, ptr=ptr), expected, **CLOSE)
-    torch.testing.assert_close(
-        labels(x, ptr=ptr, max_num_nodes=max(sizes) + 3), expected, **CLOSE
-    )  # more padding
-    torch.testing.assert_close(
-        labels(x, batch, batch_size=len(sizes) + 2)[:-2], expected, **CLOSE
-    )  # more samples
+    # more padding
+    torch.testing.assert_close(labels(x, ptr=ptr, max_num_nodes=max(sizes) + 3), expected, **CLOSE)
+    # more samples
+    torch.testing.assert_close(labels(x, batch, batch_size=len(sizes) + 2)[:-2], expected, **CLOSE)
     torch.testing.assert_close(
         labels(x, ptr=ptr, edge_index=complete_edges(batch, num_labels)), expected, **CLOSE
     )

@@ -108,11 +108,8 @@ def test_messages_go_along_the_label_graph_only() -> None:
     before = model(data)
     with torch.no_grad():
         model.labels.embedding.weight[0] += 1
-    assert (model(data) != before).any(dim=0).tolist() == [
-        True,
-        True,
-        *[False] * 5,
-    ]  # one step, one hop
+    # one step, one hop
+    assert (model(data) != before).any(dim=0).tolist() == [True, True, *[False] * 5]
 
 
 def test_labels_never_write_to_atoms() -> None:

@@ -117,9 +117,8 @@ def test_a_memory_of_a_data_set_knows_training_targets_alone(data):
     for i in range(dataset.num_entities):
         torch.testing.assert_close(expected.neighbours.profiles[i], y[entity == i].mean(dim=0))
     later = split.val.tolist() + split.test.tolist()
-    dataset.y.indices[[dataset.y.indptr[event] for event in later]] = (
-        0  # other labels after training
-    )
+    # other labels after training
+    dataset.y.indices[[dataset.y.indptr[event] for event in later]] = 0
     again = personal_memory(dataset, split.train, 4)
     assert_same_statistics(again, expected)
     assert torch.equal(again.neighbours.profiles, expected.neighbours.profiles)

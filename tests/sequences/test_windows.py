@@ -40,9 +40,8 @@ def test_an_occurrence_adds_its_time_and_its_amount():
 def test_other_gaps_than_those_of_training_are_the_next_smaller():
     time = views(gaps=[0, 7, 21]).time
     expected = time.days.weight[[0, 0, 0, 1, 1, 2, 2]] + time.position.weight[0]
-    days = torch.tensor(
-        [-3.0, 0.0, 6.0, 7.0, 20.9, 21.0, 5000.0]
-    )  # times that run backwards, and gaps of years
+    # times that run backwards, and gaps of years
+    days = torch.tensor([-3.0, 0.0, 6.0, 7.0, 20.9, 21.0, 5000.0])
     assert torch.equal(time(days, torch.zeros(7, dtype=torch.long)), expected)
 
 

@@ -163,9 +163,8 @@ def test_label_sets_of_a_coverage_and_calibration(make: Any, tmp_path: Any) -> N
     trusted = make(coverage_share=0.4, calibrate=True).fit(X, NOISY)
     assert trusted.model_.decision.conformal.row.max() < 32
     assert sum(trusted.model_.stage(CalibrationStage).methods.values()) == 3
-    new = (
-        np.random.default_rng(2).normal(size=X.shape).astype(np.float32)
-    )  # none is what a threshold was taken from
+    # none is what a threshold was taken from
+    new = np.random.default_rng(2).normal(size=X.shape).astype(np.float32)
     held = trusted.predict(new, coverage=0.8)
     np.testing.assert_array_equal(
         held, trusted.predict_proba(new) >= trusted.model_.thresholds(coverage=0.8)
@@ -193,9 +192,8 @@ def test_calibrated_probabilities_are_those_that_thresholds_decide_by(monkeypatc
     plain, calibrated = (
         small(**options, train_options={"calibrate": flag}).fit(X, Y) for flag in (False, True)
     )
-    np.testing.assert_array_equal(
-        calibrated.predict(X), plain.predict(X)
-    )  # by thresholds that moved along
+    # by thresholds that moved along
+    np.testing.assert_array_equal(calibrated.predict(X), plain.predict(X))
     # Both learned for as long as training took.
     calibrated.model_.stage(GivenLabels).engine = plain.model_.stage(GivenLabels).engine
     for given in (None, {"1": 1}):
@@ -291,9 +289,8 @@ def test_texts_with_sets_of_names() -> None:
 )
 def test_texts_in_any_form(convert: Any) -> None:
     scores = [small().fit(texts, SETS).predict_proba(texts) for texts in (TEXTS, convert(TEXTS))]
-    np.testing.assert_allclose(
-        *scores, atol=0.2 if isinstance(convert(TEXTS), list) else 0
-    )  # "a" is a letter
+    # "a" is a letter
+    np.testing.assert_allclose(*scores, atol=0.2 if isinstance(convert(TEXTS), list) else 0)
 
 
 def test_smiles_and_a_warm_start_with_them() -> None:
@@ -340,11 +337,8 @@ def test_a_warm_start_refuses_other_labels() -> None:
         match=r"Expected names of labels that training samples have \(got others: \['other'\]",
     ):
         classifier.fit(TEXTS, [{"other"} for _ in TEXTS])
-    assert classifier.fit(TEXTS[:18], SETS[:18]).classes_.tolist() == [
-        "food",
-        "tool",
-        "toy",
-    ]  # without toys
+    # without toys
+    assert classifier.fit(TEXTS[:18], SETS[:18]).classes_.tolist() == ["food", "tool", "toy"]
     assert classifier.predict(TEXTS[:1])[0] <= {"food", "tool", "toy"}
 
 
@@ -358,9 +352,8 @@ def test_a_warm_start_refuses_other_columns_and_settings() -> None:
     ):
         classifier.set_params(model_options={"channels": 16}).fit(X, Y)
     np.testing.assert_array_equal(classifier.predict_proba(X), before)
-    classifier.set_params(model_options=SMALL["model_options"]).fit(
-        X[:40], Y[:40]
-    )  # along the first label graph
+    # along the first label graph
+    classifier.set_params(model_options=SMALL["model_options"]).fit(X[:40], Y[:40])
     assert not np.array_equal(classifier.predict_proba(X), before)
 
 
@@ -540,13 +533,8 @@ def test_a_label_that_is_never_known_never_applies() -> None:
 
 def test_smiles_in_a_frame_and_among_others() -> None:
     pytest.importorskip("rdkit")
-    smiles = [
-        "CCO",
-        "CCN",
-        "c1ccccc1O",
-        "[H][H]",
-        "*",
-    ] * 8  # of the last two, RDKit has no mean over heavy atoms
+    # of the last two, RDKit has no mean over heavy atoms
+    smiles = ["CCO", "CCN", "c1ccccc1O", "[H][H]", "*"] * 8
     y = np.array([["O" in each, "N" in each] for each in smiles])
     classifier = AutoClassifier(seconds=0, random_state=0).fit(pd.DataFrame({"smiles": smiles}), y)
     assert classifier.inputs_ == "smiles"
@@ -603,9 +591,8 @@ def test_a_saved_estimator_is_the_same(tmp_path, case, automatic):
     fitted = make() if make else automatic
     loaded = type(fitted).load(fitted.save(tmp_path))
     assert type(loaded) is type(fitted)
-    settings = [
-        json.dumps(each.get_params(), default=repr) for each in (loaded, fitted)
-    ]  # of lists and tuples alike
+    # of lists and tuples alike
+    settings = [json.dumps(each.get_params(), default=repr) for each in (loaded, fitted)]
     assert settings[0] == settings[1]
     assert loaded.predict_proba(inputs) == pytest.approx(fitted.predict_proba(inputs), abs=1e-6)
     found, expected = loaded.predict(inputs), fitted.predict(inputs)

@@ -75,10 +75,8 @@ def test_rare_labels_go_as_far_from_the_weights_of_frequent_ones_as_ranks_best(
 ):
     logits, y = drawn
     y[:, 2:] = 0
-    for label in (
-        2,
-        3,
-    ):  # which one classifier knows, of those that frequent labels rely on much or little
+    # which one classifier knows, of those that frequent labels rely on much or little
+    for label in (2, 3):
         y[np.argsort(logits[:, label, reliable])[-(8 * label) :], label] = 1
     found, tried = LogitStacking().fit(logits, y), {}
     for strength in STRENGTHS:

@@ -147,9 +147,8 @@ def test_unknown_targets_and_constant_labels_are_no_obstacle():
 
 def test_an_autoencoder_of_hundreds_of_labels_tells_what_their_number_does(monkeypatch):
     monkeypatch.setattr(module, "MAX_ATTENDING", 5)
-    monkeypatch.setattr(
-        module, "_DAMPING", (0.01,)
-    )  # too little where present labels alone are given
+    # too little where present labels alone are given
+    monkeypatch.setattr(module, "_DAMPING", (0.01,))
     rng = np.random.default_rng(0)
     y = (rng.random((400, 40)) < rng.choice([0.1, 0.6], (400, 1))).astype(float)
     b = np.full(y.shape, np.log(y.mean() / (1 - y.mean())))

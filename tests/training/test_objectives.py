@@ -280,9 +280,8 @@ def test_validation_samples_are_given_labels_too_the_same_in_every_epoch():
     shown = objective.validation_batch(batch, 0)
     before = torch.random.get_rng_state()
     again = objective.validation_batch(batch, 0)
-    assert torch.equal(
-        torch.random.get_rng_state(), before
-    )  # training draws what it would draw without validation
+    # training draws what it would draw without validation
+    assert torch.equal(torch.random.get_rng_state(), before)
     torch.testing.assert_close(again.given, shown.given, equal_nan=True)
     assert not shown.given.isnan().all()
     assert not torch.equal(objective.validation_batch(batch, 1).given.isnan(), shown.given.isnan())

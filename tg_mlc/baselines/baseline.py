@@ -22,9 +22,8 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets, read_targets
 
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 Metric = Callable[[ArrayLike, ArrayLike], float]  #: of targets and scores
-Settings = Iterable[
-    tuple[tuple[Any, ...], dict[str, Any]]
-]  #: as they are listed, and as arguments of the class
+#: as they are listed, and as arguments of the class
+Settings = Iterable[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 class Baseline(ABC):
@@ -186,7 +185,8 @@ class Baseline(ABC):
 class TunableBaseline(Baseline):
     """A baseline with a search of its settings on validation data, and with a state to be saved."""
 
-    search: Any = ()  #: The settings that :meth:`tuned` tried, with the value of each on validation data.
+    #: The settings that :meth:`tuned` tried, with the value of each on validation data.
+    search: Any = ()
 
     @classmethod
     def tuned(

@@ -249,7 +249,8 @@ class Trees(NamedTuple):
     threshold: npt.NDArray[np.float64]  #: [nodes]
     left: npt.NDArray[np.int32]  #: [nodes], -1 at a leaf
     right: npt.NDArray[np.int32]  #: [nodes], at a leaf the row of its probabilities
-    probability: Any  #: [rows, K], those of all leaves, each once; sparse if trees were grown for other outputs
+    #: [rows, K], those of all leaves, each once; sparse if trees were grown for other outputs
+    probability: Any
 
     @classmethod
     def of(
@@ -291,12 +292,10 @@ class Trees(NamedTuple):
             )
             weights = sp.diags_array(1 / weights.sum(axis=1)) @ weights
             return found._replace(probability=sp.csr_array(weights @ targets))
-        values = np.concatenate(
-            [tree.value[tree.children_left < 0] for tree in trees]
-        )  # [leaves, K, 2 or 1]
-        rows: dict[
-            bytes, int
-        ] = {}  # leaves are many times as many as rows of labels, and 'numpy.unique' is slow
+        # [leaves, K, 2 or 1]
+        values = np.concatenate([tree.value[tree.children_left < 0] for tree in trees])
+        # leaves are many times as many as rows of labels, and 'numpy.unique' is slow
+        rows: dict[bytes, int] = {}
         shares = values[..., 0] if values.shape[-1] == 1 else values[..., 1] / values.sum(axis=-1)
         leaves = np.ascontiguousarray(shares)
         right[left < 0] = [rows.setdefault(leaf.tobytes(), len(rows)) for leaf in leaves]

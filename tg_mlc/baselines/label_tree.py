@@ -60,9 +60,8 @@ class LabelTrees(Baseline):
         )
         self._trees = []
         for i in range(self.n_estimators):
-            with (
-                tempfile.TemporaryDirectory() as folder
-            ):  # where the package writes what it then reads into memory
+            # where the package writes what it then reads into memory
+            with tempfile.TemporaryDirectory() as folder:
                 tree = plt(
                     folder, liblinear_c=self.C, seed=self.random_state + i, threads=self.n_jobs
                 )

@@ -60,9 +60,8 @@ class MLkNN(Baseline):
         self._y = sp.csr_array(targets.positive.astype(np.float64))  # few labels apply
         among, (positive, observed) = self._neighbours_with(None), targets
         yes, no = (self._joint(among, observed & side) for side in (positive, ~positive))
-        self._log_odds = np.asarray(
-            np.log(yes) - np.log(no)
-        )  # [n_neighbors + 1, L], by how many have the label
+        # [n_neighbors + 1, L], by how many have the label
+        self._log_odds = np.asarray(np.log(yes) - np.log(no))
         return self
 
     def predict_proba(self, x: Features) -> FloatArray:

@@ -54,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                     words, _COMMANDS, "tg-mlc", tg_mlc.__doc__.splitlines()[0], tg_mlc.__version__
                 )()
             finally:
-                sys.stdout.flush()  # else Python notices only at its exit that the output is no longer read
+                # else Python notices only at its exit that the output is no longer read
+                sys.stdout.flush()
     except BrokenPipeError:
         # Python flushes once more when it exits, see the note on SIGPIPE in the documentation of its module signal.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -131,13 +131,10 @@ class Predictions:
     ) -> None:
         self.model, self.inputs, self.path, self.query = model, inputs, Path(path), query
         self.given, self.stops = given, stops
-        self.num_done, self.num_refused = (
-            0,
-            0,
-        )  #: blocks of the file to skip, and rows that could not be read
-        model.answer(
-            [], query
-        )  # A metric or coverage that the model lacks is refused before the file is read.
+        #: blocks of the file to skip, and rows that could not be read
+        self.num_done, self.num_refused = 0, 0
+        # A metric or coverage that the model lacks is refused before the file is read.
+        model.answer([], query)
 
     def __iter__(self) -> Iterator[tuple[Table, Prediction]]:
         with tqdm(

@@ -26,12 +26,10 @@ def with_options(message: str) -> str:
 
     def option(found: re.Match[str]) -> str:
         name, is_list, *texts = found.groups(default="")
-        text = re.sub(
-            r"\\(['\"\\])", r"\1", "".join(texts)
-        )  # as Python writes quotes within quotes
-        if (
-            is_list and "," in text
-        ):  # which stands between several columns, if they are no list of JSON
+        # as Python writes quotes within quotes
+        text = re.sub(r"\\(['\"\\])", r"\1", "".join(texts))
+        # which stands between several columns, if they are no list of JSON
+        if is_list and "," in text:
             text = json.dumps([text], ensure_ascii=False)
         return f"--{name or 'max_lost'} " + "'{}'".format(text.replace("'", "'\"'\"'"))
 
@@ -42,9 +40,8 @@ def with_options(message: str) -> str:
 
 def show(result: Any, text: str, as_json: bool) -> None:
     """Prints a result for programs or for people."""
-    finite = json.loads(
-        json.dumps(result), parse_constant=lambda _: None
-    )  # NaN and infinity, which JSON has not
+    # NaN and infinity, which JSON has not
+    finite = json.loads(json.dumps(result), parse_constant=lambda _: None)
     print(json.dumps(finite, ensure_ascii=False, allow_nan=False) if as_json else text)  # noqa: T201
 
 

@@ -78,9 +78,8 @@ class Run:
             )
             raise ValueError(f"Expected {expected} (got one that is under way); {hint}") from None
         try:
-            self._refuse_model(
-                "choose another --out, or replace it: --force"
-            )  # which the other one may have left
+            # which the other one may have left
+            self._refuse_model("choose another --out, or replace it: --force")
         except ValueError:
             self._clear(everything=True)
             raise
@@ -100,17 +99,15 @@ class Run:
 
     def _clear(self, *, everything: bool) -> None:
         """Deletes what trainings left in the folder, and on request the folder, and that of a model if it is empty."""
-        for path in sorted(
-            self.folder.iterdir(), key=lambda path: path.name == _MARK
-        ):  # last, if a kill stops this
+        # last, if a kill stops this
+        for path in sorted(self.folder.iterdir(), key=lambda path: path.name == _MARK):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             elif everything or path.name not in (_MARK, _LOCK):
                 path.unlink(missing_ok=True)
         if everything:
-            with suppress(
-                OSError
-            ):  # another training has begun in it, or the folder of the model has other files
+            # another training has begun in it, or the folder of the model has other files
+            with suppress(OSError):
                 self.folder.rmdir()
                 self.out.rmdir()
 

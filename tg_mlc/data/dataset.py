@@ -25,9 +25,8 @@ class MultiLabelDataset(InMemoryDataset):
     #: :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``) or :obj:`"embeddings"` (several
     #: vectors, ``x`` of shape ``[n, num_inputs]``).
     kind: str | None = None
-    feature_names: list[str] | None = (
-        None  #: the words of the vocabulary, or the names of a vector's entries
-    )
+    #: the words of the vocabulary, or the names of a vector's entries
+    feature_names: list[str] | None = None
     num_inputs: int | None = None  #: the size of the vocabulary, or of a vector
     label_graph: Any = None  #: the hierarchy of the labels, if the data came with one
     schema: Any = None  #: what the columns of the table are that the samples were made of
@@ -35,9 +34,8 @@ class MultiLabelDataset(InMemoryDataset):
     tokenizer: str = "words"
     preprocessor: Any = None  #: what made the samples of others, for models to be saved with
     _official: tuple[Tensor, Tensor] | None = None
-    _copied: Sequence[int] | None = (
-        None  # the places of a copy's samples in the whole data set, if it is of a part
-    )
+    # the places of a copy's samples in the whole data set, if it is of a part
+    _copied: Sequence[int] | None = None
 
     @property
     def num_labels(self) -> int:
@@ -60,9 +58,8 @@ class MultiLabelDataset(InMemoryDataset):
             ValueError: If a sample has several rows of it, or none.
         """
         values: Tensor = self._data[key]
-        bounds: Tensor = (self.slices or {}).get(
-            key, torch.tensor([0, values.size(0)])
-        )  # none of a single sample
+        # none of a single sample
+        bounds: Tensor = (self.slices or {}).get(key, torch.tensor([0, values.size(0)]))
         if not torch.equal(bounds, torch.arange(bounds.numel())):
             raise ValueError(
                 f"Expected 'key' to name an attribute of one row for every sample (got {key!r})"

@@ -109,7 +109,8 @@ def _words(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_words, value))}]"
     if isinstance(value, (set, frozenset)):
-        return f"set {sorted(map(_words, value))}"  # else in the order of hashes, which runs do not share
+        # else in the order of hashes, which runs do not share
+        return f"set {sorted(map(_words, value))}"
     if isinstance(value, dict):
         return f"dict {_words(list(value.items()))}"
     if isinstance(value, (Tensor, np.ndarray)):

@@ -33,9 +33,8 @@ class BlogCatalog(PublishedDataset):
         return y
 
     def make(self) -> Samples:
-        with (
-            warnings.catch_warnings()
-        ):  # SciPy tells that its matrices will become arrays, which are both taken here
+        # SciPy tells that its matrices will become arrays, which are both taken here
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             arrays = scipy.io.loadmat(io.BytesIO(*self.read_raw().values()))
         network, group = sp.coo_array(arrays["network"]), arrays["group"].toarray()

@@ -19,15 +19,8 @@ from tg_mlc._files import file_sha256, sha256
 from tg_mlc.inputs.fasta import LETTERS
 
 _BLOCK = 1 << 24
-FACTS = (
-    "name",
-    "title",
-    "paper",
-    "urls",
-    "licence",
-    "licence_note",
-    "notes",
-)  #: what cannot be counted
+#: what cannot be counted
+FACTS = ("name", "title", "paper", "urls", "licence", "licence_note", "notes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,21 +44,18 @@ class DatasetCard:
     kind: str  #: what an input is
     samples: int
     labels: int
-    num_inputs: int | None = (
-        None  #: words of the vocabulary, entries of a vector, or features of a node
-    )
-    official: tuple[int, ...] | None = (
-        None  #: sizes of the published training and test (or train, val, test) parts
-    )
+    #: words of the vocabulary, entries of a vector, or features of a node
+    num_inputs: int | None = None
+    #: sizes of the published training and test (or train, val, test) parts
+    official: tuple[int, ...] | None = None
     cardinality: float | None = None  #: positive labels per sample
     density: float | None = None  #: share of positives among the known entries
     mean_ir: float | None = None  #: mean imbalance of a label
     max_ir: float | None = None  #: imbalance of the rarest label
     never_positive: int | None = None  #: labels without a positive
     missing: float | None = None  #: share of unknown entries
-    raw_sha256: Mapping[str, str] = field(
-        default_factory=dict
-    )  #: of the raw files, without compression
+    #: of the raw files, without compression
+    raw_sha256: Mapping[str, str] = field(default_factory=dict)
     content_sha256: str | None = None  #: of the samples as this package makes them
     origin: str = "reported"  #: "computed" from the files, or "reported" by the papers
 
@@ -209,9 +199,8 @@ def content_sha256(dataset: Dataset) -> str:
         for start in range(0, flat.size, _BLOCK):
             array = flat[start : start + _BLOCK]
             if array.dtype.kind == "f":
-                array = np.where(
-                    np.isnan(array), np.array(np.nan, dtype=array.dtype), array
-                )  # of many bit patterns
+                # of many bit patterns
+                array = np.where(np.isnan(array), np.array(np.nan, dtype=array.dtype), array)
             digest.update(array.tobytes())
 
     data, slices = dataset._data, dataset.slices or {}

@@ -348,12 +348,10 @@ def _blocks(array: Any, path: Path, what: str) -> Iterator[np.ndarray]:
     num_samples = array.shape[-1]
     step = max(1, BLOCK_BYTES * num_samples // array.size)
     chunk = (getattr(array, "chunks", None) or (1,))[-1]
-    step = (
-        max(1, round(step / chunk)) * chunk if chunk <= 8 * step else step
-    )  # else chunks are unpacked repeatedly
-    for start in tqdm(
-        range(0, num_samples, step), desc=what, leave=False, disable=None
-    ):  # None: not without terminal
+    # else chunks are unpacked repeatedly
+    step = max(1, round(step / chunk)) * chunk if chunk <= 8 * step else step
+    # None: not without terminal
+    for start in tqdm(range(0, num_samples, step), desc=what, leave=False, disable=None):
         values = array[..., start : start + step]
         bits = values.astype(bool)
         if not np.array_equal(bits, values):

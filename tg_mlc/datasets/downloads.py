@@ -47,9 +47,8 @@ class RawFile(NamedTuple):
     """One file in ``root/raw``, kept there without compression."""
 
     name: str  #: its name in ``root/raw``
-    sha256: tuple[
-        str, ...
-    ] = ()  #: of its content without compression, in each form that will do; none: any will
+    #: of its content without compression, in each form that will do; none: any will
+    sha256: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()  #: addresses to get it from, in order (see :class:`Network`)
     local: str = ""  #: its folder within the one that the environment variable names
     hint: str = ""  #: where a person can get it, if it has no address

@@ -39,9 +39,8 @@ def _weeks(frame: Any) -> Any:
 
 def _in_parentheses(frame: Any) -> Any:
     """Demand whose negative amounts are in parentheses."""
-    demand = (
-        frame["Order_Demand"].astype("string").str.strip()
-    )  # numbers, in a file without parentheses
+    # numbers, in a file without parentheses
+    demand = frame["Order_Demand"].astype("string").str.strip()
     return frame.assign(Order_Demand=demand.str.replace(r"^\((.*)\)$", r"-\1", regex=True))
 
 
@@ -106,9 +105,8 @@ def load_events(
     source = EVENT_SOURCES[name]
     label = label or source.label
     if folder is None:
-        package = (
-            None if source.package is None else find_spec(source.package)
-        )  # without importing it
+        # without importing it
+        package = None if source.package is None else find_spec(source.package)
         folder = Path() if package is None else Path(package.origin or "").parent / "data"
     missing = [file for file in source.files if not Path(folder, file).is_file()]
     if missing:

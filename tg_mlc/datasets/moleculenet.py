@@ -38,9 +38,8 @@ class MoleculeNetTable(PublishedMolecules):
     def make(self) -> Samples:
         (content,) = self.read_raw().values()
         names = published(self.name).label_names
-        is_numbered = (
-            b"SIDER1," in content[: content.find(b"\n")]
-        )  # as in the wheel, with the same columns in order
+        # as in the wheel, with the same columns in order
+        is_numbered = b"SIDER1," in content[: content.find(b"\n")]
         columns = (
             [f"SIDER{number}" for number in range(1, len(names) + 1)]
             if is_numbered

@@ -25,12 +25,10 @@ class RegistryEntry(DatasetCard):
 
     maker: str = ""  #: ``module:class`` that loads it, or empty if there is no file to load
     options: Mapping[str, Any] = field(default_factory=dict)  #: further arguments of the class
-    spelling: str = (
-        ""  #: the folder that the class makes for it, if it has data sets of several names
-    )
-    files: tuple[tuple[RawFile, ...], ...] = (
-        (),
-    )  #: the raw files, a tuple for each published form
+    #: the folder that the class makes for it, if it has data sets of several names
+    spelling: str = ""
+    #: the raw files, a tuple for each published form
+    files: tuple[tuple[RawFile, ...], ...] = ((),)
     optional_files: tuple[RawFile, ...] = ()  #: files that are fetched when they are asked for
     label_names: tuple[str, ...] = ()
     in_memory: bool = False  #: whether the class keeps no files
@@ -93,9 +91,8 @@ def load(
                 f"Expected '{name}' to be in '{root}' (got no '{missing[0]}'); {hint}"
             )
 
-    if (
-        not download
-    ):  # the same class, which takes samples from where they are stored, and from nowhere else
+    # the same class, which takes samples from where they are stored, and from nowhere else
+    if not download:
         make = type(
             make.__name__, (make,), {"_download": lambda dataset: None, "_process": check_stored}
         )

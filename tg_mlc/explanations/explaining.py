@@ -125,9 +125,8 @@ def explain(
         measured_by.part = question.part
         scored = _explained(measured_by, places, wanted)
     methods, per_sample = list(samples[0].scores), min(PER_SAMPLE, len(places))
-    of_sample = (
-        2 * len(SHARES) * per_sample * (len(methods) + NUM_RANDOM)
-    )  # samples with hidden components
+    # samples with hidden components
+    of_sample = 2 * len(SHARES) * per_sample * (len(methods) + NUM_RANDOM)
     few = slice(max(-(-MIN_CURVES // per_sample), measured_by.max_hidden // of_sample))
     scores = [sample.scores for sample in scored[few]]
     known = None if measured_by.given is None else measured_by.given[few]

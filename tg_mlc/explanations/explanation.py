@@ -43,14 +43,13 @@ class SamplePrediction:
     """One sample, and what a model says of the asked labels :math:`L`."""
 
     name: str  #: what to call it
-    raw: Any  #: its raw input, as plain data: the text, the row, the SMILES, ...; :obj:`None` if it came as numbers
-    components: list[
-        str
-    ]  #: names for people of the :math:`C` components, those of texts the words in order
+    #: its raw input, as plain data: the text, the row, the SMILES, ...; :obj:`None` if it came as numbers
+    raw: Any
+    #: names for people of the :math:`C` components, those of texts the words in order
+    components: list[str]
     smiles: str | None = None  #: of a molecule
-    atoms: np.ndarray | None = (
-        None  #: ``[C]``, the atom that each component of a molecule is, -1 for none
-    )
+    #: ``[C]``, the atom that each component of a molecule is, -1 for none
+    atoms: np.ndarray | None = None
     probability: np.ndarray  #: ``[L]``
     decision: np.ndarray  #: ``[L]``, whether the label is predicted
     truth: np.ndarray  #: ``[L]``, 1 or 0; NaN if unknown
@@ -65,25 +64,19 @@ class SampleExplanation(SamplePrediction):
     """
 
     states: np.ndarray  #: ``[S, L]``, the probabilities read out of the states 1.1, 1.2, ..., T.2
-    scores: dict[
-        str, np.ndarray
-    ]  #: by method, ``[C, L]``; signed but for attention and its rollout
+    #: by method, ``[C, L]``; signed but for attention and its rollout
+    scores: dict[str, np.ndarray]
     attention: np.ndarray  #: ``[T, heads, C, L]``, what a label attends to in each step
-    label_effects: (
-        np.ndarray
-    )  #: ``[J, L]``, by how much the messages of label j raise the logit of a label
-    clamped: (
-        np.ndarray
-    )  #: ``[J, 2, L]``, by how much the logit rises if label j is given as absent, as present
-    label_attention: (
-        np.ndarray
-    )  #: ``[T, heads, J, L]``, what a label attends to label j in each step
-    parts: dict[
-        str, np.ndarray
-    ]  #: ``[L]`` each, what every part of the model adds to the logit, which is their sum
-    bonds: list[str] = field(
-        default_factory=list
-    )  #: names of the :math:`K` bonds of a molecule, such as "C1=O3"
+    #: ``[J, L]``, by how much the messages of label j raise the logit of a label
+    label_effects: np.ndarray
+    #: ``[J, 2, L]``, by how much the logit rises if label j is given as absent, as present
+    clamped: np.ndarray
+    #: ``[T, heads, J, L]``, what a label attends to label j in each step
+    label_attention: np.ndarray
+    #: ``[L]`` each, what every part of the model adds to the logit, which is their sum
+    parts: dict[str, np.ndarray]
+    #: names of the :math:`K` bonds of a molecule, such as "C1=O3"
+    bonds: list[str] = field(default_factory=list)
     bond_atoms: np.ndarray | None = None  #: ``[K, 2]``, their atoms
     #: By method, ``[K, L]``, the scores of bonds in the units of :attr:`scores`; of no method but occlusion.
     bond_scores: dict[str, np.ndarray] = field(default_factory=dict)
@@ -110,14 +103,12 @@ class Explanation:
 
     labels: list[str]  #: the asked labels, over which all arrays go
     label_names: list[str]  #: all labels, over which :obj:`j` goes
-    threshold: (
-        np.ndarray
-    )  #: ``[L]``, the probability from which a label is predicted; NaN where label sets decide
+    #: ``[L]``, the probability from which a label is predicted; NaN where label sets decide
+    threshold: np.ndarray
     state_names: list[str]  #: ``["1.1", "1.2", ...]``; empty if the model passes no messages
     method: str  #: the chosen method
-    faithfulness: dict[
-        str, Faithfulness
-    ]  #: by method, and that of a :obj:`"random"` order; empty if not measured
+    #: by method, and that of a :obj:`"random"` order; empty if not measured
+    faithfulness: dict[str, Faithfulness]
     samples: list[SampleExplanation]
     #: Facts about the model, its :obj:`"label_graph"` ``[2, E]`` among them; a report also shows metrics of asked
     #: labels, as :obj:`"per_label"` by their names, and :obj:`"reliability"`, the bins of an evaluation.

@@ -135,9 +135,8 @@ def plot_lines(
         [shorten(explanation.labels[place], 36) for place in positive],
         [shorten(names[place], 36) for place in right],
     ]
-    left, beyond = (
-        0.1 + 0.03 * max(map(len, side)) for side in sides
-    )  # room for names, in lengths of a line
+    # room for names, in lengths of a line
+    left, beyond = (0.1 + 0.03 * max(map(len, side)) for side in sides)
     figure = new_figure(2.4 * (left + 1 + beyond), 0.8 + 0.19 * max(len(right), len(positive)))
     axis = figure.subplots()
     levels = [np.linspace(1, 0, len(side) + 2)[1:-1] for side in (positive, right)]

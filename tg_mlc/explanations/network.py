@@ -36,7 +36,8 @@ class Attention(NamedTuple):
 
     states: Tensor  #: ``[S, B, L]``, logits read out of all states by the head alone
     to_components: Tensor  #: ``[T, heads, N, L]``
-    to_labels: Tensor  #: ``[T, heads, B, L, L]``, from source to target; no step if labels pass no messages
+    #: ``[T, heads, B, L, L]``, from source to target; no step if labels pass no messages
+    to_labels: Tensor
     ptr: Tensor  #: to the components of every sample
 
 
@@ -80,9 +81,8 @@ class NetworkProbe:
         self.at = None if at is None else self.network.get_submodule(at)
         self.inputs = inputs
         self._call: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
-        self.ptr = torch.empty(
-            0, dtype=torch.long
-        )  #: to the rows of every sample, since the last call
+        #: to the rows of every sample, since the last call
+        self.ptr = torch.empty(0, dtype=torch.long)
         self._ptr_of_labels = self.ptr
         self._of: Batch | None = None  #: the batch that :obj:`_apart` is of
         self._apart: Tensor | None = None
@@ -367,9 +367,8 @@ class NetworkProbe:
             kwargs = {name: value for name, value in kwargs.items() if name != "x"}
             if rest:
                 kwargs["batch"] = rest[0]
-            if (
-                pairs := kwargs.pop("components", None)
-            ) is not None:  # each sample gets copies of its own
+            # each sample gets copies of its own
+            if (pairs := kwargs.pop("components", None)) is not None:
                 row, sample = pairs[:, pairs[1].argsort(stable=True)]
                 x, kwargs["batch"] = x[row], sample
             self._ptr_of_labels = to_ptr(

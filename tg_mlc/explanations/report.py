@@ -222,9 +222,8 @@ def _sample(
     ).astype(int)
     scores = {}
     for method in sample.scores:
-        values = sample.scored(method)[1][
-            :, kept
-        ].T  # [labels, components, and bonds if it scores them]
+        # [labels, components, and bonds if it scores them]
+        values = sample.scored(method)[1][:, kept].T
         largest = np.nan_to_num(np.abs(values)).max(axis=1, initial=0.0)
         steps = STEPS * values / np.where(largest > 0, largest, 1.0)[:, None]
         scores[method] = {"values": _plain(steps, 0), "scales": list(map(_significant, largest))}

@@ -145,9 +145,8 @@ def _read_labels(
 ) -> tuple[sparse.csr_array, Sequence[str] | None]:
     """Reads training labels, in whatever form they come, as one sparse matrix of ones and NaNs, and their names."""
     label_names = None if label_names is None else as_names(label_names)
-    if hasattr(
-        y, "columns"
-    ):  # a data frame, which has an attribute "y" as well if it has such a column
+    # a data frame, which has an attribute "y" as well if it has such a column
+    if hasattr(y, "columns"):
         y = take_by_name(y, label_names, "label_names")
         label_names = [str(column) for column in y.columns] if label_names is None else label_names
     elif (

@@ -74,9 +74,8 @@ def coherent(scores: Tensor, pairs: Tensor) -> Tensor:
     """The largest score :math:`(N, L)` (probability, logit, decision or threshold) of each label and all below it;
     along :obj:`pairs.flip(0)`, of all above it.
     """
-    if (
-        torch.compiler.is_compiling()
-    ):  # in the order of dimensions that takes any number of samples, one too
+    # in the order of dimensions that takes any number of samples, one too
+    if torch.compiler.is_compiling():
         return scores.scatter_reduce(
             1, pairs[0].expand(scores.size(0), -1), scores[:, pairs[1]], "amax"
         )

@@ -153,9 +153,8 @@ def _read_skos(text: str, name: str, by_name: bool) -> Parentage:
         root = ElementTree.fromstring(text.encode())
     except ElementTree.ParseError as error:
         raise ValueError(f"Expected {name} to be a thesaurus in RDF/XML (got {error})") from error
-    known: dict[
-        str, str
-    ] = {}  # the name of each concept, in English or without a language if it has such a one
+    # the name of each concept, in English or without a language if it has such a one
+    known: dict[str, str] = {}
     pairs: Parentage = []
     for concept in root.iter():
         identifier = concept.get(f"{_RDF}about")

@@ -424,9 +424,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             ).long()
         import networkx as nx
 
-        forest = nx.dfs_preorder_nodes(
-            nx.from_scipy_sparse_array(adjacency)
-        )  # each component from its first label
+        # each component from its first label
+        forest = nx.dfs_preorder_nodes(nx.from_scipy_sparse_array(adjacency))
         return torch.tensor(list(forest), dtype=torch.long)
 
     def validate(self, raise_on_error: bool = True) -> bool:

@@ -192,9 +192,8 @@ def _resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str,
 class _Links(NamedTuple):
     """The links of the wanted proteins in a file."""
 
-    scores: dict[
-        tuple[int, int], float
-    ]  # from 0 to 1000, of pairs with the least score; the smaller index first
+    # from 0 to 1000, of pairs with the least score; the smaller index first
+    scores: dict[tuple[int, int], float]
     seen: set[int]  # those that any link names, whatever its score
     scored: bool
     highest: float  # of the scores of their pairs, as the file writes them

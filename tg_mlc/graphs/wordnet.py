@@ -307,9 +307,8 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
                 lowest[columns] = np.maximum(
                     lowest[columns], top / (top + steps + distance[ancestor])
                 )
-            row = np.where(
-                lowest > 0, lowest, row
-            )  # the deeper common synset counts, however similar
+            # the deeper common synset counts, however similar
+            row = np.where(lowest > 0, lowest, row)
         yield row
 
 

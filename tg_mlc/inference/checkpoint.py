@@ -48,12 +48,10 @@ class Checkpoint:
     label_names: list[str]
     config: dict[str, Any]  #: what the user had stored beside the weights
     label_graph: LabelGraph | None  #: the label graph, if the model passes messages between labels
-    tuners: dict[
-        str, Decider
-    ]  #: thresholds fitted on the validation scores of these weights, by metric
-    state_dict: dict[
-        str, Tensor
-    ]  #: the weights of the model, without the Lightning module around it
+    #: thresholds fitted on the validation scores of these weights, by metric
+    tuners: dict[str, Decider]
+    #: the weights of the model, without the Lightning module around it
+    state_dict: dict[str, Tensor]
     version: str  #: that of :obj:`tg_mlc` which wrote the file
     preprocessor: Preprocessor | None = None  #: makes samples of raw inputs, if the module had one
 

@@ -348,9 +348,8 @@ class Decision(Stage):
                 f"Expected 'coherent' as in calibration for a coverage, None (got {got})"
             )
         tuner = self.conformal.tuner(coverage, flow.label_names)
-        if (
-            flow.pairs is not None and tuner.per_label
-        ):  # lower ones above, because sets may only grow
+        # lower ones above, because sets may only grow
+        if flow.pairs is not None and tuner.per_label:
             thresholds = torch.from_numpy(tuner.fitted())[None]
             tuner.thresholds = -make_coherent(-thresholds, flow.pairs)[0].numpy()
         return tuner

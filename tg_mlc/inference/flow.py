@@ -66,9 +66,8 @@ class Flow:
     size: int  #: the number of samples
     given: Tensor | None = None  #: known labels :math:`(N, L)`: 0, 1, or NaN for unknown
     pairs: Tensor | None = None  #: the pairs of a label and one below it that predictions respect
-    is_default_hierarchy: bool = (
-        True  #: whether these are the pairs that the model respects by default
-    )
+    #: whether these are the pairs that the model respects by default
+    is_default_hierarchy: bool = True
     batches: Any = None  #: of the samples, if they are kept to be used many times
     logits: Tensor | None = None  #: :math:`(N, L)`, those of given labels without their values
     decider: Any = None  #: what decides: thresholds or label sets

@@ -29,10 +29,8 @@ MAX_BYTES = 2**28  #: of the plain data
 MAX_WEIGHTS = 2**36  #: bytes, of a file of weights
 _READS = 10  # of a folder that another process replaces meanwhile
 
-_TENSOR, _FLOAT = (
-    "tensor",
-    "float",
-)  # the only key of what stands for a tensor; for NaN or infinity, as JSON has none
+# the only key of what stands for a tensor; for NaN or infinity, as JSON has none
+_TENSOR, _FLOAT = "tensor", "float"
 _KEYS = {"format", "sha256", "weights", "content"}
 
 
@@ -103,9 +101,8 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
         except (FileNotFoundError, IsADirectoryError):
             # Unless another process has replaced the description, and deleted these weights:
             is_same = _described(description)["sha256"] == entries["sha256"]
-            if attempt == _READS - 1 or (
-                is_same and not weights.exists()
-            ):  # It may be there once more.
+            # It may be there once more.
+            if attempt == _READS - 1 or (is_same and not weights.exists()):
                 missing = f"Expected the file '{weights}' of a saved model (found none); copy the whole folder"
                 raise FileNotFoundError(missing) from None
     if sha256(packed) != entries["weights"]["sha256"]:
@@ -195,9 +192,8 @@ def _dump(entries: Mapping[str, Any]) -> bytes:
 def _without_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
     """Plain data in which names stand for tensors, which are collected."""
     if isinstance(value, Tensor):
-        tensors[name] = (
-            value.detach().cpu().contiguous().clone()
-        )  # as safetensors takes none that share memory
+        # as safetensors takes none that share memory
+        tensors[name] = value.detach().cpu().contiguous().clone()
         return {_TENSOR: name}
     if isinstance(value, Mapping):
         if others := [key for key in value if not isinstance(key, str) or key in (_TENSOR, _FLOAT)]:

@@ -382,9 +382,8 @@ class Model:
         return flow
 
     def _check_given(self, given: Tensor, query: Query) -> None:
-        if (
-            query.coverage is not None
-        ):  # The stage that decides refuses them, because no coverage holds for them.
+        # The stage that decides refuses them, because no coverage holds for them.
+        if query.coverage is not None:
             return
         if given.numel() and not given.isnan().any():
             raise ValueError(

@@ -158,9 +158,8 @@ def restore_model(
         model = blueprint.build(restore_graph(state["label_graph"], label_names))
     try:
         model.load_state_dict(state["state_dict"])
-        if (
-            others := model.state_dict().keys() ^ state["state_dict"].keys()
-        ):  # of parts that are None
+        # of parts that are None
+        if others := model.state_dict().keys() ^ state["state_dict"].keys():
             raise RuntimeError(f"other parts: {sorted(others)[:3]}")
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:300]

@@ -43,9 +43,8 @@ class Networks(Stage):
             :func:`~tg_mlc.models.builder` nor attributes tell them.
     """
 
-    examples: Batch | None = (
-        None  #: by which a user's own network is compared with the one made again
-    )
+    #: by which a user's own network is compared with the one made again
+    examples: Batch | None = None
 
     def __init__(
         self,
@@ -104,9 +103,8 @@ class Networks(Stage):
             outputs.append(torch.cat(found))
         if self.examples is None and self.own is not None:
             self.examples = batch
-        if (
-            flow.given is None and given
-        ):  # Data sets that make batches may put given labels into them.
+        # Data sets that make batches may put given labels into them.
+        if flow.given is None and given:
             flow.given = torch.cat(given)
         if len(outputs) > 1:
             flow.logits = torch.from_numpy(

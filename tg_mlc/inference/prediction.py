@@ -18,16 +18,14 @@ class Prediction:
     """Probabilities and decisions of a few samples, with what else is to be told of them."""
 
     label_names: list[str]
-    probabilities: (
-        np.ndarray
-    )  #: :math:`(N, L)`, NaN for inputs that cannot be read or computed with
+    #: :math:`(N, L)`, NaN for inputs that cannot be read or computed with
+    probabilities: np.ndarray
     decisions: np.ndarray  #: whether labels apply :math:`(N, L)`, not for such inputs
     thresholds: np.ndarray  #: :math:`(L)`, NaN where label sets decide
     reasons: Mapping[int, str]  #: why inputs have no probabilities, by rows
     warnings: tuple[str, ...] = ()
-    given: np.ndarray | None = (
-        None  #: labels that were given or follow from these :math:`(N, L)`, NaN for unknown
-    )
+    #: labels that were given or follow from these :math:`(N, L)`, NaN for unknown
+    given: np.ndarray | None = None
     calibrated: bool = False  #: whether probabilities are calibrated for each label
 
     def __len__(self) -> int:

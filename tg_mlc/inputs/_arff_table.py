@@ -72,18 +72,16 @@ class Columns(NamedTuple):
 
     names: list[str]
     rows: np.ndarray  #: the columns for each number of the attribute
-    parents: Mapping[str, Sequence[str]] = MappingProxyType(
-        {}
-    )  #: of each column, if they form a hierarchy
+    #: of each column, if they form a hierarchy
+    parents: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 class Arff(NamedTuple):
     """The table of an ARFF file."""
 
     names: list[str]  #: of the attributes, one per column
-    matrix: (
-        sp.csr_array | np.ndarray
-    )  #: float32, sparse if the rows of the file are; NaN where unknown
+    #: float32, sparse if the rows of the file are; NaN where unknown
+    matrix: sp.csr_array | np.ndarray
     relation: str  #: the file's own title
     labels: list[str]  #: the attributes that are labels
     #: The values of each attribute that are numbered by their order, because their meaning is unknown.
@@ -167,14 +165,12 @@ class _Attribute(NamedTuple):
 
     name: str
     line: int
-    values: dict[str, float] | None = (
-        None  #: the number of each value of a nominal attribute, in their order
-    )
+    #: the number of each value of a nominal attribute, in their order
+    values: dict[str, float] | None = None
     text: str = ""  #: its type, if it is no number
     date: str = ""  #: the format of its dates
-    paths: dict[str, list[str]] | None = (
-        None  #: each path of a hierarchical attribute, and those just above it
-    )
+    #: each path of a hierarchical attribute, and those just above it
+    paths: dict[str, list[str]] | None = None
 
     @property
     def ordered(self) -> bool:
@@ -625,9 +621,8 @@ def _sparse_cells(row: str, width: int) -> dict[int, str]:
 
 def _parse_numbers(text: bytes, separator: str, dtype: type = np.float64) -> np.ndarray | None:
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "error", DeprecationWarning
-        )  # NumPy's answer to a malformed text before 2.3
+        # NumPy's answer to a malformed text before 2.3
+        warnings.simplefilter("error", DeprecationWarning)
         try:
             return np.fromstring(text, dtype=dtype, sep=separator)
         except (ValueError, DeprecationWarning):

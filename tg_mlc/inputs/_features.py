@@ -36,9 +36,8 @@ class TableKind(InputKind):
     kind: str  #: of the samples, as of :class:`~tg_mlc.data.MultiLabelDataset`
     feature_names: list[str] | None  #: the vocabulary, or the names of columns
     num_inputs: int  #: the size of the vocabulary, or of a row
-    schema: dict[str, Any] | None = (
-        None  #: what the columns were, as of :class:`~tg_mlc.inputs.schema.Schema`
-    )
+    #: what the columns were, as of :class:`~tg_mlc.inputs.schema.Schema`
+    schema: dict[str, Any] | None = None
     _read_schema: tuple[dict[str, Any], Schema] | None = None
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:

@@ -36,9 +36,8 @@ class LabelFile(NamedTuple):
     """The labels that an XML file names."""
 
     names: list[str]  #: in the order of the file
-    parents: list[
-        tuple[str, str]
-    ]  #: pairs (child, parent), as :func:`tg_mlc.graphs.tree` takes them
+    #: pairs (child, parent), as :func:`tg_mlc.graphs.tree` takes them
+    parents: list[tuple[str, str]]
 
 
 def from_arff(

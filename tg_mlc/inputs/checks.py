@@ -15,14 +15,12 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.inputs.schema import by_spelling
 
-MIN_CLASS = (
-    10  #: rows that have a label, and that do not have it; fewer may be told apart by chance
-)
+#: rows that have a label, and that do not have it; fewer may be told apart by chance
+MIN_CLASS = 10
 PERFECT = 0.999  #: the area under the ROC curve from which a single input tells a label
 ALWAYS_LOST = 5  #: rows that may be left out of a file, however small it is
-MAX_CELLS = (
-    5 * 10**6
-)  #: of a table, times its labels of which some are unknown, whose inputs are looked at one by one
+#: of a table, times its labels of which some are unknown, whose inputs are looked at one by one
+MAX_CELLS = 5 * 10**6
 
 
 def check_samples(dataset: MultiLabelDataset) -> None:

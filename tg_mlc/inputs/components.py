@@ -32,9 +32,8 @@ class Components(ABC):
     class of their own, such as :class:`Nodes`.
     """
 
-    option: ClassVar[
-        str
-    ]  #: the name of the kind, in the options of the command line if it has some
+    #: the name of the kind, in the options of the command line if it has some
+    option: ClassVar[str]
     parts: ClassVar[str] = "components"  #: what components are, for people
     #: Whether the components are the columns of the attribute :obj:`x` :math:`(1, F)`, which
     #: networks read together.

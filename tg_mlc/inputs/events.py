@@ -40,9 +40,8 @@ class EventSequences:
     ptr: Tensor
     time: Tensor  #: days since 1970-01-01, in 64 bits; infinite for events of :meth:`with_next`
     y: sp.csr_array  #: 1 where an event has a label
-    amount: (
-        sp.csr_array
-    )  #: the sum of the amounts of a label in an event, NaN where all of them are missing
+    #: the sum of the amounts of a label in an event, NaN where all of them are missing
+    amount: sp.csr_array
     label_names: list[str]
 
     @property

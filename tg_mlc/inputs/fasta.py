@@ -105,9 +105,8 @@ class FastaFiles:
         self._ptr, self._lines = array("q", [0]), array("q")
         self._hashes = array("q")  # of 64 bits: no two sequences have the same by chance
         self.letters = map_temporarily(self._read())  #: the codes of the letters of all sequences
-        self.ptr = np.frombuffer(
-            self._ptr, dtype=np.int64
-        )  #: where in these each begins, and the last one ends
+        #: where in these each begins, and the last one ends
+        self.ptr = np.frombuffer(self._ptr, dtype=np.int64)
         self.num_train = self.ends[len(train) - 1]
 
     def __len__(self) -> int:

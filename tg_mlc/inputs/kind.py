@@ -67,12 +67,10 @@ class ReadOptions(TypedDict, total=False):
     """Options of how raw inputs are read."""
 
     feature_names: Sequence[str] | None  #: the words or columns; by default, those of the inputs
-    train: (
-        np.ndarray | None
-    )  #: the rows of training samples, from which words are taken; by default, all
-    num_inputs: (
-        int | None
-    )  #: the number of words or columns of an old data set, which stay the same
+    #: the rows of training samples, from which words are taken; by default, all
+    train: np.ndarray | None
+    #: the number of words or columns of an old data set, which stay the same
+    num_inputs: int | None
 
 
 class SampleOptions(ReadOptions, total=False):
@@ -86,17 +84,15 @@ class SampleOptions(ReadOptions, total=False):
 class FileOptions:
     """A person's choices about how to read a file, which are inferred otherwise."""
 
-    label_separator: str | None = (
-        None  #: the mark between names, if one column lists the labels of a row
-    )
+    #: the mark between names, if one column lists the labels of a row
+    label_separator: str | None = None
     label_paths: str | None = None  #: the mark between the parts of names of labels that are paths
     delimiter: str | None = None  #: the mark between cells
     encoding: str | None = None  #: how characters are stored
     max_lost: float = 0.1  #: the share of rows that may be left out because they cannot be read
     hints: Hints = field(default_factory=Hints)  #: those about columns
-    hierarchy: str | Path | None = (
-        None  #: a file of the parents of labels, as read_parents takes it
-    )
+    #: a file of the parents of labels, as read_parents takes it
+    hierarchy: str | Path | None = None
 
 
 class EncoderOptions(TypedDict, total=False):
@@ -118,31 +114,25 @@ class InputKind(Preprocessor, Components):
         ValueError: On use, if there is no input, or a string in place of a list of them.
     """
 
-    forms: ClassVar[
-        Mapping[str, Form]
-    ]  #: the forms of raw inputs by the names that estimators have for them
+    #: the forms of raw inputs by the names that estimators have for them
+    forms: ClassVar[Mapping[str, Form]]
     #: its option on the command line, which the class declares; none if no file has such inputs
     command_option: ClassVar[InputOption | None] = None
     noun: ClassVar[str] = "an input"  #: what a single input is, for messages
-    role: ClassVar[Role] = (
-        "number"  #: of a column of such inputs, as of :class:`~tg_mlc.inputs.schema.Column`
-    )
-    settings: ClassVar[str] = (
-        "table"  #: the name of LaMP's settings in :obj:`tg_mlc.stacking.folds.SETTINGS`
-    )
+    #: of a column of such inputs, as of :class:`~tg_mlc.inputs.schema.Column`
+    role: ClassVar[Role] = "number"
+    #: the name of LaMP's settings in :obj:`tg_mlc.stacking.folds.SETTINGS`
+    settings: ClassVar[str] = "table"
     #: Factories of views by name; the last one keeps most of the content of a sample.
     views: ClassVar[Mapping[str, Callable[[], View]]]
-    reads_columns: ClassVar[bool] = (
-        False  #: whether an input is several columns of a table, not the cell of one
-    )
-    lists_labels: ClassVar[bool] = (
-        False  #: whether the command line takes a column that lists the names of labels
-    )
+    #: whether an input is several columns of a table, not the cell of one
+    reads_columns: ClassVar[bool] = False
+    #: whether the command line takes a column that lists the names of labels
+    lists_labels: ClassVar[bool] = False
     splits: ClassVar[tuple[str, ...]] = ("random", "stratified")  #: the ways to choose test samples
     takes_view: ClassVar[bool] = False  #: whether networks take the inputs on the scale of a view
-    constant_names: ClassVar[list[str] | None] = (
-        None  #: the :obj:`feature_names` of all data sets of the kind
-    )
+    #: the :obj:`feature_names` of all data sets of the kind
+    constant_names: ClassVar[list[str] | None] = None
     label_names: list[str]  #: the labels of the samples that it was fitted to
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -246,9 +246,8 @@ class MoleculeDataset(LabeledMolecules):
             )
             return molecule_samples(smiles, y, names, **options)
 
-        table = cache(
-            lambda: read_table(path, delimiter, encoding)
-        )  # read again only to tell the lines of lost rows
+        # read again only to tell the lines of lost rows
+        table = cache(lambda: read_table(path, delimiter, encoding))
         lost: Any = {"max_lost": max_lost, "where": lambda row: table().where(row)}
         columns = None if label_columns is None else list(label_columns)
         changes = options.get("pre_transform"), options.get("pre_filter")

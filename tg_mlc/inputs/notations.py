@@ -191,9 +191,8 @@ class Date(Notation):
 
     form: ClassVar[str] = "date"
     written: str = "ISO 8601"
-    since: float = (
-        0.0  #: the day that is 0, another one if single precision would not tell two cells apart
-    )
+    #: the day that is 0, another one if single precision would not tell two cells apart
+    since: float = 0.0
 
     def parse(self, cell: str) -> float | None:
         cell = _WEEKDAY.sub("", cell) if cell[:1].isalpha() else cell
@@ -270,9 +269,8 @@ def plain_numbers(cells: Collection[str]) -> list[float] | None:
         numbers = list(map(float, cells))
     except ValueError:
         return None
-    text = "".join(
-        cells
-    )  # of which Python takes more than is meant: infinity, 1_000 and digits of other scripts
+    # of which Python takes more than is meant: infinity, 1_000 and digits of other scripts
+    text = "".join(cells)
     return (
         numbers if text.isascii() and "_" not in text and all(map(math.isfinite, numbers)) else None
     )

@@ -118,9 +118,8 @@ class QuantileScaler(nn.Module):
             raise ValueError(
                 f"Expected vectors to scale of shape [N, {self.quantiles.size(0)}] (got {list(x.shape)})"
             )
-        columns = x.t().clone(
-            memory_format=torch.contiguous_format
-        )  # contiguous() would ask whether a size is 1
+        # contiguous() would ask whether a size is 1
+        columns = x.t().clone(memory_format=torch.contiguous_format)
         below = torch.searchsorted(self.quantiles, columns, right=False)
         above = torch.searchsorted(self.quantiles, columns, right=True)
         scaled = self.scaled[below + above].masked_fill(

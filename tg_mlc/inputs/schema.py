@@ -67,9 +67,8 @@ class Column:
     name: str
     role: Role
     reason: str = "as told"  #: how the role was decided
-    notation: dict[str, Any] | None = (
-        None  #: how its numbers are written, as :meth:`Notation.to_dict` says
-    )
+    #: how its numbers are written, as :meth:`Notation.to_dict` says
+    notation: dict[str, Any] | None = None
     values: list[str] = field(default_factory=list)  #: of a category
     example: str = ""
     missing: int = 0  #: the number of cells that say nothing
@@ -96,16 +95,14 @@ class Hints:
     """A person's choices about columns, which are inferred otherwise."""
 
     ignore: Collection[str] = ()  #: columns to leave out
-    categorical: Collection[
-        str
-    ] = ()  #: columns whose values are names, even if they are written as numbers
+    #: columns whose values are names, even if they are written as numbers
+    categorical: Collection[str] = ()
     ids: Collection[str] = ()  #: columns that name the rows
     decimal: str | None = None  #: the mark of decimals, a dot or a comma
     delimiter: str | None = None  #: the mark between the cells of the file
     schema: Schema | None = None  #: all of the columns
-    of: Literal["table", "frame", "arff"] = (
-        "table"  #: what has them: a person changes a data frame instead
-    )
+    #: what has them: a person changes a data frame instead
+    of: Literal["table", "frame", "arff"] = "table"
 
     def check(self, names: Sequence[str]) -> None:
         """Refuses columns that are not there."""
@@ -867,9 +864,8 @@ def _parsed(
     number |= zip(known, map(notation.parse, known) if plain is None else plain, strict=True)
     values = [number[cell] for cell in texts]
     if plain is None and None in number.values():
-        reasons: dict[
-            str, str
-        ] = {}  # as finding one takes a thousand times as long as reading a cell
+        # as finding one takes a thousand times as long as reading a cell
+        reasons: dict[str, str] = {}
         for row, cell in enumerate(texts):
             if number[cell] is None and row not in (refused or ()):
                 if cell not in reasons:
@@ -891,9 +887,8 @@ def _one_hot(column: Column, cells: np.ndarray) -> np.ndarray:
     texts = [clean(cell) for cell in texts_of(cells)]
     for cell in set(texts):
         code[cell] = place.get(cell, -1 if is_blank(cell) else folded.get(cell.casefold(), -2))
-        if (
-            code[cell] == -2 and _whole(cell) in place
-        ):  # a typed column of whole numbers, of which some are missing
+        # a typed column of whole numbers, of which some are missing
+        if code[cell] == -2 and _whole(cell) in place:
             code[cell] = place[_whole(cell)]
     others = sorted(cell for cell, number in code.items() if number == -2)
     if others:

@@ -33,19 +33,14 @@ from tg_mlc.inputs.schema import Column, Hints, Role, Schema, clean, match_names
 
 MARKS = (",", ";", "\t", "|")  #: that usually stand between cells
 _BETWEEN = (*MARKS, "\n", "\uff1b", "\u3001", " #")  # that usually stand between names of labels
-_NO_LABELS = (
-    "none",
-    "n/a",
-    *DASHES,
-)  # words for unknown labels that people write for no labels, too
+# words for unknown labels that people write for no labels, too
+_NO_LABELS = ("none", "n/a", *DASHES)
 _BLOCK = 2**12  # rows that are read at once
 _LONGEST = 2**31 - 1  # characters of a cell, for the module csv
 _WRITTEN = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # how lists begin
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
-_BOMS |= {
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}  # after those of 32 bits, which begin alike
+# after those of 32 bits, which begin alike
+_BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _NUMBERS = r"[0-9]{1,9}(?:\.0*)?(?:,[0-9]{1,9}(?:\.0*)?)*"
 LIBSVM_LINE = re.compile(
     rf"(?:({_NUMBERS})(?=\s|\Z))?\s*((?:[0-9]{{1,9}}:{NUMBER}(?:\s+|\Z))*)(?:#.*)?"
@@ -321,9 +316,8 @@ def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> s
 
 def _literal_names(text: str) -> Iterable[Any] | None:
     """The entries of a written list or set."""
-    if (
-        re.search(r"""['"]\s+['"]""", text) is None
-    ):  # Python would join the strings of NumPy, without commas
+    # Python would join the strings of NumPy, without commas
+    if re.search(r"""['"]\s+['"]""", text) is None:
         for parse in (ast.literal_eval, json.loads):
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 names = parse(text)
@@ -435,9 +429,8 @@ def read_blocks(
             f"Expected a file (got the address '{path}'); download it, and pass the file"
         )
     if not path.is_file():
-        is_other = (
-            path.exists() or path.is_symlink()
-        )  # a device or a pipe, which may never end, or a link to nothing
+        # a device or a pipe, which may never end, or a link to nothing
+        is_other = path.exists() or path.is_symlink()
         found = "no regular file" if is_other else f"no such file in '{path.parent.absolute()}'"
         found = "a folder" if path.is_dir() else found
         raise FileNotFoundError(f"Expected the file '{path}' (got {found})")
@@ -613,11 +606,8 @@ class _TextFile:
 
     def blocks(self, min_rows: int, size: int | None) -> Iterator[Table]:
         """The rows of the file, some at a time, or all together."""
-        header, place, first = (
-            self.given,
-            0,
-            0,
-        )  # how many records were read, and how many of them are rows
+        # how many records were read, and how many of them are rows
+        header, place, first = self.given, 0, 0
         with self._named_if_damaged():
             self._check_quotes()
             for read in _without_last_blanks(self._frames(size)):
@@ -703,9 +693,8 @@ class _TextFile:
             for number in chain([None if size is None else size + 1], repeat(size)):
                 with _long_cells():
                     frame = frames.get_chunk(number)
-                yield (
-                    frame if engine == "c" else frame.fillna("")
-                )  # which the other has in blank lines
+                # which the other has in blank lines
+                yield frame if engine == "c" else frame.fillna("")
 
     def _take(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The line on which each of these records ends, and how many cells it has."""
@@ -840,9 +829,8 @@ def _long_cells() -> Iterator[None]:
 
 def _without_last_blanks(frames: Iterator[Any]) -> Iterator[Any]:
     """Records without the blank lines at the end of a file of one column."""
-    held: list[
-        Any
-    ] = []  # a frame and those after it that are blank, which are rows only if another one follows
+    # a frame and those after it that are blank, which are rows only if another one follows
+    held: list[Any] = []
     for frame in frames:
         if held and (frame.shape[1] > 1 or any(frame.iloc[:, 0].tolist())):
             yield from held

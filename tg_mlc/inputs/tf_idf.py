@@ -43,9 +43,8 @@ class TfIdf(Preprocessor):
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
-    idf: (
-        np.ndarray
-    )  #: the second factor for every word, of shape :math:`(V)`, 0 for words to leave out
+    #: the second factor for every word, of shape :math:`(V)`, 0 for words to leave out
+    idf: np.ndarray
     counts: bool  #: whether training documents had numbers of words, not weights
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:

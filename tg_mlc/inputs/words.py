@@ -225,10 +225,8 @@ class Words(TableKind):
             and may_be_rows(documents)
             and len(documents[0]) == self.num_inputs
         ):
-            raw, documents = (
-                np.array(documents),
-                None,
-            )  # rows of a matrix, as a list of all words is unlikely
+            # rows of a matrix, as a list of all words is unlikely
+            raw, documents = np.array(documents), None
         if documents is None or self.values == "presence":
             return super()._new_samples(raw)
         if self.values == "weights":

@@ -37,9 +37,8 @@ class Reliability:
     #: The expected calibration error of each label: of bins of equal width, the mean distance of mean probability and
     #: share of positives, weighted by entries; NaN where all entries are unknown.
     ece: list[float]
-    brier: list[
-        float
-    ]  #: the mean squared distance of the probabilities of each label from its targets
+    #: the mean squared distance of the probabilities of each label from its targets
+    brier: list[float]
     #: mean probability, share of positives and entries of each bin that has any, of all labels together
     bins: list[tuple[float, float, int]]
 
@@ -128,9 +127,8 @@ class Calibration(nn.Module):
     def forward(self, logits: Tensor) -> Tensor:
         """Returns calibrated logits :math:`(N, L)`."""
         mapped = self.scale * logits + self.shift
-        for place in range(
-            len(self.knots)
-        ):  # by number, because an unbind of no rows cannot be exported
+        # by number, because an unbind of no rows cannot be exported
+        for place in range(len(self.knots)):
             mapped = mapped + self.bends[place] * (logits - self.knots[place]).relu()
         return mapped
 

@@ -109,9 +109,8 @@ class ConformalThresholds:
             tuner.thresholds = np.where(allowed > 0, self.score[order][np.maximum(place, 0)], 0.0)
         else:
             sizes, order = np.bincount(self.row), np.argsort(self.score)
-            missed = np.cumsum(
-                1 / sizes[self.row[order]]
-            )  # samples, if all up to a score are missed
+            # samples, if all up to a score are missed
+            missed = np.cumsum(1 / sizes[self.row[order]])
             budget = (np.count_nonzero(sizes) + 1) * (1 - coverage.share) - 1
             tuner.thresholds = self.score[
                 order[[np.searchsorted(missed, budget + _TINY, side="right")]]

@@ -94,15 +94,13 @@ class Evaluation:
     #: Names of the labels with neither an observed positive nor a prediction, which f1_macro counts by
     #: :attr:`zero_division`.
     undefined_f1: list[str]
-    zero_division: dict[
-        str, ZeroDivision
-    ]  #: what each F1 counts as where there are neither positives nor predictions
+    #: what each F1 counts as where there are neither positives nor predictions
+    zero_division: dict[str, ZeroDivision]
     num_samples: int
     num_labels: int
     num_unknown: int  #: entries whose label is unknown, left out everywhere
-    reliability: Reliability | None = (
-        None  #: how far probabilities are from shares; of other scores, none
-    )
+    #: how far probabilities are from shares; of other scores, none
+    reliability: Reliability | None = None
 
     def __getitem__(self, metric: str) -> float:
         return self.values[metric]

@@ -187,9 +187,8 @@ class ThresholdTuner:
             place = [_middle_of_best(column) if column.max() > 0.0 else best for column in columns]
             self.thresholds = cast("FloatArray", counts.grid[place])
         else:
-            self.thresholds = np.atleast_1d(
-                counts.grid[..., best]
-            )  # one for all labels, or one for each
+            # one for all labels, or one for each
+            self.thresholds = np.atleast_1d(counts.grid[..., best])
         return self
 
     def fitted(self) -> FloatArray:

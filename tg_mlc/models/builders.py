@@ -29,9 +29,8 @@ class Blueprint:
 
     builder: str  #: the name of the function
     options: dict[str, Any]  #: its arguments beside training samples and label graph
-    samples: dict[
-        str, Any
-    ]  #: the sizes and types of what a sample is made of; nothing if it takes no samples
+    #: the sizes and types of what a sample is made of; nothing if it takes no samples
+    samples: dict[str, Any]
 
     def build(self, label_graph: Data | None) -> nn.Module:
         """Builds the model, with weights that are those of no training; random numbers elsewhere do not change."""

@@ -41,13 +41,11 @@ class LaMPOutput(NamedTuple):
     """Output of :class:`LaMP` on request."""
 
     logits: Tensor  #: ``[B, L]``
-    intermediate: list[
-        Tensor
-    ]  #: the readouts of the states 1.1, 1.2, ... before the final one, each ``[B, L]``
+    #: the readouts of the states 1.1, 1.2, ... before the final one, each ``[B, L]``
+    intermediate: list[Tensor]
     attention: list[StepAttention]  #: one entry for each step, if asked for
-    feature_attention: Sequence[
-        FeatureAttention
-    ] = ()  #: one entry for each feature block, if asked for
+    #: one entry for each feature block, if asked for
+    feature_attention: Sequence[FeatureAttention] = ()
 
 
 class LaMP(nn.Module):

@@ -220,9 +220,8 @@ def _way(
                 None,
                 ["messages one by one, along a list of edges; a Pattern or an adjacency is faster"],
             )
-        pattern = Edges(
-            _NO_EDGES, num_queries, num_keys, validate=False
-        )  # whose edges do not matter to the choice
+        # whose edges do not matter to the choice
+        pattern = Edges(_NO_EDGES, num_queries, num_keys, validate=False)
     assert isinstance(pattern, Pattern)
     if (pattern.num_queries, pattern.num_keys) != (num_queries, num_keys):
         raise ValueError(

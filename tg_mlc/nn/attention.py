@@ -444,9 +444,8 @@ class AttentionConv(MessagePassing):
         size_i: int | None,
     ) -> Tensor:
         """The messages along all edges, weighed by attention."""
-        if (
-            self.lin_edge is not None
-        ):  # PyG fills in the values of a sparse adjacency, whether features or not
+        # PyG fills in the values of a sparse adjacency, whether features or not
+        if self.lin_edge is not None:
             key_j, value_j = key_j + edge_attr, value_j + edge_attr
         alpha = softmax((query_i * key_j).sum(dim=-1) * self.scale, index, ptr, size_i)
         self._alpha = alpha

@@ -20,9 +20,8 @@ class FeatureStates(NamedTuple):
     """Output of :class:`FeatureMessagePassing` on request."""
 
     states: Tensor  #: ``[N, d]``, the final states
-    attention: list[
-        FeatureAttention
-    ]  #: for each block the edges, and their weights in the layout of those edges
+    #: for each block the edges, and their weights in the layout of those edges
+    attention: list[FeatureAttention]
 
 
 class FeatureMessagePassing(nn.Module):
@@ -103,9 +102,8 @@ class FeatureMessagePassing(nn.Module):
             ptr = to_ptr(x, batch, ptr, batch_size, max_num_nodes)
             sizes = {"num_queries": x.size(0), "num_keys": x.size(0)}
             bounds = {"max_queries": max_num_nodes, "max_keys": max_num_nodes}
-            edges = Blocks(
-                ptr, ptr, **sizes, **bounds, validate=False
-            )  # the pointers have been checked
+            # the pointers have been checked
+            edges = Blocks(ptr, ptr, **sizes, **bounds, validate=False)
         attention: list[FeatureAttention] = []
         for conv in self.convs:
             if return_attention_weights:

@@ -339,9 +339,8 @@ class LabelMessagePassing(nn.Module):
         num_keys = x.size(0) if components is None else components.size(1)
         sizes = {"num_queries": num_samples * self.num_labels, "num_keys": num_keys}
         bounds = {"max_queries": self.num_labels, "max_keys": max_num_nodes}
-        blocks = Blocks(
-            query_ptr, ptr, **sizes, **bounds, validate=False
-        )  # the pointers have been checked
+        # the pointers have been checked
+        blocks = Blocks(query_ptr, ptr, **sizes, **bounds, validate=False)
         if components is None:
             return blocks
         by_query, place, _ = blocks.csr()

@@ -18,7 +18,8 @@ class Shortlist(NamedTuple):
 
     label: Tensor  #: the labels :math:`(M)`, those of each sample in ascending order
     ptr: Tensor  #: where those of each sample begin and end :math:`(B + 1)`
-    edge_index: Tensor  #: the edges of the label graph among the labels of each sample, between places :math:`(2, E)`
+    #: the edges of the label graph among the labels of each sample, between places :math:`(2, E)`
+    edge_index: Tensor
 
     @property
     def sample(self) -> Tensor:

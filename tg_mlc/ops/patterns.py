@@ -31,9 +31,8 @@ class CSR(NamedTuple):
 
     ptr: Tensor  #: ``[num_queries + 1]``
     key: Tensor  #: ``[num_edges]``, the key of every edge
-    perm: (
-        Tensor | None
-    )  #: ``[num_edges]``, its place in the canonical order; :obj:`None` if that is the same
+    #: ``[num_edges]``, its place in the canonical order; :obj:`None` if that is the same
+    perm: Tensor | None
 
 
 class CSC(NamedTuple):
@@ -155,9 +154,8 @@ class Edges(Pattern):
         )
         if ptr.numel() <= num_queries:
             ptr = torch.cat([ptr, ptr[-1:].expand(num_queries + 1 - ptr.numel())])
-        edges._kept["csr"] = CSR(
-            ptr[: num_queries + 1], key, None
-        )  # the check above found no edge beyond
+        # the check above found no edge beyond
+        edges._kept["csr"] = CSR(ptr[: num_queries + 1], key, None)
         return edges
 
     @property
@@ -328,16 +326,14 @@ class Blocks(Pattern):
 
     @property
     def num_edges(self) -> int:
-        if (
-            self._num_edges is None
-        ):  # the device is asked only where the answer does not follow from what is known
+        # the device is asked only where the answer does not follow from what is known
+        if self._num_edges is None:
             if (
                 self._max_queries is not None
                 and self._max_queries * self.num_samples == self.num_queries
             ):
-                self._num_edges = (
-                    self._max_queries * self.num_keys
-                )  # all samples have as many queries
+                # all samples have as many queries
+                self._num_edges = self._max_queries * self.num_keys
             elif self.query_ptr is self.key_ptr and not torch.compiler.is_compiling():
                 self._num_edges = segments(self.key_ptr).num_pairs
             else:

@@ -56,9 +56,8 @@ def mped(
         "dropout": 0.2,
         "label_messages": bool((source != target).any()),
     }
-    given_labels = kwargs.pop(
-        "given_labels", False
-    )  # whatever has label states has a place for them
+    # whatever has label states has a place for them
+    given_labels = kwargs.pop("given_labels", False)
     inputs = pop_input_encoder(train, channels, kwargs)
     if label_graph.density == 1.0:
         label_graph = label_graph.remove_self_loops()

@@ -119,9 +119,8 @@ class SPEN(nn.Module):
         local: Tensor = self.local(self.pooled(data))
         z = [local]
         for step_size in self.step_size:
-            slope = (
-                self.energy.slope(z[-1].sigmoid()) - local + z[-1]
-            )  # the last is that of the negative entropy
+            # the last is that of the negative entropy
+            slope = self.energy.slope(z[-1].sigmoid()) - local + z[-1]
             z.append(z[-1] - step_size * slope)
         return SPENOutput(z[-1], z[:-1]) if return_intermediate else z[-1]
 

@@ -63,9 +63,8 @@ class LabelMemory:
         self._label = pair[is_first] % y.shape[1]
         self._pairs = np.searchsorted(pair[is_first] // y.shape[1], np.arange(len(ptr)))
         run = np.cumsum(is_first) - 1
-        self._key = (
-            run * (y.shape[0] + 1) + self._event
-        )  # ascending, as pairs are, and the events of each
+        # ascending, as pairs are, and the events of each
+        self._key = run * (y.shape[0] + 1) + self._event
         # For each occurrence, the sum of "decay ** (events since)" over those of its pair up to itself.
         self._decayed = np.ones((len(run), len(DECAYS)), dtype=np.float32)
         rank = np.arange(len(run)) - self._start[run]
@@ -182,9 +181,8 @@ class NextSetDataset(Dataset[Batch]):
     )
 
     def __post_init__(self) -> None:
-        self.entity_of = np.repeat(
-            np.arange(len(self.ptr) - 1), np.diff(self.ptr)
-        )  #: the entity of each event
+        #: the entity of each event
+        self.entity_of = np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
         self._event = np.repeat(np.arange(len(self.time)), np.diff(self.y.indptr))
         self._dt = days_since_last(self.ptr, self.time).astype(np.float32)
 

@@ -52,9 +52,8 @@ MEMORY: dict[str, dict[str, Any]] = {
 class LayerAttention(NamedTuple):
     """The attention of one layer, as :func:`~tg_mlc.graphs.learned` takes it."""
 
-    label_to_label: tuple[
-        Shared, Tensor
-    ]  #: the edges of the label graph, and their weights ``[B, |E|, heads]``
+    #: the edges of the label graph, and their weights ``[B, |E|, heads]``
+    label_to_label: tuple[Shared, Tensor]
 
 
 class LabelTransformer(nn.Module):
@@ -124,9 +123,8 @@ class LabelTransformer(nn.Module):
             u = conv(u, pattern, return_attention_weights=return_attention_weights)
             if return_attention_weights:
                 u, (_, weights) = u
-                edge_index = to_list(adjacency_of(self.label_graph)).to(
-                    weights.device
-                )  # without those of the hub
+                # without those of the hub
+                edge_index = to_list(adjacency_of(self.label_graph)).to(weights.device)
                 edges = Edges(edge_index, self.num_labels, self.num_labels)
                 attention.append(
                     LayerAttention((Shared(edges, x.size(0)), weights[:, : edge_index.size(1)]))
@@ -243,7 +241,8 @@ class LANET(nn.Module):
         states, attention = self.labels(states, return_attention_weights=return_attention_weights)
         if self.entity is not None:
             states = states[:, 1:]
-            if is_exporting():  # From 2.14 on, PyTorch asks of a view whether it has one sample, to multiply it flat.
+            # From 2.14 on, PyTorch asks of a view whether it has one sample, to multiply it flat.
+            if is_exporting():
                 states = states.clone(memory_format=torch.contiguous_format)
         logits = self._read(self.dropout(states))
         logits = logits if remembered is None else logits + remembered

@@ -60,9 +60,8 @@ class Neighbours(nn.Module):
         in_units, fold = self._in_units(profiles), torch.arange(len(profiles)) % NUM_FOLDS
         self.register_buffer("keys", F.normalize(torch.stack([in_units, profiles]), dim=2))
         between = []
-        for part in range(
-            NUM_FOLDS
-        ):  # the weights of all labels but itself for each, side by side for all ridges
+        # the weights of all labels but itself for each, side by side for all ridges
+        for part in range(NUM_FOLDS):
             others = in_units[fold != part]
             gram, eye = others.T @ others, torch.eye(others.size(1))
             inverses = [torch.linalg.inv(gram + ridge * eye) for ridge in RIDGES]

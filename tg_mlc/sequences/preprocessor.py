@@ -55,9 +55,8 @@ class EventPreprocessor(Preprocessor):
         # The last training event of each entity, or -1 where there is none, ends its events of training.
         entity_of = np.repeat(np.arange(events.num_entities), events.ptr.diff().numpy())
         last = np.full(events.num_entities, -1)
-        last[entity_of[split.train.numpy()]] = (
-            split.train.numpy()
-        )  # ascending, so that the last one stays
+        # ascending, so that the last one stays
+        last[entity_of[split.train.numpy()]] = split.train.numpy()
         in_training = np.arange(events.num_events) <= last[entity_of]
         entities = np.flatnonzero(last >= 0)
         amount = events.amount[in_training]

@@ -218,9 +218,8 @@ def run(
     if token_file is not None and not tokens:
         raise ValueError(f"Expected a token in each line of '{token_file}' (got none)")
     models = {name: load(folder) for name, folder in zip(names, folders, strict=True)}
-    for (
-        model
-    ) in models.values():  # The first request should not wait for what is compiled and imported.
+    # The first request should not wait for what is compiled and imported.
+    for model in models.values():
         with suppress(ValueError):  # Some kinds make up no inputs.
             if model.kind is not None:
                 model.answer(model.kind.examples(2))

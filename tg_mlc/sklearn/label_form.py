@@ -25,9 +25,8 @@ _SETS = (set, frozenset, list, tuple)
 class LabelForm:
     """The form of the labels that an estimator was fitted to."""
 
-    form: Literal[
-        "matrix", "sets", "classes"
-    ]  #: a matrix of 0, 1 and NaN, sets of names, or a class of each sample
+    #: a matrix of 0, 1 and NaN, sets of names, or a class of each sample
+    form: Literal["matrix", "sets", "classes"]
     classes: npt.NDArray[Any]  #: the names or numbers of labels, or the classes
     dtype: npt.DTypeLike  #: the type of predictions
 

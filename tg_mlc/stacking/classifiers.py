@@ -36,16 +36,12 @@ from tg_mlc.stacking.combination import learnable_labels
 #: means the same for rare and for frequent labels.
 Reading = Literal["raw", "relative", "margin", "logit", "probability"]
 
-TUNED_ROWS = (
-    1500  # settings differ on them by more than by chance, and kernels take a tenth of a second
-)
+# settings differ on them by more than by chance, and kernels take a tenth of a second
+TUNED_ROWS = 1500
 #: With more labels than this, or a hierarchy, the default takes classifiers that fit all labels at once.
 MANY_LABELS = 512
-NUM_TREES, MIN_TREES, MAX_TREES = (
-    50,
-    30,
-    300,
-)  # of forests while they are tuned, and of the final one
+# of forests while they are tuned, and of the final one
+NUM_TREES, MIN_TREES, MAX_TREES = 50, 30, 300
 MAX_KERNEL_ROWS = 12_000  # for memory: two or three matrices of 1.2 GB
 NETWORK_STEPS, NETWORK_EPOCHS = 1500, (40, 70)  # of networks, where there is time
 _FOLDS = (3, 5)  # of linear classifiers while they are tuned, and afterwards
@@ -178,9 +174,8 @@ class StackedClassifier:
     view: str
     setting: list[Any]
     classifier: Any  #: a :class:`~tg_mlc.baselines.Baseline` that can be saved
-    tried: list[list[Any]] = field(
-        default_factory=list
-    )  #: views, settings and values of the search
+    #: views, settings and values of the search
+    tried: list[list[Any]] = field(default_factory=list)
     frequency: FloatArray | None = None  #: of the labels :math:`(L)`, for relative scores
     #: scores :math:`(N, L)` of the samples of the search, those of training samples by fits without them
     held_out: FloatArray | None = None

@@ -203,9 +203,8 @@ class Comparison:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes ``comparison.json`` and ``comparison.csv`` into a folder."""
         with replace_when_done(Path(folder) / "comparison.json") as path:
-            finite = json.loads(
-                json.dumps(self.to_dict()), parse_constant=lambda _: None
-            )  # JSON has no infinity
+            # JSON has no infinity
+            finite = json.loads(json.dumps(self.to_dict()), parse_constant=lambda _: None)
             path.write_text(json.dumps(finite, indent=1))
         with (
             replace_when_done(Path(folder) / "comparison.csv") as path,
@@ -403,9 +402,8 @@ class _Seed:
                 self.samples.rows("base_scores").double().numpy(),
             )
             y = self.dataset.y.numpy()
-            held_out = rest[
-                train
-            ]  # of fits without them; probabilities differ from these by a scale, ranks do not
+            # of fits without them; probabilities differ from these by a scale, ranks do not
+            held_out = rest[train]
             single = [
                 ranks_and_decides(y[train], expit(held_out[..., i])) for i in range(rest.shape[-1])
             ]

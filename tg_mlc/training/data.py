@@ -100,9 +100,8 @@ class _Samples(Dataset):
         super().__init__()
         self.samples, self.label_names = samples, getattr(samples, "label_names", None)
         self.num_labels = _target_of(given[0], 0).numel()
-        for place, sample in enumerate(
-            given
-        ):  # of a data set on disk, each is looked at when it is read
+        # of a data set on disk, each is looked at when it is read
+        for place, sample in enumerate(given):
             self._checked(sample, place)
 
     def len(self) -> int:

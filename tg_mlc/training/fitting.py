@@ -110,7 +110,8 @@ class Training:
     """The results of :func:`fit` beside its model, which are its attribute :obj:`training`."""
 
     model: Model
-    module: MultiLabelModule  #: with the best weights, and :obj:`tuners` fitted on their validation scores
+    #: with the best weights, and :obj:`tuners` fitted on their validation scores
+    module: MultiLabelModule
     checkpoint: Path  #: that of the best epoch
     last_checkpoint: Path  #: that of the last epoch, to resume from
     best_value: float  #: of the monitored metric
@@ -302,9 +303,8 @@ def fit(
         )
         check_processes(trainer, module.objective)
         with nullcontext() if trainer.global_rank else _lock(folder):
-            if any(
-                map(is_lazy, module.parameters())
-            ):  # an optimiser must know the sizes that one batch tells
+            # an optimiser must know the sizes that one batch tells
+            if any(map(is_lazy, module.parameters())):
                 with torch.no_grad():
                     module.eval()(next(iter(data.val_dataloader())))
                 module.train()
@@ -537,9 +537,8 @@ def _check_options(
     check_choice("monitor", monitor, MONITORS)
     if patience is not None:
         check_count("patience", patience)
-    if (
-        gradient_clip is not None and not gradient_clip > 0.0
-    ):  # Lightning takes such a norm for none
+    # Lightning takes such a norm for none
+    if gradient_clip is not None and not gradient_clip > 0.0:
         raise ValueError(
             f"Expected 'gradient_clip' to be positive, or None to clip nothing (got {gradient_clip})"
         )
@@ -605,9 +604,8 @@ def _saved(model: Model, module: MultiLabelModule, trainer: Trainer, folder: Pat
         try:
             saved = model.save(folder)
         except ValueError as error:
-            if (
-                blueprint_of(module.model) is not None
-            ):  # The user may give 'save' the arguments of another network.
+            # The user may give 'save' the arguments of another network.
+            if blueprint_of(module.model) is not None:
                 reason = f"as no folder can hold it: {error}"
                 warnings.warn(
                     f"The model is in '{folder.parent / 'best.ckpt'}' only, {reason}", stacklevel=3

@@ -165,9 +165,8 @@ class MultiLabelModule(LightningModule):
         self.settings = describe_settings(model)
         self._num_processes = 1
         self._validated: list[tuple[Tensor, ...]] = []
-        self._scored: tuple[Tensor, Tensor] | None = (
-            None  # targets and scores of the validation samples
-        )
+        # targets and scores of the validation samples
+        self._scored: tuple[Tensor, Tensor] | None = None
         self._tuners: dict[str, Decider] = {}
 
     @property

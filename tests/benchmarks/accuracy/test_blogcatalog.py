@@ -92,14 +92,12 @@ def test_as_many_labels_as_a_node_has_are_predicted() -> None:
 
 def test_thresholds_never_see_the_nodes_they_decide_on() -> None:
     y = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).repeat(8, 1)
-    logits = torch.tensor([[3.0, 1.0], [-1.0, -3.0]]).repeat(
-        8, 1
-    )  # each half has a threshold that is right for it
+    # each half has a threshold that is right for it
+    logits = torch.tensor([[3.0, 1.0], [-1.0, -3.0]]).repeat(8, 1)
     found = benchmark.measured(y, logits)
     assert found["known"]["f1_micro"] == 1.0
-    assert found["thresholds"]["f1_micro"] == pytest.approx(
-        2 * 8 / (16 + 16)
-    )  # 8 of 16 are found, of 16 predicted
+    # 8 of 16 are found, of 16 predicted
+    assert found["thresholds"]["f1_micro"] == pytest.approx(2 * 8 / (16 + 16))
 
 
 @needs_loader

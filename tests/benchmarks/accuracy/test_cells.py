@@ -119,9 +119,8 @@ def test_no_test_sample_reaches_what_is_learned_or_tuned(
         for other in (False, True)
     )
     assert ours["run"]["metrics"] != theirs["run"]["metrics"]  # the samples are others indeed
-    assert ours.get("fingerprints") == theirs.get(
-        "fingerprints"
-    )  # inputs, label graph, weights, validation scores
+    # inputs, label graph, weights, validation scores
+    assert ours.get("fingerprints") == theirs.get("fingerprints")
     for tuned in ("thresholds", "on_validation", "validation", "density"):
         assert ours["run"][tuned] == theirs["run"][tuned]
 
@@ -140,9 +139,8 @@ def test_what_a_model_along_all_pairs_has_learned_is_learned_once(
     assert list(kept) == [Cell("bibtex", rows[1], 10)]
     assert alone["fingerprints"] == after["fingerprints"] != first["fingerprints"]
     assert after["run"]["metrics"] == alone["run"]["metrics"]
-    assert (
-        after["run"]["seconds"] > first["run"]["seconds"]
-    )  # the time that the label graph took is its own
+    # the time that the label graph took is its own
+    assert after["run"]["seconds"] > first["run"]["seconds"]
 
 
 def test_tables_choose_the_epoch_of_a_model_that_takes_given_labels_with_none_given(

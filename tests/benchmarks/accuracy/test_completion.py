@@ -79,9 +79,8 @@ def test_hidden_pairs_are_found(y: np.ndarray, method: str) -> None:
         ),
         "factors": lambda: completion.factors(known, rank=2, penalty=1.0, weight=5.0),
     }[method]()
-    assert (
-        completion.goodness(np.where(known == 1, np.nan, y), scores) > 0.85
-    )  # by chance about 0.5 and a tenth
+    # by chance about 0.5 and a tenth
+    assert completion.goodness(np.where(known == 1, np.nan, y), scores) > 0.85
 
 
 def test_neighbours_without_any_alike_give_the_frequencies() -> None:

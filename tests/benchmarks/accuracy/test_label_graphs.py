@@ -28,11 +28,8 @@ def test_a_graph_that_joins_all_pairs_cannot_be_recovered() -> None:
 def test_co_occurrence_scores() -> None:
     y = torch.tensor([[1, 1, 0], [1, 1, 0], [0, 1, 1.0]])
     assert co_occurrence_scores(y, "count").tolist() == [[2, 2, 0], [2, 3, 1], [0, 1, 1]]
-    assert co_occurrence_scores(y, "conditional")[1].tolist() == [
-        1,
-        1,
-        1,
-    ]  # the second label, given each
+    # the second label, given each
+    assert co_occurrence_scores(y, "conditional")[1].tolist() == [1, 1, 1]
     correlation = co_occurrence_scores(y, "correlation")
     assert correlation[0, 2].item() == pytest.approx(-1)
     assert correlation[1].abs().sum() == 0  # never absent, so undefined

@@ -451,9 +451,8 @@ def test_only_what_changes_a_recipe_is_tried(name: str) -> None:
     assert {"no messages among labels", "no base scores", "no averaged weights"} <= set(changes)
     for change in changes.values():
         changed = change.of(recipe)
-        MultiLabelModule(
-            model, ["a"], BinaryObjective(**changed.objective), **changed.module
-        )  # takes all of them
+        # takes all of them
+        MultiLabelModule(model, ["a"], BinaryObjective(**changed.objective), **changed.module)
         assert (
             change.of(recipe) != recipe
             or change.graph == "edgeless"

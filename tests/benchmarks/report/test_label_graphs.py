@@ -31,11 +31,8 @@ SMALL = {10: 0.49, 11: 0.53, 12: 0.51}
             LARGE,
             "| LaMP alone, as published | prior | 1 above, 0 below, of 1; median +0.050 |",
         ),
-        (
-            "complete",
-            {10: 0.9, 11: 0.9},
-            "| LaMP alone, as published | complete |  |  |",
-        ),  # too few seeds
+        # too few seeds
+        ("complete", {10: 0.9, 11: 0.9}, "| LaMP alone, as published | complete |  |  |"),
     ],
 )
 def test_only_gains_that_are_sure_are_counted(graph, values, said, monkeypatch):

@@ -80,10 +80,8 @@ def test_the_correction_is_for_label_graphs_in_the_primary_metric() -> None:
         *cells(EDGELESS, 0, "yeast"),
         *cells(COMPLETE, 1e-5, "yeast"),
     ]
-    many += [
-        *cells(EDGELESS, 0, "sider"),
-        *cells(COMPLETE, 0.3, "sider", seeds=[0, 1]),
-    ]  # too few seeds to count
+    # too few seeds to count
+    many += [*cells(EDGELESS, 0, "sider"), *cells(COMPLETE, 0.3, "sider", seeds=[0, 1])]
     assert len(comparisons(shown(few))) == 5
     assert len(comparisons(shown(many))) == 30
     corrected = [

@@ -79,7 +79,6 @@ def test_the_default_is_in_the_tables_if_it_was_run_on_all_of_their_folds() -> N
     ]
     text = page(found)
     assert "The default is `tg_mlc.stacking.auto` with 150 seconds" in text
-    assert (
-        f"| {DEFAULT} | **0.610** ± 0.010 |" in text
-    )  # without the fourth fold, which the others lack
+    # without the fourth fold, which the others lack
+    assert f"| {DEFAULT} | **0.610** ± 0.010 |" in text
     assert f"| {DEFAULT} | **0.610** / **0.610** |" in text

@@ -165,9 +165,8 @@ def test_candidates_take_turns() -> None:
     samples = interleave({name: lambda name=name: order.append(name) for name in "ab"}, repeats=3)
     assert [len(s.wall) for s in samples.values()] == [3, 3]
     changes = [x for x, y in zip(order, [None, *order], strict=False) if x != y]
-    assert (
-        changes == ["a", "b"] * 4
-    )  # warm-up and how long they take, then back and forth: ab ab, ab ba ab
+    # warm-up and how long they take, then back and forth: ab ab, ab ba ab
+    assert changes == ["a", "b"] * 4
     assert Samples([1.0, 3.0, 2.0], [1.0] * 3).summary()["wall_ms"] == {
         "median": 2000.0,
         "q1": 1500.0,

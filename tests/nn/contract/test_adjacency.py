@@ -204,9 +204,8 @@ class Child(LabelToLabelConv):
 
 @pytest.mark.parametrize("conv", [Counted(), Child(8, heads=2)], ids=["class", "subclass"])
 def test_an_explainer_masks_the_edges_of_an_adjacency(conv: AttentionConv) -> None:
-    LabelToLabelConv(8, heads=2)(
-        STATES, BY_TARGET
-    )  # which makes PyG compile the parent's propagate
+    # which makes PyG compile the parent's propagate
+    LabelToLabelConv(8, heads=2)(STATES, BY_TARGET)
     model = nn.ModuleList([conv])
     set_masks(model, torch.zeros(6), BY_TARGET, apply_sigmoid=False)
     without = conv(STATES, adjacency())

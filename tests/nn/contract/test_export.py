@@ -49,9 +49,8 @@ def test_export_leaves_the_number_of_samples_open(graph: LabelGraph, smallest: i
         )
 
 
-@pytest.mark.filterwarnings(
-    "ignore:Full backward hook is firing"
-)  # of a part whose input is a tuple
+# of a part whose input is a tuple
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")
 @pytest.mark.parametrize(
     "name", ["labels", "labels.feature_to_label.0", "labels.label_to_label.1.lin_query", "head"]
 )

@@ -32,9 +32,8 @@ def test_words_of_the_same_documents_start_alike() -> None:
     length = start[:10].norm(dim=1)
     rarity = 1 + torch.log(41 / (1 + frequency))
     torch.testing.assert_close(length * rarity.sqrt(), (length[0] * rarity[0].sqrt()).expand(10))
-    assert (length @ frequency.float()) / frequency.sum() == pytest.approx(
-        2**0.5
-    )  # as normalised states
+    # as normalised states
+    assert (length @ frequency.float()) / frequency.sum() == pytest.approx(2**0.5)
     assert (start[10] == 0).all()
     alike = torch.nn.functional.normalize(start[:10]) @ torch.nn.functional.normalize(start[:10]).T
     same = torch.arange(10)[:, None] // 5 == torch.arange(10) // 5

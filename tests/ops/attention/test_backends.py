@@ -193,10 +193,8 @@ def test_scores_may_be_larger_than_half_precision_can_express(
 ) -> None:
     pattern = example(backend)
     query, key, value = (t.detach() for t in inputs(pattern, 2, torch.float16, seed=0))
-    query, key = (
-        query.sign() * 300,
-        key.sign() * 300,
-    )  # products of 360,000, where the type ends at 65,504
+    # products of 360,000, where the type ends at 65,504
+    query, key = query.sign() * 300, key.sign() * 300
     tensors = [t.float() if under_autocast else t for t in (query, key, value)]
     options = {"return_weights": return_weights, "dropout_p": dropout_p}
     with torch.autocast("cpu", torch.float16, enabled=under_autocast):

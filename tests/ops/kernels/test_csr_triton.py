@@ -179,9 +179,8 @@ def test_many_programs_at_once(dtype: torch.dtype, size: tuple[int, int, int]) -
 def test_queries_without_edges_give_zeros(device: str) -> None:
     pattern = PATTERNS["ragged"].to(device)
     found = outputs_and_gradients(inputs(pattern, (1, 6, 5), device), pattern)
-    assert all(
-        (x[1] == 0).all() for x in found[:4]
-    )  # the output, and the gradients of queries, keys and values
+    # the output, and the gradients of queries, keys and values
+    assert all((x[1] == 0).all() for x in found[:4])
 
 
 def test_a_bias_can_take_edges_out(device: str) -> None:

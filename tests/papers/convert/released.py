@@ -141,9 +141,8 @@ class Released:
                 f"encoder.layer_stack.{i}.slf_attn", z, z, present, self.c.n_head
             )
             attention.append(weights)
-            z = self._mlp(
-                f"encoder.layer_stack.{i}.pos_ffn", z
-            )  # of z, not of what attention made of it
+            # of z, not of what attention made of it
+            z = self._mlp(f"encoder.layer_stack.{i}.pos_ffn", z)
         if self.pool == "":
             return z, present, attention
         total = z.sum(axis=1, keepdims=True)

@@ -199,9 +199,8 @@ def test_wrapped_and_nested_state_dicts_are_the_same_model(tmp_path):
     for source in (checkpoint, path, str(path)):
         model = load_lamp_checkpoint(source)  # heads and mask come from the settings
         torch.testing.assert_close(outputs(model, ragged(TOKENS)).logits, expected)
-    assert (
-        load_lamp_checkpoint(path, "none").labels.label_graph.num_edges == L**2
-    )  # arguments come first
+    # arguments come first
+    assert load_lamp_checkpoint(path, "none").labels.label_graph.num_edges == L**2
     assert load_lamp_checkpoint(weights(), label_adj=ADJ).labels.label_graph.kind == "prior"
     assert load_lamp_checkpoint(weights(CONFIGS["one head"])).labels.feature_to_label[0].heads == 1
 
@@ -224,9 +223,8 @@ def test_files_with_other_objects_are_refused(tmp_path):
         load_lamp_checkpoint(path)
 
 
-@pytest.mark.parametrize(
-    "archive", [True, False]
-)  # PyTorch before 1.6, which the authors had, wrote none
+# PyTorch before 1.6, which the authors had, wrote none
+@pytest.mark.parametrize("archive", [True, False])
 @pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.999])
 def test_files_cut_short_are_refused(tmp_path, archive, kept):
     path = tmp_path / "model.chkpt"

@@ -58,6 +58,5 @@ def test_components_may_be_pooled():
         MoleculeEncoder(8), GRAPH, num_feature_layers=0, heads=2, pool="mean"
     ).eval()
     for step in outputs(model).attention:
-        torch.testing.assert_close(
-            step.feature_to_label[1], torch.ones(20, 2)
-        )  # one component for each sample
+        # one component for each sample
+        torch.testing.assert_close(step.feature_to_label[1], torch.ones(20, 2))

@@ -63,9 +63,8 @@ def test_scores_before_training_are_those_of_base_scores_alone(dataset, tmp_path
     prepared = recipe.prepare(dataset, SPLIT, tmp_path)
     on_val, on_test = recipe.untrained_scores(prepared, SPLIT)
     again = [part.clone() for part in (on_val, on_test)]
-    torch.testing.assert_close(
-        recipe.untrained_scores(prepared, SPLIT), tuple(again)
-    )  # other weights, same scores
+    # other weights, same scores
+    torch.testing.assert_close(recipe.untrained_scores(prepared, SPLIT), tuple(again))
     assert on_test.std(dim=0).min() > 0
     assert macro_roc_auc(dataset.y[SPLIT.test], on_test) > 0.6
 

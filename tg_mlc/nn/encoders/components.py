@@ -26,9 +26,8 @@ class Components(NamedTuple):
     ptr: Tensor  #: ``[B + 1]``, where those of every sample begin and end
     edge_index: Tensor | None = None  #: the known graph among them, if there is one
     edge_attr: Tensor | None = None  #: ``[num_edges, channels]``, the states of its edges
-    to_label: Tensor | None = (
-        None  #: ``[N]``, the one label that attends to each component, all if None
-    )
+    #: ``[N]``, the one label that attends to each component, all if None
+    to_label: Tensor | None = None
 
 
 def check_columns(x: Tensor, num_columns: int, name: str) -> None:

@@ -81,9 +81,8 @@ class Backend:
     """One way to compute the operator."""
 
     name: str  #: the value of the argument :obj:`backend`
-    run: Callable[
-        [AttentionCall], Output
-    ]  #: output and, if asked for, weights ``[*pattern.weights_size, heads]``
+    #: output and, if asked for, weights ``[*pattern.weights_size, heads]``
+    run: Callable[[AttentionCall], Output]
     refuse: Callable[[CallShape], str | None]  #: why it cannot take a call; :obj:`None` if it can
     #: Why it is the one to take, as what follows the pattern's name in a sentence; :obj:`None` if another might be.
     prefer: Callable[[CallShape], str | None]

@@ -60,7 +60,8 @@ class _Tile(NamedTuple):
 
     rows: slice  #: these queries
     pairs: slice  #: their pairs with all keys
-    place: int  #: the first of their rows of scores among all, where dropout starts from, whoever computes them
+    #: the first of their rows of scores among all, where dropout starts from, whoever computes them
+    place: int
 
 
 @dataclass(frozen=True)
@@ -294,9 +295,8 @@ class TorchSoftmax:
     @staticmethod
     def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int) -> None:
         """Turns contiguous scores into weights, and the gradient of these weights into that of the scores."""
-        weight = (
-            scores.sub_(lse).clamp_(max=0.0).exp_().clone()
-        )  # rounding may put a score above the sum
+        # rounding may put a score above the sum
+        weight = scores.sub_(lse).clamp_(max=0.0).exp_().clone()
         factors = TorchSoftmax.factors(scores, dropout_p, seed)
         scores.mul_(factors)
         total = torch.linalg.vecdot(scores, grad).unsqueeze(-1)

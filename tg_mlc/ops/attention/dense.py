@@ -95,9 +95,8 @@ def _run_graph(call: AttentionCall, graph: Edges, num_samples: int) -> Output:
     if not graph.is_complete:
         out = out.masked_fill(graph.isolated().unsqueeze(-1), 0.0)
     if weights is not None:
-        weights = weights[:, :, graph.edge_index[1], graph.edge_index[0]].transpose(
-            1, 2
-        )  # [B, num_edges, heads]
+        # [B, num_edges, heads]
+        weights = weights[:, :, graph.edge_index[1], graph.edge_index[0]].transpose(1, 2)
         weights = weights.reshape(*call.pattern.weights_size, weights.size(-1))
     return out.transpose(1, 2).reshape(*call.query.shape[:2], call.value.size(2)), weights
 
@@ -109,9 +108,8 @@ def _attend(
     drops_on_cpu = (
         call.dropout_p > 0.0 and query.device.type == "cpu" and not torch.compiler.is_compiling()
     )
-    if not (
-        call.return_weights or drops_on_cpu or differentiates_forward(call)
-    ):  # where no fused kernel serves
+    # where no fused kernel serves
+    if not (call.return_weights or drops_on_cpu or differentiates_forward(call)):
         if not torch.compiler.is_compiling():
             given = (query, key, value) if mask is None else (query, key, value, mask)
             once_differentiable(given, no_second_derivatives("dense"))

@@ -204,9 +204,8 @@ def prefetch(_: Any, array: Any, offset: Any) -> Any:
         first = builder.gep(
             context.make_array(array)(context, builder, arguments[0]).data, [arguments[1]]
         )
-        builder.call(
-            function, [builder.bitcast(first, byte), word(0), word(3), word(1)]
-        )  # to read, keep, data
+        # to read, keep, data
+        builder.call(function, [builder.bitcast(first, byte), word(0), word(3), word(1)])
         return context.get_dummy_value()
 
     return types.void(array, types.uintp), generate

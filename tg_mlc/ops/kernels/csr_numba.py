@@ -54,7 +54,8 @@ class Side(NamedTuple):
     ptr: Array
     other: Array
     order: Array
-    ascends: bool  #: whether the other sides of a row ascend, so that its edges of one tile follow each other
+    #: whether the other sides of a row ascend, so that its edges of one tile follow each other
+    ascends: bool
 
 
 class Source(NamedTuple):

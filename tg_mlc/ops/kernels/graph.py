@@ -16,9 +16,8 @@ class Graph:
     col_ptr: Tensor  #: ``[num_keys + 1]``
     col_index: Tensor  #: ``[num_edges]``, the query of every edge that is grouped by key
     col_order: Tensor  #: ``[num_edges]``, its place among those grouped by query
-    long_queries: Tensor | None = (
-        None  #: the queries, and the keys, that have far more edges than others
-    )
+    #: the queries, and the keys, that have far more edges than others
+    long_queries: Tensor | None = None
     long_keys: Tensor | None = None
 
     @property

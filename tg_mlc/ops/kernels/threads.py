@@ -69,9 +69,8 @@ def _take_one_thread() -> None:
     back right away, so that only what is born or set in that moment may be mistaken.
     """
     with _BIRTHS:
-        others = (
-            torch.get_num_threads()
-        )  # asked first, or this thread would take up theirs at its first operator
+        # asked first, or this thread would take up theirs at its first operator
+        others = torch.get_num_threads()
         torch.set_num_threads(1)
         restore = Thread(target=torch.set_num_threads, args=(others,))
         restore.start()

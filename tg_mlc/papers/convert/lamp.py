@@ -281,9 +281,8 @@ def _converted(state: State) -> dict[str, Tensor]:
             ours = name
             for pattern, replacement in RULES.items():
                 ours = re.sub(pattern, replacement, ours)
-            converted[ours] = (
-                tensor.squeeze(-1) if tensor.dim() == 3 else tensor
-            )  # MLPs are convolutions of width 1
+            # MLPs are convolutions of width 1
+            converted[ours] = tensor.squeeze(-1) if tensor.dim() == 3 else tensor
     if POSITIONS in state:
         converted["encoder.positions"] = state[POSITIONS][1:]
     for name in ("readout.own_weight", "readout.bias"):

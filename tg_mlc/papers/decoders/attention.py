@@ -19,9 +19,8 @@ class AttentionState(NamedTuple):
     mask: Tensor  #: ``[B, m]``, which components every sample has
     #: For each step the keys and values of components, each ``[B, m, heads, C]``.
     components: list[tuple[Tensor, Tensor]]
-    labels: list[
-        tuple[Tensor, Tensor]
-    ]  #: for each step those of the symbols so far, each ``[R, n, heads, C]``
+    #: for each step those of the symbols so far, each ``[R, n, heads, C]``
+    labels: list[tuple[Tensor, Tensor]]
 
 
 class AttentionDecoder(nn.Module):

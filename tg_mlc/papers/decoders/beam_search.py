@@ -43,15 +43,14 @@ def padded(x: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
 class Hypotheses(NamedTuple):
     """Output of :func:`beam_search`: for each sample the best label sequences, the very best first."""
 
-    sequences: (
-        Tensor  #: ``[B, K, n]``, labels and then stop symbols ``L``, none where all are taken
-    )
+    #: ``[B, K, n]``, labels and then stop symbols ``L``, none where all are taken
+    sequences: Tensor
     labels: Tensor  #: ``[B, K, L]``, the labels of each sequence as truth values
     log_probs: Tensor  #: ``[B, K]``, the log-probabilities of the sequences
-    peaks: (
-        Tensor  #: ``[B, K, L]``, the highest probability of each label at any place of the sequence
-    )
-    weights: Tensor  #: ``[B, K]``, the shares of the sequences by rank, of which the very best has the largest
+    #: ``[B, K, L]``, the highest probability of each label at any place of the sequence
+    peaks: Tensor
+    #: ``[B, K]``, the shares of the sequences by rank, of which the very best has the largest
+    weights: Tensor
 
     def scores(self) -> Tensor:
         r"""Scores of all labels in :math:`[0, 1]`: above one half exactly for the labels of the best sequence.

@@ -83,9 +83,8 @@ class EventModel(nn.Module):
         weighted = self.label(found.label) * amount.unsqueeze(-1)
         x = weighted.new_zeros(int(ptr[-1]), weighted.size(1)).index_add(0, event, weighted)
         first = torch.empty(x.size(0), dtype=torch.long, device=event.device)
-        first[event] = torch.arange(
-            event.numel(), device=event.device
-        )  # any occurrence tells the time of its event
+        # any occurrence tells the time of its event
+        first[event] = torch.arange(event.numel(), device=event.device)
         x = x + self.time(found.days[first], found.step[first])
         return (
             x if self.entity is None else x + self.entity(data.entity[found.sample[first]])

@@ -55,12 +55,10 @@ class Member:
     #: From training samples, a label graph, whether components send messages, and options. (default: LaMP, as the
     #: recipe builds it)
     build: Callable[..., nn.Module] | None = None
-    changes: Mapping[str, dict[str, Any]] = field(
-        default_factory=dict
-    )  #: of a recipe's settings, by attribute
-    replaced: Mapping[str, Any] = field(
-        default_factory=dict
-    )  #: attributes of a recipe that are others altogether
+    #: of a recipe's settings, by attribute
+    changes: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    #: attributes of a recipe that are others altogether
+    replaced: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,19 +66,15 @@ class Source:
     """How samples are loaded and divided."""
 
     load: Callable[[Path], MultiLabelDataset]  #: from the folder of all data sets
-    split: Callable[[MultiLabelDataset, str, int], Split] = (
-        official_split  #: from a method's name and a seed
-    )
+    #: from a method's name and a seed
+    split: Callable[[MultiLabelDataset, str, int], Split] = official_split
     splits: tuple[str, ...] = ("official",)  #: the methods, of which the first is the usual one
-    redraw: Callable[[int], MultiLabelDataset] | None = (
-        None  #: draws samples anew, for data that are made from a seed
-    )
-    min_positives: int = (
-        0  #: a label that occurs less often in the whole data set is left out of metrics
-    )
-    preprocess: bool = (
-        True  #: whether inputs are scaled, or weighted, before models and classifiers take them
-    )
+    #: draws samples anew, for data that are made from a seed
+    redraw: Callable[[int], MultiLabelDataset] | None = None
+    #: a label that occurs less often in the whole data set is left out of metrics
+    min_positives: int = 0
+    #: whether inputs are scaled, or weighted, before models and classifiers take them
+    preprocess: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,9 +82,8 @@ class Recipe:
     """The settings to load a data set, to divide it, and to train on it."""
 
     data: Source
-    graphs: Mapping[
-        str, GraphBuilder
-    ]  #: label graphs beside edgeless and fully connected; "prior" is the usual prior
+    #: label graphs beside edgeless and fully connected; "prior" is the usual prior
+    graphs: Mapping[str, GraphBuilder]
     #: From training samples, a label graph, whether components send messages, and :attr:`model`.
     build: Callable[..., nn.Module]
     model: dict[str, Any]  #: arguments of :attr:`build`
