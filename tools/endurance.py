@@ -243,9 +243,10 @@ def kills(seed: int, place: Place) -> None:
         process = place.predict(out)
         time.sleep(draw.uniform(0.5, 12.0))
         process.send_signal(signal.SIGKILL)
-        if process.wait() == 0:
+        process.wait()
+        # The signal may come while Python shuts down, after the file got its final name.
+        if out.exists():
             break
-        assert not out.exists(), "a part of the predictions under their final name"
     else:
         assert place.predict(out).wait() == 0
     assert out.read_bytes() == place.whole, "other predictions than without interruptions"
