@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from xml.etree import ElementTree
 
@@ -24,25 +22,23 @@ def data():
 
 
 def test_errors_are_those_of_torchmetrics_and_scikit_learn(data):
-    calibration_error = pytest.importorskip(
-        "torchmetrics.functional.classification"
-    ).binary_calibration_error
+    torchmetrics = pytest.importorskip("torchmetrics.functional.classification")
+    calibration_error = torchmetrics.binary_calibration_error
     brier_score_loss = pytest.importorskip("sklearn.metrics").brier_score_loss
     y, scores = data
     evaluation = evaluate(y, scores)
-    found = evaluation.to_dict()["reliability"]
+    actual = evaluation.to_dict()["reliability"]
     for label in range(3):
         known = ~np.isnan(y[:, label])
         p, target = scores[known, label], y[known, label]
         pair = torch.from_numpy(p), torch.from_numpy(target).long()
-        assert found["ece"][label] == pytest.approx(
-            float(calibration_error(*pair, n_bins=NUM_BINS)), abs=1e-6
-        )
-        assert found["brier"][label] == pytest.approx(brier_score_loss(target, p))
-    assert (found["ece"][3], found["brier"][3]) == (None, None)
-    assert evaluation["ece_macro"] == pytest.approx(np.mean(found["ece"][:3]))
-    assert evaluation["brier_macro"] == pytest.approx(np.mean(found["brier"][:3]))
-    assert sum(n for *_, n in found["bins"]) == np.sum(~np.isnan(y))
+        expected = float(calibration_error(*pair, n_bins=NUM_BINS))
+        assert actual["ece"][label] == pytest.approx(expected, abs=1e-6)
+        assert actual["brier"][label] == pytest.approx(brier_score_loss(target, p))
+    assert (actual["ece"][3], actual["brier"][3]) == (None, None)
+    assert evaluation["ece_macro"] == pytest.approx(np.mean(actual["ece"][:3]))
+    assert evaluation["brier_macro"] == pytest.approx(np.mean(actual["brier"][:3]))
+    assert sum(n for *_, n in actual["bins"]) == np.sum(~np.isnan(y))
     json.dumps(evaluation.to_dict(), allow_nan=False)
 
 
@@ -99,22 +95,16 @@ def test_each_label_gets_the_function_that_it_needs():
     assert calibration.methods[4] == calibration.methods[5] != "identity"
     assert float(calibration.scale[1]) == pytest.approx(0.3, abs=0.05)
     assert float(calibration.shift[2]) == pytest.approx(2, abs=0.3)
-    found = calibration.probabilities(torch.from_numpy(of_new)).numpy()
-    before, after = (np.array(evaluate(new, each).reliability.ece) for each in (of_new, found))
+    actual = calibration.probabilities(torch.from_numpy(of_new)).numpy()
+    before, after = (np.array(evaluate(new, each).reliability.ece) for each in (of_new, actual))
     assert after[0] == before[0]
     assert (after[1:4] < 0.5 * before[1:4]).all()
 
 
 def test_functions_increase_and_leave_certainty_alone():
     calibration = Calibration.fit(*distorted(3000))
-    p = torch.cat(
-        [
-            torch.zeros(1),
-            torch.logspace(-6, 0, 500)[:-1],
-            1 - torch.logspace(-1, -6, 50),
-            torch.ones(1),
-        ]
-    )
+    inner = [torch.logspace(-6, 0, 500)[:-1], 1 - torch.logspace(-1, -6, 50)]
+    p = torch.cat([torch.zeros(1), *inner, torch.ones(1)])
     p = p.double().sort()[0].unique()
     mapped = calibration.probabilities(p[:, None].expand(-1, 6))
     assert (mapped.diff(dim=0) > 0).all()

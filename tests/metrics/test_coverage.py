@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -30,23 +28,18 @@ def covered(y, decisions, per):
 @pytest.mark.parametrize("per", ["label", "sample"])
 @pytest.mark.parametrize("share", [0.8, 0.95])
 def test_sets_of_new_samples_hold_what_was_promised_and_hardly_more(per, share):
-    found, sizes = [], []
+    actual, sizes = [], []
     for seed in range(100):
         y, scores = draw(700, seed)
         conformal = ConformalThresholds(y[:200], scores[:200])
-        found.append(
-            covered(
-                y[200:], conformal.tuner(Coverage(share, per), NAMES).predict(scores[200:]), per
-            ).mean()
-        )
-        known = (
-            (y[:200] == 1).sum(axis=0).mean()
-            if per == "label"
-            else (y[:200] == 1).any(axis=1).sum() / 2
-        )
+        sets = conformal.tuner(Coverage(share, per), NAMES).predict(scores[200:])
+        actual.append(covered(y[200:], sets, per).mean())
+        applies = y[:200] == 1
+        known = applies.any(axis=1).sum() / 2
+        known = applies.sum(axis=0).mean() if per == "label" else known
         sizes.append(1 / (known + 1))
-    noise = 3 * np.std(found) / 10
-    assert share - noise < np.mean(found) < share + np.mean(sizes) + noise
+    noise = 3 * np.std(actual) / 10
+    assert share - noise < np.mean(actual) < share + np.mean(sizes) + noise
 
 
 def test_a_label_has_the_threshold_of_mapie():
@@ -93,10 +86,8 @@ def test_samples_have_the_threshold_of_mapie():
 
 
 def test_ties_and_bounds_by_hand():
-    y, scores = (
-        np.array([[1.0]] * 4 + [[0.0]] * 4),
-        np.array([[0.4], [0.2], [0.2], [0.8], [0.9], [0.9], [0.9], [0.1]]),
-    )
+    y = np.array([[1.0]] * 4 + [[0.0]] * 4)
+    scores = np.array([[0.4], [0.2], [0.2], [0.8], [0.9], [0.9], [0.9], [0.1]])
     conformal = ConformalThresholds(y, scores)
     for share, threshold in ((0.8, 0.2), (0.5, 0.2), (0.39, 0.4), (0.2, 0.8)):
         assert conformal.tuner(Coverage(share), ["a"]).fitted() == [threshold]
@@ -144,7 +135,6 @@ def test_states_that_are_inconsistent_are_refused(wrong):
     conformal = ConformalThresholds([[1, 0, NAN]], [[0.5, 0.2, 0.1]])
     state = conformal.state_dict()
     assert vars(ConformalThresholds.from_state(state)) == vars(conformal)
+    arrays = {name: np.array(values) for name, values in wrong.items()}
     with pytest.raises(ValueError, match="the scores of label sets have to be"):
-        ConformalThresholds.from_state(
-            {**state, **{name: np.array(each) for name, each in wrong.items()}}
-        )
+        ConformalThresholds.from_state({**state, **arrays})

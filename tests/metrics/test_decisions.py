@@ -1,11 +1,10 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from numpy.testing import assert_allclose
 from sklearn.metrics import accuracy_score, f1_score, hamming_loss
 
 from tg_mlc.metrics import example_f1, hamming_accuracy, macro_f1, micro_f1, subset_accuracy
@@ -24,22 +23,17 @@ SKLEARN_ZERO_DIVISION = {0: 0.0, 1: 1.0, "drop": np.nan}
 @st.composite
 def targets_and_decisions(draw, values=(0.0, 1.0, NAN)):
     shape = draw(array_shapes(min_dims=2, max_dims=2, max_side=6))
-    y = draw(
-        arrays(np.float64, shape, elements=st.sampled_from(values)).filter(
-            lambda y: not np.isnan(y).all()
-        )
-    )
+    targets = arrays(np.float64, shape, elements=st.sampled_from(values))
+    y = draw(targets.filter(lambda y: not np.isnan(y).all()))
     return y, draw(arrays(np.int64, shape, elements=st.integers(0, 1)))
 
 
 def mean_f1(y, p, zero_division):
     """The mean over rows of scikit-learn's F1 of what is observed in each."""
     rows = [(row, pred, ~np.isnan(row)) for row, pred in zip(y, p, strict=True)]
-    values = [
-        f1_score(row[observed], pred[observed], zero_division=SKLEARN_ZERO_DIVISION[zero_division])
-        for row, pred, observed in rows
-        if observed.any()
-    ]
+    options = {"zero_division": SKLEARN_ZERO_DIVISION[zero_division]}
+    observed = [(row[known], pred[known]) for row, pred, known in rows if known.any()]
+    values = [f1_score(*pair, **options) for pair in observed]
     return np.nan if np.isnan(values).all() else np.nanmean(values)
 
 
@@ -48,13 +42,9 @@ def test_f1s_equal_sklearn_on_the_observed_entries(data, zero_division):
     y, p = data
     observed = ~np.isnan(y)
     pooled = f1_score(y[observed], p[observed], zero_division=SKLEARN_ZERO_DIVISION[zero_division])
-    np.testing.assert_allclose(
-        example_f1(y, p, zero_division=zero_division), mean_f1(y, p, zero_division)
-    )
-    np.testing.assert_allclose(
-        macro_f1(y, p, zero_division=zero_division), mean_f1(y.T, p.T, zero_division)
-    )
-    np.testing.assert_allclose(micro_f1(y, p, zero_division=zero_division), pooled)
+    assert_allclose(example_f1(y, p, zero_division=zero_division), mean_f1(y, p, zero_division))
+    assert_allclose(macro_f1(y, p, zero_division=zero_division), mean_f1(y.T, p.T, zero_division))
+    assert_allclose(micro_f1(y, p, zero_division=zero_division), pooled)
 
 
 @given(
@@ -65,24 +55,19 @@ def test_metrics_without_unknowns_equal_sklearn(data, zero_division):
     y, p = data[0].astype(int), data[1]
     for average in ("samples", "micro", "macro"):
         expected = f1_score(y, p, average=average, zero_division=zero_division)
-        np.testing.assert_allclose(
-            METRICS[f"f1_{average}"](y, p, zero_division=zero_division), expected
-        )
-    np.testing.assert_allclose(subset_accuracy(y, p), accuracy_score(y, p))
-    np.testing.assert_allclose(hamming_accuracy(y, p), 1 - hamming_loss(y, p))
+        assert_allclose(METRICS[f"f1_{average}"](y, p, zero_division=zero_division), expected)
+    assert_allclose(subset_accuracy(y, p), accuracy_score(y, p))
+    assert_allclose(hamming_accuracy(y, p), 1 - hamming_loss(y, p))
 
 
 @given(targets_and_decisions())
 def test_accuracies_over_observed_entries(data):
     y, p = data
     observed = ~np.isnan(y)
-    right = [
-        (row[keep] == pred[keep]).all()
-        for row, pred, keep in zip(y, p, observed, strict=True)
-        if keep.any()
-    ]
-    np.testing.assert_allclose(subset_accuracy(y, p), np.mean(right))
-    np.testing.assert_allclose(hamming_accuracy(y, p), accuracy_score(y[observed], p[observed]))
+    rows = zip(y, p, observed, strict=True)
+    right = [(row[keep] == pred[keep]).all() for row, pred, keep in rows if keep.any()]
+    assert_allclose(subset_accuracy(y, p), np.mean(right))
+    assert_allclose(hamming_accuracy(y, p), accuracy_score(y[observed], p[observed]))
 
 
 @given(targets_and_decisions())

@@ -14,16 +14,16 @@ from tg_mlc.metrics.paired import corrected_difference, holm
         ([], []),
     ],
 )
-def test_holms_correction(p: list[float], corrected: list[float]) -> None:
+def test_holms_correction(p, corrected):
     assert holm(p) == pytest.approx(corrected)
 
 
 def test_without_shared_samples_it_is_the_t_test():
     values = [0.1, 0.3, -0.1, 0.2]
     expected = ttest_1samp(values, 0.0)
-    found = corrected_difference(values, test_share=0.0)
-    assert found.p == pytest.approx(expected.pvalue)
-    assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval()))
+    actual = corrected_difference(values, test_share=0.0)
+    assert actual.p == pytest.approx(expected.pvalue)
+    assert (actual.low, actual.high) == pytest.approx(tuple(expected.confidence_interval()))
 
 
 def test_shared_samples_widen_the_interval_by_the_formula():

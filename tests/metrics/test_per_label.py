@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -16,11 +14,8 @@ def test_means_over_labels_are_those_of_an_evaluation():
         torch.from_numpy(y), probabilities, probabilities >= 0.5
     )
     evaluation = evaluate(y, probabilities)
-    for name, of_all in (
-        ("ROC-AUC", "roc_auc"),
-        ("average precision", "average_precision"),
-        ("F1", "f1"),
-    ):
+    names = {"ROC-AUC": "roc_auc", "average precision": "average_precision", "F1": "f1"}
+    for name, of_all in names.items():
         assert metrics[name].mean() == pytest.approx(evaluation[f"{of_all}_macro"])
     assert metrics["ECE"].mean() == pytest.approx(evaluation["ece_macro"])
     assert metrics["Brier score"].mean() == pytest.approx(evaluation["brier_macro"])

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from itertools import product
 
@@ -9,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from numpy.testing import assert_allclose
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from tg_mlc.metrics import (
@@ -20,17 +19,20 @@ from tg_mlc.metrics import (
     ndcg_at_k,
     recall_at_k,
 )
-from tg_mlc.metrics.ranking import average_precision_per_label, roc_auc_per_label
+from tg_mlc.metrics._inputs import read_targets
+from tg_mlc.metrics.ranking import areas_per_label, roc_auc_per_label
 
 NAN = float("nan")
+
+
+def precision_per_label(y, scores):
+    return areas_per_label(read_targets(y), scores)[1]
+
+
+PRECISION = (micro_average_precision, macro_average_precision, precision_per_label)
 METRICS = [
     (roc_auc_score, micro_roc_auc, macro_roc_auc, roc_auc_per_label),
-    (
-        average_precision_score,
-        micro_average_precision,
-        macro_average_precision,
-        average_precision_per_label,
-    ),
+    (average_precision_score, *PRECISION),
 ]
 
 Y = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]])
@@ -50,26 +52,22 @@ def targets_and_scores(draw):
 
 def oracle(sklearn_metric, y, scores):
     observed = ~np.isnan(y)
-    return (
-        sklearn_metric(y[observed], scores[observed])
-        if len(np.unique(y[observed])) == 2
-        else np.nan
-    )
+    both = len(np.unique(y[observed])) == 2
+    return sklearn_metric(y[observed], scores[observed]) if both else np.nan
 
 
 @pytest.mark.parametrize(("sklearn_metric", "micro", "macro", "per_label"), METRICS)
 @given(data=targets_and_scores())
 def test_equal_sklearn_on_the_observed_entries(sklearn_metric, micro, macro, per_label, data):
     y, scores = data
-    expected = np.array(
-        [oracle(sklearn_metric, *column) for column in zip(y.T, scores.T, strict=True)]
-    )
-    np.testing.assert_allclose(per_label(y, scores), expected, rtol=1e-9)
-    np.testing.assert_allclose(micro(y, scores), oracle(sklearn_metric, y, scores), rtol=1e-9)
+    columns = zip(y.T, scores.T, strict=True)
+    expected = np.array([oracle(sklearn_metric, *column) for column in columns])
+    assert_allclose(per_label(y, scores), expected, rtol=1e-9)
+    assert_allclose(micro(y, scores), oracle(sklearn_metric, y, scores), rtol=1e-9)
     if np.isnan(expected).all():
         assert np.isnan(macro(y, scores))
     else:
-        np.testing.assert_allclose(macro(y, scores), np.nanmean(expected), rtol=1e-9)
+        assert_allclose(macro(y, scores), np.nanmean(expected), rtol=1e-9)
 
 
 def test_constant_scores_are_one_half_and_the_share_of_positives():
@@ -123,12 +121,8 @@ def test_unknown_labels_are_left_out_of_the_first_k():
 
 
 def test_equal_scores_are_taken_in_the_order_of_labels():
-    assert [hit_rate_at_k(np.eye(4)[[label]], np.zeros((1, 4)), 2) for label in range(4)] == [
-        1,
-        1,
-        0,
-        0,
-    ]
+    rates = [hit_rate_at_k(np.eye(4)[[label]], np.zeros((1, 4)), 2) for label in range(4)]
+    assert rates == [1, 1, 0, 0]
 
 
 def test_without_positives_there_is_no_value():
@@ -138,19 +132,10 @@ def test_without_positives_there_is_no_value():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: macro_roc_auc([[1], [0]], [[0.5], [NAN]]),
-            r"'scores' to hold numbers.*\(got nan at \[1, 0\]\)",
-        ),
+        (lambda: macro_roc_auc([[1], [0]], [[0.5], [NAN]]), r"'scores' to hold numbers.*\(got nan"),
         (lambda: macro_roc_auc([[1], [0]], [[0.5, 0.5]]), "shape of the targets"),
-        (
-            lambda: macro_roc_auc(Y, SCORES, min_positives=0),
-            "'min_positives' to be a whole number of at least 1",
-        ),
-        *(
-            (lambda k=k: recall_at_k(Y, SCORES, k), "'k' to be a whole number of at least 1")
-            for k in (0, -1, 2.5)
-        ),
+        (lambda: macro_roc_auc(Y, SCORES, min_positives=0), "'min_positives' to be a whole number"),
+        *((lambda k=k: recall_at_k(Y, SCORES, k), "'k' to be a whole") for k in (0, -1, 2.5)),
     ],
 )
 def test_bad_arguments_are_named(call, message):

@@ -3,6 +3,7 @@ import time
 import pytest
 import torch
 from torch.nn.functional import binary_cross_entropy
+from torch.testing import assert_close
 
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, tree
 from tg_mlc.nn import CoherentHead
@@ -42,17 +43,15 @@ def test_outputs_and_gradients_equal_the_dense_definition(name):
     logits, y = samples(graph)
     head = CoherentHead(graph)
     weight = torch.randn_like(y)
-    for found, expected in [
+    for actual, expected in [
         ((head(logits.sigmoid()) * weight).sum(), (dense(logits.sigmoid(), graph) * weight).sum()),
         ((head(logits) * weight).sum(), (dense(logits, graph) * weight).sum()),
         (head.loss(logits, y), dense_loss(logits.sigmoid(), y, graph)),
     ]:
-        torch.testing.assert_close(found, expected)
-        (here,), (there,) = (
-            torch.autograd.grad(found, logits),
-            torch.autograd.grad(expected, logits),
-        )
-        torch.testing.assert_close(here, there)
+        assert_close(actual, expected)
+        (here,) = torch.autograd.grad(actual, logits)
+        (there,) = torch.autograd.grad(expected, logits)
+        assert_close(here, there)
 
 
 def test_equal_scores_share_the_gradient_as_in_the_dense_definition():
@@ -61,7 +60,7 @@ def test_equal_scores_share_the_gradient_as_in_the_dense_definition():
     weight = torch.arange(10.0).view(2, 5)
     (CoherentHead(graph)(ours) * weight).sum().backward()
     (dense(theirs, graph) * weight).sum().backward()
-    torch.testing.assert_close(ours.grad, theirs.grad)
+    assert_close(ours.grad, theirs.grad)
 
 
 def test_unknown_labels_are_no_terms():
@@ -90,14 +89,8 @@ def test_parents_need_not_be_edges(make):
     [
         (lambda: CoherentHead(fully_connected(3)), "'label_graph' to keep the parents"),
         (lambda: CoherentHead(GRAPHS["tree"])(torch.rand(3, 5)), r"'scores' of shape \[B, 6\]"),
-        (
-            lambda: CoherentHead(GRAPHS["tree"]).loss(torch.rand(6), torch.rand(6)),
-            r"'logits' of shape \[B, 6\]",
-        ),
-        (
-            lambda: LabelGraph(num_nodes=2, parent_index=torch.tensor([[0], [2]])),
-            "indices of 'parent_index'",
-        ),
+        (lambda: CoherentHead(GRAPHS["tree"]).loss(*torch.rand(2, 6)), r"'logits' of shape \[B, 6"),
+        (lambda: LabelGraph(num_nodes=2, parent_index=torch.tensor([[0], [2]])), "'parent_index'"),
     ],
 )
 def test_what_does_not_fit_is_named(make, match):
@@ -112,13 +105,12 @@ def test_time_grows_with_the_closure_and_not_with_all_pairs():
     below = torch.eye(num_labels, dtype=torch.bool)
     below[head.pairs[0], head.pairs[1]] = True
     for _ in range(2):
-        for place, run in enumerate(
-            (lambda: head(scores), lambda: (scores.unsqueeze(1) * below).amax(-1))
-        ):
+        ways = (lambda: head(scores), lambda: (scores.unsqueeze(1) * below).amax(-1))
+        for i, run in enumerate(ways):
             start = time.perf_counter()
-            found = run()
-            least[place] = min(least[place], time.perf_counter() - start)
-            assert found[0, 0] == scores[0].max()
+            actual = run()
+            least[i] = min(least[i], time.perf_counter() - start)
+            assert actual[0, 0] == scores[0].max()
     assert 10 * least[0] < least[1]
 
 

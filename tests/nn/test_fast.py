@@ -1,14 +1,12 @@
 """The fast ways of a block equal PyTorch's operators, and step aside where these are wanted."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm
+from torch.testing import assert_close
 from torch_geometric.nn import Linear
 
 import tg_mlc
@@ -25,11 +23,11 @@ NUM_LABELS = 9
 
 
 @pytest.fixture
-def folded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def folded(monkeypatch):
     """Sees whether projections are folded."""
-    calls: list[int] = []
+    calls = []
 
-    def spy(states: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def spy(states, *args, **kwargs):
         calls.append(states.size(0))
         return _fast.folded_attention(states, *args, **kwargs)
 
@@ -37,7 +35,7 @@ def folded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
-def conv_of(**options: Any) -> FeatureToLabelConv:
+def conv_of(**options):
     torch.manual_seed(0)
     conv = FeatureToLabelConv((5, 16), **{"heads": 4, **options}).double()
     for parameter in conv.parameters():
@@ -45,20 +43,15 @@ def conv_of(**options: Any) -> FeatureToLabelConv:
     return conv
 
 
-def inputs(sizes: list[int], num_copies: int = 1) -> tuple[Tensor, Tensor, Blocks]:
+def inputs(sizes, num_copies=1):
     ptr = torch.tensor([0, *sizes]).cumsum(0)
     rows = len(sizes) * NUM_LABELS // num_copies
     x, u = torch.randn(sum(sizes), 5).double(), torch.randn(rows, 16).double()
-    return (
-        x.requires_grad_(),
-        u.requires_grad_(),
-        Blocks(torch.arange(len(sizes) + 1) * NUM_LABELS, ptr),
-    )
+    blocks = Blocks(torch.arange(len(sizes) + 1) * NUM_LABELS, ptr)
+    return x.requires_grad_(), u.requires_grad_(), blocks
 
 
-def folded_gradients(
-    conv: FeatureToLabelConv, x: Tensor, u: Tensor, pattern: Blocks, num_copies: int
-) -> list[Tensor]:
+def folded_gradients(conv, x, u, pattern, num_copies):
     out = conv((x, u), pattern, num_copies=num_copies)
     return [out, *torch.autograd.grad(out.square().sum(), [x, u, *conv.parameters()])]
 
@@ -75,22 +68,18 @@ def folded_gradients(
     ids=["plain", "bias", "sizes of heads"],
 )
 def test_outputs_and_gradients_are_those_of_the_equation(
-    sizes: list[int],
-    num_copies: int,
-    options: dict[str, Any],
-    folded: list[int],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    sizes, num_copies, options, folded, monkeypatch
+):
     monkeypatch.setattr(_plan, "folding_ratio", lambda *args, **kwargs: 2.0)
     conv, given = conv_of(**options), inputs(sizes, num_copies)
-    found = folded_gradients(conv, *given, num_copies)
+    actual = folded_gradients(conv, *given, num_copies)
     assert folded
     with tg_mlc.set_backend("reference"):
-        torch.testing.assert_close(found, folded_gradients(conv, *given, num_copies))
+        assert_close(actual, folded_gradients(conv, *given, num_copies))
     assert len(folded) == 1
 
 
-def test_few_keys_are_folded_and_many_are_not(folded: list[int]) -> None:
+def test_few_keys_are_folded_and_many_are_not(folded):
     conv = conv_of()
     for size, expected in ((2, 1), (30, 1)):
         x, u, pattern = inputs([size] * 4)
@@ -98,7 +87,7 @@ def test_few_keys_are_folded_and_many_are_not(folded: list[int]) -> None:
         assert len(folded) == expected
 
 
-def test_dropped_weights_scale_the_others(folded: list[int]) -> None:
+def test_dropped_weights_scale_the_others(folded):
     torch.manual_seed(0)
     conv = conv_of(attention_dropout=0.5, dropout=0.0)
     x, u, pattern = inputs([2] * 4)
@@ -108,22 +97,24 @@ def test_dropped_weights_scale_the_others(folded: list[int]) -> None:
         conv.eval()
         expected = conv._message(u, x, pattern, None, 1, False)[0]
     assert len(folded) == 2001
-    torch.testing.assert_close(states.mean(dim=0), expected, atol=0.1, rtol=0.1)
+    assert_close(states.mean(dim=0), expected, atol=0.1, rtol=0.1)
 
 
-def test_second_derivatives(folded: list[int]) -> None:
+def test_second_derivatives(folded):
     conv, (x, u, pattern) = conv_of(), inputs([2, 1])
-    assert torch.autograd.gradgradcheck(
-        lambda x, u: conv._message(u, x, pattern, None, 1, False)[0], (x, u)
-    )
+
+    def message(x, u):
+        return conv._message(u, x, pattern, None, 1, False)[0]
+
+    assert torch.autograd.gradgradcheck(message, (x, u))
     assert folded
 
 
 @pytest.mark.parametrize("way", ["argument", "set_backend", "weights", "hook", "parametrised"])
-def test_nothing_is_folded_where_somebody_looks(way: str, folded: list[int]) -> None:
+def test_nothing_is_folded_where_somebody_looks(way, folded):
     conv = conv_of(backend="blocks" if way == "argument" else "auto")
     x, u, pattern = inputs([2] * 4)
-    seen: list[Tensor] = []
+    seen = []
     if way == "hook":
         conv.lin_query.register_forward_hook(lambda module, given, out: seen.append(out))
     if way == "parametrised":
@@ -137,7 +128,7 @@ def test_nothing_is_folded_where_somebody_looks(way: str, folded: list[int]) -> 
     assert len(seen) == (way == "hook")
 
 
-def test_samples_of_different_numbers_of_queries_are_not_folded(folded: list[int]) -> None:
+def test_samples_of_different_numbers_of_queries_are_not_folded(folded):
     conv = conv_of()
     x, u = torch.randn(4, 5).double(), torch.randn(20, 16).double()
     conv((x, u), Blocks(torch.tensor([0, 12, 20]), torch.tensor([0, 2, 4])))
@@ -145,19 +136,23 @@ def test_samples_of_different_numbers_of_queries_are_not_folded(folded: list[int
 
 
 @pytest.fixture
-def _always_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+def _always_onednn(monkeypatch):
     """Takes oneDNN on every processor, however small the matrices are."""
     monkeypatch.setattr(runtime, "_onednn_is_faster", lambda: True)
     monkeypatch.setattr(runtime, "LEAST", 0)
 
 
-def projected(x: Tensor, layer: Linear) -> Tensor:
+def with_onednn(test):
+    """Runs a test with oneDNN, where PyTorch has been built with it."""
+    return needs_onednn(pytest.mark.usefixtures("_always_onednn")(test))
+
+
+def projected(x, layer):
     return _fast.projected(x, layer, no_kernels(x) is None and takes_onednn(x.size(0), layer))
 
 
-@needs_onednn
-@pytest.mark.usefixtures("_always_onednn")
-def test_whoever_looks_into_a_layer_sees_it_called() -> None:
+@with_onednn
+def test_whoever_looks_into_a_layer_sees_it_called():
     layer, seen = Linear(4, 4), []
     layer.register_forward_hook(lambda *_: seen.append(True))
     with torch.no_grad():
@@ -165,31 +160,27 @@ def test_whoever_looks_into_a_layer_sees_it_called() -> None:
         assert seen
 
 
-@needs_onednn
-@pytest.mark.usefixtures("_always_onednn")
+@with_onednn
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("layout", ["contiguous", "transposed", "repeated"])
-def test_outputs_and_gradients_equal_those_of_the_layer(layout: str, bias: bool) -> None:
+def test_outputs_and_gradients_equal_those_of_the_layer(layout, bias):
     layer, x = Linear(33, 20, bias=bias), _laid_out(torch.randn(70, 33), layout).requires_grad_()
     upstream = _laid_out(torch.randn(70, 20), layout)
     assert "_Projection" in str(projected(x, layer).grad_fn)
     inputs = (x, *layer.parameters())
-    results = (
-        [out, *torch.autograd.grad(out, inputs, upstream)]
-        for out in (projected(x, layer), layer(x))
-    )
-    torch.testing.assert_close(*results, atol=1e-5, rtol=1e-5)
+    outs = (projected(x, layer), layer(x))
+    results = ([out, *torch.autograd.grad(out, inputs, upstream)] for out in outs)
+    assert_close(*results, atol=1e-5, rtol=1e-5)
 
 
-def _laid_out(x: Tensor, layout: str) -> Tensor:
+def _laid_out(x, layout):
     if layout == "transposed":
         return x.t().contiguous().t()
     return x[:1].expand(x.shape) if layout == "repeated" else x
 
 
-@needs_onednn
-@pytest.mark.usefixtures("_always_onednn")
-def test_only_needed_gradients_are_computed() -> None:
+@with_onednn
+def test_only_needed_gradients_are_computed():
     layer = Linear(4, 4).requires_grad_(False)
     x = torch.randn(3, 4, requires_grad=True)
     projected(x, layer).sum().backward()
@@ -197,75 +188,67 @@ def test_only_needed_gradients_are_computed() -> None:
     assert layer.weight.grad is None
 
 
-@needs_onednn
-@pytest.mark.usefixtures("_always_onednn")
-def test_gradients_can_be_differentiated_and_taken_several_at_once() -> None:
+@with_onednn
+def test_gradients_can_be_differentiated_and_taken_several_at_once():
     layer, x, directions = Linear(6, 5), torch.randn(7, 6, requires_grad=True), torch.randn(3, 7, 5)
-    found = []
+    actual = []
     for out in (projected(x, layer), layer(x)):
         (of_x,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
         twice = torch.autograd.grad(of_x.square().sum(), (x, layer.weight), retain_graph=True)
         several = torch.autograd.grad(out, (x, layer.weight), directions, is_grads_batched=True)
-        found.append([*twice, *several])
-    torch.testing.assert_close(*found, atol=1e-5, rtol=1e-5)
+        actual.append([*twice, *several])
+    assert_close(*actual, atol=1e-5, rtol=1e-5)
 
 
-@needs_onednn
-@pytest.mark.usefixtures("_always_onednn")
-def test_double_precision_and_autocast_are_left_to_pytorch() -> None:
+@with_onednn
+def test_double_precision_and_autocast_are_left_to_pytorch():
     layer, x = Linear(4, 3), torch.randn(5, 4, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
         assert projected(x, layer).dtype == torch.bfloat16
     layer.double()
-    assert torch.autograd.gradcheck(
-        lambda states: projected(states, layer), x.detach().double().requires_grad_()
-    )
+    x = x.detach().double().requires_grad_()
+    assert torch.autograd.gradcheck(lambda states: projected(states, layer), x)
 
 
-@needs_onednn
-@pytest.mark.usefixtures("_always_onednn")
-def test_sizes_may_be_taken_from_the_first_input() -> None:
+@with_onednn
+def test_sizes_may_be_taken_from_the_first_input():
     conv = AttentionConv((-1, 16), heads=2).eval()
     with torch.no_grad():
         out = conv((torch.randn(5, 3), torch.randn(4, 16)), torch.tensor([[0, 1], [2, 3]]))
     assert out.shape == (4, 16)
 
 
-@needs_onednn
-@pytest.mark.usefixtures("_always_onednn")
+@with_onednn
 @pytest.mark.parametrize("training", [False, True])
-def test_it_compiles(training: bool) -> None:
+def test_it_compiles(training):
     conv, x = AttentionConv(16, heads=2).eval(), torch.randn(50, 16)
-    edges = Blocks(
-        torch.tensor([0, 20, 50]), torch.tensor([0, 20, 50]), max_queries=30, max_keys=30
-    )
+    ptr = torch.tensor([0, 20, 50])
+    edges = Blocks(ptr, ptr.clone(), max_queries=30, max_keys=30)
     with torch.set_grad_enabled(training):
         compiled = torch.compile(conv, backend="eager", fullgraph=FULL_GRAPH)
-        torch.testing.assert_close(compiled(x, edges), conv(x, edges), atol=1e-5, rtol=1e-5)
+        assert_close(compiled(x, edges), conv(x, edges), atol=1e-5, rtol=1e-5)
 
 
-def make_layers(kind: str, channels: int) -> nn.Module:
+def make_layers(kind, channels):
     torch.manual_seed(0)
     if kind == "linear":
         return Linear(channels, channels, bias=False)
     return nn.Sequential(Linear(channels, 2 * channels), nn.ReLU(), Linear(2 * channels, channels))
 
 
-def make_norm(channels: int) -> nn.LayerNorm:
+def make_norm(channels):
     norm = nn.LayerNorm(channels)
     nn.init.normal_(norm.weight)
     nn.init.normal_(norm.bias)
     return norm
 
 
-def normalised_branch(
-    residual: Tensor, x: Tensor, layers: nn.Module, norm: nn.LayerNorm, p: float, training: bool
-) -> Tensor:
+def normalised_branch(residual, x, layers, norm, p, training):
     fuses = no_kernels(residual) is None and not_fused(x.size(0), layers, norm) is None
     return _fast.normalised_branch(residual, x, layers, norm, p if training else 0.0, fuses)
 
 
-def gradients(out: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+def gradients(out, tensors):
     weight = torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out)
     return torch.autograd.grad((out * weight).sum(), tensors)
 
@@ -275,38 +258,32 @@ def gradients(out: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
 @pytest.mark.parametrize("copies", [1, 3])
 @pytest.mark.parametrize("channels", [7, 64])
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
-def test_branches_equal_the_steps_one_by_one(
-    kind: str, channels: int, copies: int, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_branches_equal_the_steps_one_by_one(kind, channels, copies, threads, monkeypatch):
     monkeypatch.setattr("tg_mlc.ops.kernels.threads.num_workers", lambda: threads)
     monkeypatch.setattr("tg_mlc.ops.kernels.residual_numba.MIN_ROWS", 100)
     monkeypatch.setattr("tg_mlc.ops.kernels.residual_numba.TILE", 0)
     layers, norm = make_layers(kind, channels), make_norm(channels)
     residual, x = torch.randn(411, channels), torch.randn(411 * copies, channels)
-    tensors = [
-        residual.requires_grad_(),
-        x.requires_grad_(),
-        *layers.parameters(),
-        *norm.parameters(),
-    ]
+    states = [residual.requires_grad_(), x.requires_grad_()]
+    tensors = [*states, *layers.parameters(), *norm.parameters()]
     out = normalised_branch(residual, x, layers, norm, 0.0, training=True)
-    found = gradients(out, tensors)
+    actual = gradients(out, tensors)
     exact = _fast.normalised_branch(residual, x, layers, norm, 0.0, False)
-    torch.testing.assert_close(out, exact, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(found, gradients(exact, tensors), rtol=1e-3, atol=1e-3)
+    assert_close(out, exact, rtol=1e-4, atol=1e-5)
+    assert_close(actual, gradients(exact, tensors), rtol=1e-3, atol=1e-3)
 
 
 @needs_numba
-def test_an_input_that_is_its_own_residual() -> None:
+def test_an_input_that_is_its_own_residual():
     layers, norm, x = make_layers("mlp", 16), make_norm(16), torch.randn(50, 16, requires_grad=True)
     out = normalised_branch(x, x, layers, norm, 0.0, training=True)
     exact = _fast.normalised_branch(x, x, layers, norm, 0.0, False)
-    torch.testing.assert_close(gradients(out, [x]), gradients(exact, [x]), rtol=1e-4, atol=1e-5)
+    assert_close(gradients(out, [x]), gradients(exact, [x]), rtol=1e-4, atol=1e-5)
 
 
 @needs_numba
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
-def test_gradients_after_dropout_are_those_that_can_be_differentiated_again(kind: str) -> None:
+def test_gradients_after_dropout_are_those_that_can_be_differentiated_again(kind):
     layers, norm = make_layers(kind, 16), make_norm(16)
     x = torch.randn(60, 16, requires_grad=True)
     tensors = [x, *layers.parameters(), *norm.parameters()]
@@ -314,12 +291,12 @@ def test_gradients_after_dropout_are_those_that_can_be_differentiated_again(kind
     assert type(out.grad_fn).__name__ == "_BranchBackward"
     once = torch.autograd.grad(out.square().sum(), tensors, retain_graph=True)
     again = torch.autograd.grad(out.square().sum(), tensors, create_graph=True)
-    torch.testing.assert_close(once, again, rtol=1e-3, atol=1e-4)
+    assert_close(once, again, rtol=1e-3, atol=1e-4)
     assert torch.autograd.grad(again[0].square().sum(), x)[0].abs().sum() > 0
 
 
 @needs_numba
-def test_dropout_keeps_the_mean_and_follows_the_seed() -> None:
+def test_dropout_keeps_the_mean_and_follows_the_seed():
     layers, norm = make_layers("linear", 64), nn.LayerNorm(64)
     nn.init.eye_(layers.weight)  # type: ignore[arg-type]
     zero, x = torch.zeros(500, 64), torch.randn(500, 64)
@@ -331,23 +308,21 @@ def test_dropout_keeps_the_mean_and_follows_the_seed() -> None:
     assert torch.equal(first, normalised_branch(zero, x, layers, norm, 0.3, training=True))
     assert not torch.equal(first, normalised_branch(zero, x, layers, norm, 0.3, training=True))
     whole = normalised_branch(zero, x, layers, norm, 0.3, training=False)
-    torch.testing.assert_close(whole, norm(x))
+    assert_close(whole, norm(x))
 
 
 @needs_numba
-def test_steps_aside_for_listeners_other_types_and_other_derivatives() -> None:
+def test_steps_aside_for_listeners_other_types_and_other_derivatives():
     layers, norm, x = make_layers("mlp", 8), make_norm(8), torch.randn(5, 8, requires_grad=True)
 
-    def is_fused(x: Tensor) -> bool:
-        return (
-            type(normalised_branch(x, x, layers, norm, 0.0, training=True).grad_fn).__name__
-            == "_BranchBackward"
-        )
+    def is_fused(x):
+        out = normalised_branch(x, x, layers, norm, 0.0, training=True)
+        return type(out.grad_fn).__name__ == "_BranchBackward"
 
     assert is_fused(x)
     with torch.autocast("cpu", torch.bfloat16):
         assert not is_fused(x)
-    seen: list[Tensor] = []
+    seen = []
     assert isinstance(layers, nn.Sequential)
     handle = layers[0].register_forward_hook(lambda *args: seen.append(args[2]))
     assert not is_fused(x)
@@ -363,14 +338,14 @@ def test_steps_aside_for_listeners_other_types_and_other_derivatives() -> None:
 
 @needs_numba
 @pytest.mark.parametrize("shape", [(0, 8), (2, 3, 8)])
-def test_states_of_any_shape(shape: tuple[int, ...]) -> None:
+def test_states_of_any_shape(shape):
     layers, norm, x = make_layers("mlp", 8), make_norm(8), torch.randn(shape)
     out = normalised_branch(x, x, layers, norm, 0.0, training=True)
-    torch.testing.assert_close(out, norm(x + layers(x)))
+    assert_close(out, norm(x + layers(x)))
 
 
 @needs_numba
-def test_layers_of_a_wrong_width_are_left_to_pytorch() -> None:
+def test_layers_of_a_wrong_width_are_left_to_pytorch():
     x, residual = torch.randn(6, 8), torch.randn(6, 8)
     for layers, norm in ((Linear(16, 8), 8), (Linear(8, 6), 8), (Linear(8, 8), 4)):
         with pytest.raises(RuntimeError):
@@ -378,38 +353,32 @@ def test_layers_of_a_wrong_width_are_left_to_pytorch() -> None:
 
 
 @needs_numba
-def test_several_gradients_of_a_branch_at_once() -> None:
+def test_several_gradients_of_a_branch_at_once():
     x, residual = torch.randn(6, 8, requires_grad=True), torch.randn(6, 8)
     layers, norm = Linear(8, 8), nn.LayerNorm(8)
     out = normalised_branch(residual, x, layers, norm, 0.0, training=True)
     directions = torch.randn(3, 6, 8)
-    (found,) = torch.autograd.grad(out, x, directions, is_grads_batched=True, retain_graph=True)
-    for direction, gradient in zip(directions, found, strict=True):
-        torch.testing.assert_close(
-            torch.autograd.grad(out, x, direction, retain_graph=True)[0], gradient
-        )
+    (actual,) = torch.autograd.grad(out, x, directions, is_grads_batched=True, retain_graph=True)
+    for direction, gradient in zip(directions, actual, strict=True):
+        assert_close(torch.autograd.grad(out, x, direction, retain_graph=True)[0], gradient)
 
 
 @needs_numba
-def test_hooks_on_all_modules_see_the_layers() -> None:
-    seen: list[type] = []
+def test_hooks_on_all_modules_see_the_layers():
+    seen = []
     handle = torch.nn.modules.module.register_module_forward_hook(
         lambda module, *_: seen.append(type(module))
     )
     try:
-        normalised_branch(
-            torch.randn(6, 8), torch.randn(6, 8), Linear(8, 8), nn.LayerNorm(8), 0.0, False
-        )
+        x, residual = torch.randn(2, 6, 8)
+        normalised_branch(residual, x, Linear(8, 8), nn.LayerNorm(8), 0.0, False)
     finally:
         handle.remove()
     assert {Linear, nn.LayerNorm} <= set(seen)
 
 
-@needs_onednn
-@pytest.mark.usefixtures("_always_onednn")
+@with_onednn
 @pytest.mark.parametrize("copies", [1, 3])
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
-def test_branches_equal_the_steps_with_products_of_onednn(
-    kind: str, copies: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_branches_equal_the_steps_with_products_of_onednn(kind, copies, monkeypatch):
     test_branches_equal_the_steps_one_by_one(kind, 64, copies, 2, monkeypatch)

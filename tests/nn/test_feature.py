@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import pytest
 import torch
+from torch.testing import assert_close
 
 from tests.nn.samples import ragged
 from tg_mlc.nn import FeatureMessagePassing
@@ -9,32 +8,31 @@ from tg_mlc.nn.feature import FeatureStates
 from tg_mlc.ops import Blocks, to_dense_weights
 
 
-def test_complete_within_each_sample() -> None:
+def test_complete_within_each_sample():
     features = FeatureMessagePassing(8, num_layers=3, heads=2)
     assert str(features) == "FeatureMessagePassing(8, num_layers=3)"
     x, batch = ragged([3, 1, 4], 8)
     ptr = torch.tensor([0, 3, 4, 8])
     out = features(x, batch)
     assert out.size() == x.size()
-    torch.testing.assert_close(features(x, ptr=ptr), out)
-    torch.testing.assert_close(features(x, batch, batch_size=3, max_num_nodes=4), out)
-    torch.testing.assert_close(features(x, edge_index=Blocks(ptr, ptr).to_edge_index()), out)
-    torch.testing.assert_close(features(x[4:]), out[4:])
+    assert_close(features(x, ptr=ptr), out)
+    assert_close(features(x, batch, batch_size=3, max_num_nodes=4), out)
+    assert_close(features(x, edge_index=Blocks(ptr, ptr).to_edge_index()), out)
+    assert_close(features(x[4:]), out[4:])
     assert features(x[:0], batch[:0], batch_size=2).size() == (0, 8)
 
 
-def test_bonds() -> None:
+def test_bonds():
     features = FeatureMessagePassing(8, num_layers=1, heads=2, edge_dim=3)
     x, batch = ragged([3, 2], 8)
     edge_index, edge_attr = torch.tensor([[0, 1, 3], [1, 2, 4]]), torch.randn(3, 3)
     out = features(x, batch, edge_index=edge_index, edge_attr=edge_attr)
-    changed = features(
-        x, batch, edge_index=edge_index, edge_attr=edge_attr.index_fill(0, torch.tensor(2), 1.0)
-    )
+    filled = edge_attr.index_fill(0, torch.tensor(2), 1.0)
+    changed = features(x, batch, edge_index=edge_index, edge_attr=filled)
     assert (changed != out).any(dim=1).nonzero().tolist() == [[4]]
 
 
-def test_layers_share_no_weights() -> None:
+def test_layers_share_no_weights():
     features = FeatureMessagePassing(8, num_layers=2, heads=2)
     assert not torch.equal(features.convs[0].lin_query.weight, features.convs[1].lin_query.weight)
     before = features.convs[1].lin_query.weight.clone()
@@ -42,21 +40,19 @@ def test_layers_share_no_weights() -> None:
     assert not torch.equal(features.convs[1].lin_query.weight, before)
 
 
-def test_attention_weights() -> None:
+def test_attention_weights():
     features = FeatureMessagePassing(8, num_layers=2, heads=2)
     x, batch = ragged([3, 1], 8)
     states = features(x, batch, return_attention_weights=True)
     assert isinstance(states, FeatureStates)
-    torch.testing.assert_close(states.states, features(x, batch))
+    assert_close(states.states, features(x, batch))
     assert len(states.attention) == 2
     for blocks, weights in states.attention:
         sums = to_dense_weights(blocks, weights).sum(dim=-1)
-        torch.testing.assert_close(
-            sums, torch.tensor([[[1.0, 1.0, 1.0]] * 2, [[1.0, 0.0, 0.0]] * 2])
-        )
+        assert_close(sums, torch.tensor([[[1.0, 1.0, 1.0]] * 2, [[1.0, 0.0, 0.0]] * 2]))
 
 
-def test_checkpointing_changes_nothing() -> None:
+def test_checkpointing_changes_nothing():
     x, batch = ragged([3, 2], 8)
     results = []
     for checkpointing in (False, True):
@@ -65,13 +61,11 @@ def test_checkpointing_changes_nothing() -> None:
         out = features(x, batch)
         out.square().sum().backward()
         results.append([out, *(parameter.grad for parameter in features.parameters())])
-    torch.testing.assert_close(results[1], results[0])
+    assert_close(results[1], results[0])
 
 
-def test_errors() -> None:
-    with pytest.raises(
-        TypeError, match=r"among attention_dropout, .*, value_channels \(got flow\)"
-    ):
+def test_errors():
+    with pytest.raises(TypeError, match=r"attention_dropout, .*, value_channels \(got flow\)"):
         FeatureMessagePassing(8, flow="target_to_source")
     with pytest.raises(ValueError, match="'num_layers' to be a whole number of at least 1"):
         FeatureMessagePassing(8, num_layers=0)

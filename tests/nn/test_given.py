@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn
@@ -14,7 +12,7 @@ from tg_mlc.nn.given import given_in, takes_given_labels
 NAN = float("nan")
 
 
-def bags(given: torch.Tensor | None = None) -> Batch:
+def bags(given=None):
     samples = [Data(x=torch.tensor([0, 3])), Data(x=torch.tensor([4]))]
     for i, sample in enumerate(samples if given is not None else []):
         sample.given = given[i : i + 1]
@@ -32,9 +30,7 @@ def test_states_are_those_of_what_is_known_and_unknown_stays_at_zero():
     assert layer.embedding.weight.grad.any(dim=1).tolist() == [False, True, True]
     layer.reset_parameters()
     assert layer.embedding.weight.any(dim=1).tolist() == [False, True, True]
-    with pytest.raises(
-        ValueError, match=r"'given' of shape \[B, L\].*got \[3\].*tg_mlc\.data\.given_labels"
-    ):
+    with pytest.raises(ValueError, match=r"'given' of shape \[B, L\].*got"):
         layer(torch.zeros(3))
 
 
@@ -42,9 +38,7 @@ def test_states_are_those_of_what_is_known_and_unknown_stays_at_zero():
     ("graph", "options"), [(edgeless, {}), (fully_connected, {"label_messages": False})]
 )
 def test_known_labels_without_neighbours_are_warned_of(graph, options):
-    with pytest.warns(
-        UserWarning, match=r"changes no other prediction.*GivenComponents\(encoder, num_labels\)"
-    ):
+    with pytest.warns(UserWarning, match=r"changes no other prediction.*GivenComponents\(encoder"):
         LaMP(BagEncoder(5, 8), graph(3), given_labels=True, **options)
 
 
@@ -61,9 +55,8 @@ def test_what_is_known_goes_along_the_graph_only(graph):
     model = LaMP(BagEncoder(5, 8), graph(3), num_feature_layers=0, given_labels=True).eval()
     without = model(bags())
     assert torch.equal(model(bags(torch.full((2, 3), NAN))), without)
-    negative, positive = (
-        model(bags(torch.tensor([[NAN, value, NAN], [NAN] * 3]))) for value in (0.0, 1.0)
-    )
+    given = [torch.tensor([[NAN, value, NAN], [NAN] * 3]) for value in (0.0, 1.0)]
+    negative, positive = (model(bags(values)) for values in given)
     reached = [graph is fully_connected, True, graph is fully_connected]
     assert (negative[0] != without[0]).tolist() == (positive[0] != negative[0]).tolist() == reached
     assert torch.equal(positive[1], without[1])  # other samples are unaffected
@@ -96,9 +89,8 @@ def test_known_labels_add_to_evidence():
 def test_models_without_them_have_the_same_weights_as_ever():
     plain = LaMP(BagEncoder(5, 8), fully_connected(3))
     taking = LaMP(BagEncoder(5, 8), fully_connected(3), given_labels=True)
-    assert taking.state_dict().keys() - plain.state_dict().keys() == {
-        "given_labels.embedding.weight"
-    }
+    added = taking.state_dict().keys() - plain.state_dict().keys()
+    assert added == {"given_labels.embedding.weight"}
     assert takes_given_labels(taking)
     assert takes_given_labels(nn.Sequential(GivenLabels(2)))
     assert not takes_given_labels(plain)

@@ -1,8 +1,8 @@
-from __future__ import annotations
-
 import numpy as np
 import torch
+from numpy.testing import assert_allclose
 from torch.export import Dim
+from torch.testing import assert_close
 
 from tests.requirements import needs_export
 from tg_mlc.graphs import fully_connected
@@ -26,7 +26,7 @@ def test_neighbours_are_weighted_by_given_labels_and_base_logits():
     # alike in the given label, or opposed
     weight = (4 * torch.tensor([1.0, 1, -1]) + 2 * likeness).softmax(dim=0)
     expected = (0.98 * weight @ labels + 0.02 * mean).logit()
-    torch.testing.assert_close(part(own, given)[0, 1:], expected[1:])
+    assert_close(part(own, given)[0, 1:], expected[1:])
     assert part(own, given)[0, 0] == own[0, 0]
 
 
@@ -35,25 +35,20 @@ def test_the_autoencoder_is_a_ridge_regression_on_the_other_labels():
     y[::7, 2] = torch.nan
     part = LabelAutoencoder(fully_connected(6)).start_from_labels(y).damp(0.2)
     x = np.nan_to_num((y - y.nanmean(dim=0)).double().numpy())
+    others = x[:, 1:].T
     expected = np.linalg.solve(
-        x[:, 1:].T @ x[:, 1:] / len(x) + 0.2 * np.eye(5), x[:, 1:].T @ x[:, 0] / len(x)
+        others @ others.T / len(x) + 0.2 * np.eye(5), others @ x[:, 0] / len(x)
     )
-    np.testing.assert_allclose(part.weight[1:, 0], 10 * expected, atol=1e-5)
+    assert_allclose(part.weight[1:, 0], 10 * expected, atol=1e-5)
     given = torch.full((1, 6), torch.nan)
     given[0, 0] = 0.0
-    np.testing.assert_allclose(
-        part(torch.ones(1, 6), given), 1 - y[:, 0].mean() * part.weight[:1], atol=1e-6
-    )
+    assert_allclose(part(torch.ones(1, 6), given), 1 - y[:, 0].mean() * part.weight[:1], atol=1e-6)
 
 
 @needs_export
 def test_an_autoencoder_is_exported_for_any_number_of_samples():
     part = LabelAutoencoder(fully_connected(6)).start_from_labels(labels()).damp(0.2)
-    b, given = (
-        torch.randn(5, 6),
-        torch.where(torch.rand(5, 6) < 0.5, torch.rand(5, 6).round(), torch.nan),
-    )
-    program = torch.export.export(
-        part, (b, given), dynamic_shapes=({0: Dim.DYNAMIC}, {0: Dim.DYNAMIC})
-    )
-    torch.testing.assert_close(program.module()(b[:3], given[:3]), part(b[:3], given[:3]))
+    b = torch.randn(5, 6)
+    given = torch.where(torch.rand(5, 6) < 0.5, torch.rand(5, 6).round(), torch.nan)
+    program = torch.export.export(part, (b, given), dynamic_shapes=({0: Dim.DYNAMIC},) * 2)
+    assert_close(program.module()(b[:3], given[:3]), part(b[:3], given[:3]))

@@ -1,33 +1,31 @@
-from __future__ import annotations
-
 import copy
 import io
 import pickle
-from collections.abc import Callable
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 from tests.nn.samples import path_graph
 from tg_mlc.graphs import fully_connected
 from tg_mlc.nn import LabelHead, LabelMessagePassing
 
 
-def test_tied() -> None:
+def test_tied():
     labels = LabelMessagePassing(8, path_graph(5))
     readout = LabelHead(labels, tied=True)
     assert str(readout) == "LabelHead(8, num_labels=5, tied=True)"
     assert readout.weight is labels.embedding.weight
     u = torch.randn(3, 5, 8)
     expected = torch.stack([u[:, i] @ labels.embedding.weight[i] for i in range(5)], dim=1)
-    torch.testing.assert_close(readout(u), expected)
+    assert_close(readout(u), expected)
     assert readout(u[0]).size() == (5,)
     before = labels.embedding.weight.clone()
     readout.reset_parameters()
     assert not torch.equal(labels.embedding.weight, before)
 
 
-def test_untied_with_bias() -> None:
+def test_untied_with_bias():
     labels = LabelMessagePassing(8, path_graph(5))
     readout = LabelHead(labels, bias=True)
     assert str(readout) == "LabelHead(8, num_labels=5, tied=False)"
@@ -35,14 +33,14 @@ def test_untied_with_bias() -> None:
     with torch.no_grad():
         readout.bias.copy_(torch.arange(5.0))
     u = torch.zeros(3, 5, 8)
-    torch.testing.assert_close(readout(u), torch.arange(5.0).expand(3, -1))
+    assert_close(readout(u), torch.arange(5.0).expand(3, -1))
     before = readout.weight.clone()
     readout.reset_parameters()
     assert not torch.equal(readout.weight, before)
     assert (readout.bias == 0).all()
 
 
-def test_logits_start_around_zero_unless_tied() -> None:
+def test_logits_start_around_zero_unless_tied():
     torch.manual_seed(0)
     labels = LabelMessagePassing(128, fully_connected(50)).eval()
     x, ptr = torch.randn(200, 128), torch.arange(0, 201, 20)
@@ -64,12 +62,12 @@ def test_it_can_start_from_frequencies():
     readout, odds = LabelHead(labels, bias=True), torch.tensor([1 / 3, 0.25, 0.5]).logit()
     y = torch.tensor([[1, 0, nan], [0, 0, nan], [nan, 1, nan], [0, 0, nan]])
     readout.start_from_frequencies(y)
-    torch.testing.assert_close(readout.bias, odds)
+    assert_close(readout.bias, odds)
     readout.start_from_frequencies(y, frequency_strength=0.5)
-    torch.testing.assert_close(readout.bias, (odds + odds.mean()) / 2)
+    assert_close(readout.bias, (odds + odds.mean()) / 2)
 
 
-def test_errors() -> None:
+def test_errors():
     with pytest.raises(TypeError, match=r"'labels' to be a LabelMessagePassing \(got int\)"):
         LabelHead(4)  # type: ignore[arg-type]
     readout = LabelHead(LabelMessagePassing(8, path_graph(5)))
@@ -98,7 +96,7 @@ class Tied(torch.nn.Module):
     ],
     ids=["replace", "to", "to_empty", "assign"],
 )
-def test_tied_to_whatever_embedding_the_labels_have(change: Callable[[Tied], object]) -> None:
+def test_tied_to_whatever_embedding_the_labels_have(change):
     model = Tied()
     before = model.labels.embedding.weight.data
     change(model)
@@ -107,7 +105,7 @@ def test_tied_to_whatever_embedding_the_labels_have(change: Callable[[Tied], obj
     assert sum(part is model.labels for part in model.modules()) == 1
 
 
-def test_copies_are_tied_to_their_own_labels() -> None:
+def test_copies_are_tied_to_their_own_labels():
     model, file = Tied(), io.BytesIO()
     torch.save(model, file)
     file.seek(0)

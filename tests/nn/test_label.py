@@ -1,15 +1,11 @@
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch.func import functional_call
+from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from tests.nn.samples import complete_edges, path_graph, ragged
@@ -21,13 +17,12 @@ from tg_mlc.ops import Blocks, Shared, to_dense_weights
 X, BATCH = ragged([3, 1, 4], 8)
 
 
-def layer(label_graph: Any = None, **options: Any) -> LabelMessagePassing:
-    return LabelMessagePassing(
-        8, path_graph(5) if label_graph is None else label_graph, **{"heads": 2, **options}
-    )
+def layer(label_graph=None, **options):
+    label_graph = path_graph(5) if label_graph is None else label_graph
+    return LabelMessagePassing(8, label_graph, **{"heads": 2, **options})
 
 
-def test_label_message_passing() -> None:
+def test_label_message_passing():
     labels = LabelMessagePassing((6, 8), path_graph(5), num_steps=3, heads=2)
     assert str(labels) == "LabelMessagePassing(8, num_labels=5, num_steps=3)"
     assert str(labels.feature_to_label[0]) == "FeatureToLabelConv((6, 8), heads=2)"
@@ -38,7 +33,7 @@ def test_label_message_passing() -> None:
     assert states.isfinite().all()
 
 
-def test_a_step_is_its_two_blocks() -> None:
+def test_a_step_is_its_two_blocks():
     labels = layer()
     states, intermediate, _ = labels(X, BATCH, return_intermediate=True)
 
@@ -50,34 +45,34 @@ def test_a_step_is_its_two_blocks() -> None:
         u = expected[-1]
     assert len(intermediate) == 3
     for actual, other in zip([*intermediate, states], expected, strict=True):
-        torch.testing.assert_close(actual.view(15, 8), other)
+        assert_close(actual.view(15, 8), other)
 
 
-def test_without_label_messages_there_are_no_blocks_among_labels() -> None:
+def test_without_label_messages_there_are_no_blocks_among_labels():
     labels = layer(label_messages=False)
     states, intermediate, attention = labels(X, BATCH, return_attention_weights=True)
     blocks = Blocks(torch.arange(4) * 5, torch.tensor([0, 3, 4, 8]))
     first = labels.feature_to_label[0]((X, labels.embedding.weight.repeat(3, 1)), blocks)
-    torch.testing.assert_close(intermediate[0].view(15, 8), first)
-    torch.testing.assert_close(states.view(15, 8), labels.feature_to_label[1]((X, first), blocks))
-    torch.testing.assert_close(labels(X, BATCH), states)
+    assert_close(intermediate[0].view(15, 8), first)
+    assert_close(states.view(15, 8), labels.feature_to_label[1]((X, first), blocks))
+    assert_close(labels(X, BATCH), states)
     assert len(intermediate) == 1
     assert [step.label_to_label for step in attention] == [None, None]
     assert len(labels.label_to_label) == 0
 
 
-def test_pointers_batch_vectors_and_complete_edges_say_the_same() -> None:
+def test_pointers_batch_vectors_and_complete_edges_say_the_same():
     labels, edge_index = layer(), complete_edges(BATCH, 5)
     expected = labels(X, BATCH)
-    torch.testing.assert_close(labels(X, ptr=torch.tensor([0, 3, 4, 8])), expected)
-    torch.testing.assert_close(labels(X, BATCH, batch_size=3, max_num_nodes=4), expected)
-    torch.testing.assert_close(labels(X[:3]), expected[:1])
-    torch.testing.assert_close(labels(X, BATCH, edge_index=edge_index), expected)
+    assert_close(labels(X, ptr=torch.tensor([0, 3, 4, 8])), expected)
+    assert_close(labels(X, BATCH, batch_size=3, max_num_nodes=4), expected)
+    assert_close(labels(X[:3]), expected[:1])
+    assert_close(labels(X, BATCH, edge_index=edge_index), expected)
     shuffled = edge_index[:, torch.randperm(edge_index.size(1))]
-    torch.testing.assert_close(labels(X, BATCH, edge_index=shuffled), expected)
+    assert_close(labels(X, BATCH, edge_index=shuffled), expected)
 
 
-def test_some_edges_are_a_mask() -> None:
+def test_some_edges_are_a_mask():
     torch.manual_seed(0)
     labels = LabelMessagePassing(8, path_graph(5), num_steps=1, heads=2)
     edge_index = complete_edges(BATCH, 5)
@@ -95,89 +90,85 @@ def test_some_edges_are_a_mask() -> None:
     hidden = conv.attention_norm(labels.embedding.weight + conv.lin_out(message))
 
     states = labels(X, BATCH, edge_index=edge_index, return_intermediate=True)
-    torch.testing.assert_close(states.intermediate[0], conv.feed_forward(hidden))
+    assert_close(states.intermediate[0], conv.feed_forward(hidden))
 
 
-def test_attention_weights() -> None:
+def test_attention_weights():
     labels = layer()
     states = labels(X, BATCH, return_attention_weights=True)
     assert isinstance(states, LabelStates)
     assert len(states.intermediate) == 3
-    torch.testing.assert_close(states.states, labels(X, BATCH))
+    assert_close(states.states, labels(X, BATCH))
     assert len(states.attention) == 2
     for (blocks, to_label), among in states.attention:
         dense = to_dense_weights(blocks, to_label)
         assert (dense > 0).sum(dim=-1)[:, 0, 0].tolist() == [3, 1, 4]
-        torch.testing.assert_close(dense.sum(dim=-1), torch.ones(3, 2, 5))
+        assert_close(dense.sum(dim=-1), torch.ones(3, 2, 5))
         shared, weights = among
         assert weights.size() == (3, labels.label_graph.num_edges, 2)
         edge_index, flat = shared.to_edge_list(weights)
         total = torch.zeros(15, 2).index_add(0, edge_index[1], flat).view(3, 5, 2)
-        torch.testing.assert_close(total[:, :4], torch.ones(3, 4, 2))
+        assert_close(total[:, :4], torch.ones(3, 4, 2))
         assert (total[:, 4] == 0).all()  # the label that no label sends to
 
 
-def test_attention_weights_of_edges() -> None:
+def test_attention_weights_of_edges():
     labels = layer()
     edge_index = complete_edges(BATCH, 5)
     structured = labels(X, BATCH, return_attention_weights=True).attention
     explicit = labels(X, BATCH, edge_index=edge_index, return_attention_weights=True).attention
     for (mine, _), (other, _) in zip(explicit, structured, strict=True):
-        expected = dict(
-            zip(map(tuple, other[0].to_edge_index().t().tolist()), other[1], strict=True)
-        )
+        pairs = map(tuple, other[0].to_edge_index().t().tolist())
+        expected = dict(zip(pairs, other[1], strict=True))
         for edge, weight in zip(mine[0].t().tolist(), mine[1], strict=True):
-            torch.testing.assert_close(weight, expected[tuple(edge)])
+            assert_close(weight, expected[tuple(edge)])
 
 
-def test_edges_name_labels_of_their_own_sample() -> None:
+def test_edges_name_labels_of_their_own_sample():
     labels = layer(edgeless(5))
     before = labels(X, BATCH, edge_index=torch.tensor([[0, 4], [1, 1]]))
-    changed = labels(
-        X.index_fill(0, torch.tensor(4), 1.0), BATCH, edge_index=torch.tensor([[0, 4], [1, 1]])
-    )
+    edge_index = torch.tensor([[0, 4], [1, 1]])
+    changed = labels(X.index_fill(0, torch.tensor(4), 1.0), BATCH, edge_index=edge_index)
     assert (before != changed).any(dim=-1).nonzero().tolist() == [[2, 1]]
-    with pytest.raises(
-        ValueError, match=r"target indices .* to lie in \[0, 5\) \(got values from 0 to 5\)"
-    ):
+    with pytest.raises(ValueError, match=r"target indices .* to lie in \[0, 5\) \(got values from"):
         labels(X, BATCH, edge_index=torch.tensor([[0, 4], [0, 5]]))
     with pytest.raises(ValueError, match=r"source indices of 'edge_index' to lie in \[0, 8\)"):
         labels(X, BATCH, edge_index=torch.tensor([[8], [0]]))
 
 
-def test_samples_without_components() -> None:
+def test_samples_without_components():
     labels = layer()
     x, batch = ragged([3, 0, 2], 8)
     x.requires_grad_()
     states = labels(x, batch, batch_size=4)
     assert states.size() == (4, 5, 8)
     assert states.isfinite().all()
-    torch.testing.assert_close(states[1], states[3])
-    torch.testing.assert_close(states[:3], labels(x, batch))
+    assert_close(states[1], states[3])
+    assert_close(states[:3], labels(x, batch))
     states.sum().backward()
     assert x.grad.isfinite().all()
     assert all(p.grad.isfinite().all() for p in labels.parameters())
     nothing = labels(x[:0], batch[:0], batch_size=2)
-    torch.testing.assert_close(nothing, states[1].expand(2, -1, -1))
+    assert_close(nothing, states[1].expand(2, -1, -1))
 
 
-def test_the_first_step_projects_each_label_once() -> None:
+def test_the_first_step_projects_each_label_once():
     labels = layer()
-    rows: list[int] = []
+    rows = []
     for conv in labels.feature_to_label:
         conv.lin_query.register_forward_hook(lambda module, args, out: rows.append(out.size(0)))
     labels(X, BATCH)
     assert rows == [5, 15]
 
 
-def test_steps_share_no_weights() -> None:
+def test_steps_share_no_weights():
     labels = LabelMessagePassing(8, path_graph(5), num_steps=3, heads=2)
     assert len({id(p) for p in labels.parameters()}) == 1 + 6 * 12
     first, second = (conv.lin_query.weight for conv in labels.feature_to_label[:2])
     assert not torch.equal(first, second)
 
 
-def test_label_graph_can_be_replaced() -> None:
+def test_label_graph_can_be_replaced():
     labels = layer()
     on_path = labels(X, BATCH)
     labels.label_graph = fully_connected(5)
@@ -191,25 +182,21 @@ def test_label_graph_can_be_replaced() -> None:
     assert labels.label_graph.num_labels == 5
 
 
-def test_weights_of_another_label_graph_are_refused() -> None:
+def test_weights_of_another_label_graph_are_refused():
     labels, other = layer(fully_connected(5)), layer(edgeless(5))
-    with pytest.raises(
-        ValueError, match=r"same label graph, 5 edges of kind .* \(got .* 25 edges of kind 'ful"
-    ):
+    with pytest.raises(ValueError, match=r"same label graph, 5 edges of kind .* \(got .* 25 edges"):
         other.load_state_dict(labels.state_dict())
     other.label_graph = fully_connected(5).permute([4, 3, 2, 1, 0])
     other.load_state_dict(labels.state_dict())
     assert torch.equal(labels(X, BATCH), other(X, BATCH))
 
     labels = layer(edgeless(list("abc")))
-    with pytest.raises(
-        ValueError, match=r"Expected the weights to have .* label 0 is 'a' there and 'c' here"
-    ):
+    with pytest.raises(ValueError, match=r"Expected the weights to have .* label 0 is 'a' there"):
         layer(edgeless(list("cba"))).load_state_dict(labels.state_dict())
     layer(edgeless(3)).load_state_dict(labels.state_dict())
 
 
-def test_weights_may_be_kept_as_safetensors_or_passed_as_a_state_dict(tmp_path: Path) -> None:
+def test_weights_may_be_kept_as_safetensors_or_passed_as_a_state_dict(tmp_path):
     labels, other = layer(), layer()
     assert torch.equal(functional_call(other, labels.state_dict(), (X, BATCH)), labels(X, BATCH))
     save_file(labels.state_dict(), tmp_path / "labels.safetensors")
@@ -220,18 +207,16 @@ def test_weights_may_be_kept_as_safetensors_or_passed_as_a_state_dict(tmp_path: 
 
 
 @pytest.mark.parametrize("names", ["cba", "xyz"])
-def test_a_label_graph_of_other_names_or_another_order_is_refused(names: str) -> None:
+def test_a_label_graph_of_other_names_or_another_order_is_refused(names):
     labels = layer(fully_connected(list("abc")))
-    with pytest.raises(
-        ValueError, match=rf"labels of the graph that it replaces .*'{names[0]}' there and 'a' here"
-    ):
+    with pytest.raises(ValueError, match=f"replaces .*'{names[0]}' there and 'a' here"):
         labels.label_graph = fully_connected(list(names))
     assert labels.label_graph.label_names == list("abc")
     labels.label_graph = fully_connected(3)
     labels.label_graph = fully_connected(list(names))
 
 
-def test_edgeless_labels_do_not_meet() -> None:
+def test_edgeless_labels_do_not_meet():
     labels = layer(edgeless(5))
     before = labels(X, BATCH)
     with torch.no_grad():
@@ -239,31 +224,24 @@ def test_edgeless_labels_do_not_meet() -> None:
     assert (labels(X, BATCH) != before).any(dim=-1).nonzero()[:, 1].unique().tolist() == [2]
 
 
-def test_self_loops_are_not_added() -> None:
+def test_self_loops_are_not_added():
     labels = layer(LabelGraph(torch.zeros(2, 0, dtype=torch.long), num_nodes=3))
     conv, u = labels.label_to_label[0], torch.randn(3, 8)
     expected = conv.feed_forward(conv.attention_norm(u))
-    torch.testing.assert_close(
-        conv(u, Shared(labels.label_graph.edge_index, 1, num_nodes=3)), expected
-    )
+    assert_close(conv(u, Shared(labels.label_graph.edge_index, 1, num_nodes=3)), expected)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_states_are_normalised(norm: str) -> None:
+def test_states_are_normalised(norm):
     labels = LabelMessagePassing(8, path_graph(5), heads=2, norm=norm)  # type: ignore[arg-type]
     states = labels(X, BATCH, return_intermediate=True)
     for u in (states.states, *states.intermediate):
-        torch.testing.assert_close(u.mean(dim=-1), torch.zeros(3, 5), atol=1e-5, rtol=0)
+        assert_close(u.mean(dim=-1), torch.zeros(3, 5), atol=1e-5, rtol=0)
 
 
-def test_options_reach_every_block() -> None:
-    options = {
-        "mlp_channels": 3,
-        "dropout": 0.2,
-        "attention_dropout": 0.1,
-        "bias": True,
-        "scale": 0.7,
-    }
+def test_options_reach_every_block():
+    options = {"mlp_channels": 3, "dropout": 0.2, "attention_dropout": 0.1}
+    options |= {"bias": True, "scale": 0.7}
     labels = layer(heads=4, label_kwargs={"heads": 2}, **options)
     convs = (*labels.feature_to_label, *labels.label_to_label)
     for conv in convs:
@@ -279,20 +257,17 @@ def test_options_reach_every_block() -> None:
 
 @pytest.mark.parametrize("backend", ["auto", "dense", "reference"])
 @pytest.mark.parametrize("return_attention_weights", [True, False])
-def test_no_samples(backend: str, return_attention_weights: bool) -> None:
+def test_no_samples(backend, return_attention_weights):
     labels = LabelMessagePassing(8, path_graph(5), heads=2, backend=backend)
     x, batch = torch.randn(0, 8), torch.zeros(0, dtype=torch.long)
     options = {"batch_size": 0, "return_attention_weights": return_attention_weights}
     out = labels(x, batch, **options)
     assert (out.states if return_attention_weights else out).shape == (0, 5, 8)
-    assert labels(x, batch, batch_size=0, edge_index=torch.zeros(2, 0, dtype=torch.long)).shape == (
-        0,
-        5,
-        8,
-    )
+    none = torch.zeros(2, 0, dtype=torch.long)
+    assert labels(x, batch, batch_size=0, edge_index=none).shape == (0, 5, 8)
 
 
-def test_reset_parameters() -> None:
+def test_reset_parameters():
     torch.manual_seed(0)
     labels = LabelMessagePassing(256, path_graph(50), num_steps=1, norm="pre")
     assert labels.embedding.weight.std().item() == pytest.approx(1, rel=0.05)
@@ -307,42 +282,26 @@ def test_reset_parameters() -> None:
     ("make", "error", "message"),
     [
         (lambda: layer(num_steps=0), ValueError, "'num_steps' to be a whole number of at least 1"),
-        (
-            lambda: layer(heads=3),
-            ValueError,
-            "'heads' to divide 'channels' (got heads=3, channels=8)",
-        ),
-        (
-            lambda: layer(LabelGraph(num_nodes=0)),
-            ValueError,
-            "'label_graph' to hold at least 1 label (got 0)",
-        ),
-        (
-            lambda: LabelMessagePassing(path_graph(5), 8),
-            TypeError,
-            "'channels' to be a size or a pair of sizes",
-        ),
+        (lambda: layer(heads=3), ValueError, "'heads' to divide 'channels' (got heads=3, "),
+        (lambda: layer(LabelGraph(num_nodes=0)), ValueError, "'label_graph' to hold at least 1"),
+        (lambda: LabelMessagePassing(path_graph(5), 8), TypeError, "'channels' to be a size or a"),
         (lambda: layer(edge_dim=3, flow="target_to_source"), TypeError, "(got edge_dim, flow)"),
         (lambda: layer(5), TypeError, "'label_graph' to be a LabelGraph"),
         (lambda: layer(torch.zeros(2, 0).long()), TypeError, "'label_graph' to be a LabelGraph"),
         (lambda: layer()(X, BATCH.flip(0)), ValueError, "'batch' in ascending order"),
         (lambda: layer()(X.unsqueeze(0), BATCH), ValueError, "'x' of shape [N, channels]"),
         (lambda: layer()(X[:, :5], BATCH), ValueError, "source states of shape [N, 8]"),
-        (
-            lambda: layer()(X, BATCH, max_num_nodes=3),
-            ValueError,
-            "'max_num_nodes' to be at least 4",
-        ),
+        (lambda: layer()(X, BATCH, max_num_nodes=3), ValueError, "'max_num_nodes' to be at least"),
     ],
 )
-def test_errors(make: Callable[[], object], error: type[Exception], message: str) -> None:
+def test_errors(make, error, message):
     with pytest.raises(error, match=re.escape(message)):
         make()
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("form", ["SparseTensor", "coo", "csr"])
-def test_a_label_graph_may_be_a_sparse_matrix(form: str) -> None:
+def test_a_label_graph_may_be_a_sparse_matrix(form):
     edge_index = torch.tensor([[0, 1, 2, 2], [1, 2, 0, 1]])
     if form == "SparseTensor":
         matrix = pytest.importorskip("torch_sparse", reason="needs torch-sparse").SparseTensor(
@@ -353,12 +312,12 @@ def test_a_label_graph_may_be_a_sparse_matrix(form: str) -> None:
         matrix = matrix.to_sparse_csr() if form == "csr" else matrix
     labels, other = layer(matrix), layer(LabelGraph(edge_index, num_nodes=3))
     other.load_state_dict(labels.state_dict())
-    torch.testing.assert_close(labels(X), other(X))
+    assert_close(labels(X), other(X))
 
 
 @pytest.mark.parametrize("channels", [8, -1], ids=["known", "lazy"])
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_checkpointing_changes_nothing(dropout: float, channels: int) -> None:
+def test_checkpointing_changes_nothing(dropout, channels):
     x, batch = ragged([3, 2], 8)
     results = []
     for checkpointing in (False, True):
@@ -368,18 +327,17 @@ def test_checkpointing_changes_nothing(dropout: float, channels: int) -> None:
         out = labels(x, batch)
         out.square().sum().backward()
         results.append([out, *(parameter.grad for parameter in labels.parameters())])
-    torch.testing.assert_close(results[1], results[0])
+    assert_close(results[1], results[0])
 
 
-def test_checkpointing_keeps_less() -> None:
+def test_checkpointing_keeps_less():
     kept = []
     for checkpointing in (False, True):
         labels = LabelMessagePassing(8, path_graph(4), heads=2, checkpointing=checkpointing)
         x, batch = ragged([3, 2], 8)
-        sizes: list[int] = []
-        with torch.autograd.graph.saved_tensors_hooks(
-            lambda t: sizes.append(t.numel()) or t, lambda t: t
-        ):  # noqa: B023
+        sizes = []
+        hooks = torch.autograd.graph.saved_tensors_hooks
+        with hooks(lambda t, sizes=sizes: sizes.append(t.numel()) or t, lambda t: t):
             labels(x, batch)
         kept.append(sum(sizes))
     assert kept[1] < kept[0] / 4
@@ -387,7 +345,7 @@ def test_checkpointing_keeps_less() -> None:
 
 @pytest.mark.parametrize("kind", [torch.tensor(3), np.array("tree"), None])
 @pytest.mark.parametrize("names", [np.array(["a", "b"]), ("a", "b"), torch.tensor([0, 1]), None])
-def test_state_dicts_of_graphs_with_any_kind_and_names(names: Any, kind: Any) -> None:
+def test_state_dicts_of_graphs_with_any_kind_and_names(names, kind):
     labels = layer(
         Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, label_names=names, kind=kind)
     )

@@ -1,12 +1,10 @@
-from __future__ import annotations
-
 import importlib.util
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.testing import assert_close
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import ClusterData, ClusterLoader, NeighborLoader
 from torch_geometric.nn import HeteroConv, SAGEConv
@@ -14,7 +12,6 @@ from torch_geometric.nn import HeteroConv, SAGEConv
 from tests.nn.samples import path_graph
 from tg_mlc.graphs import edgeless
 from tg_mlc.nn import LabelHead, LabelMessagePassing, NeighbourComponents
-from tg_mlc.nn.nodes import NodeComponents
 
 needs_torch_sparse = pytest.mark.skipif(
     importlib.util.find_spec("torch_sparse") is None,
@@ -27,11 +24,9 @@ EDGES = torch.tensor([[1, 2, 2, 3, 0], [0, 0, 1, 2, 2]])
 STATES = torch.randn(4, 8)
 
 
-def nodes_by_seed(
-    found: NodeComponents, num_nodes: int, num_seeds: int, hop: int
-) -> list[list[int]]:
+def nodes_by_seed(actual, num_nodes, num_seeds, hop):
     """The nodes of one hop of every seed, of a module without known labels."""
-    row, seed = found.components
+    row, seed = actual.components
     start = 0 if hop == 0 else num_seeds + (hop - 1) * num_nodes
     size = num_seeds if hop == 0 else num_nodes
     inside = (row >= start) & (row < start + size)
@@ -47,42 +42,40 @@ def nodes_by_seed(
     ],
     ids=["first", "numbers", "mask"],
 )
-def test_components_are_the_seed_and_its_neighbours_by_hop(
-    seeds: Any, by_hop: list[list[list[int]]]
-) -> None:
+def test_components_are_the_seed_and_its_neighbours_by_hop(seeds, by_hop):
     layer, x = NeighbourComponents(8, num_hops=2), torch.randn(4, 8)
-    found = layer(x, EDGES, seeds)
+    actual = layer(x, EDGES, seeds)
     num_seeds = len(by_hop[0])
-    assert [nodes_by_seed(found, 4, num_seeds, hop) for hop in range(3)] == by_hop
+    assert [nodes_by_seed(actual, 4, num_seeds, hop) for hop in range(3)] == by_hop
     index = torch.arange(seeds) if isinstance(seeds, int) else seeds
-    torch.testing.assert_close(found.x[:num_seeds], x[index] + layer.hop.weight[0])
-    torch.testing.assert_close(found.x[num_seeds : num_seeds + 4], x + layer.hop.weight[1])
-    assert (found.components[1].diff() >= 0).all()
+    assert_close(actual.x[:num_seeds], x[index] + layer.hop.weight[0])
+    assert_close(actual.x[num_seeds : num_seeds + 4], x + layer.hop.weight[1])
+    assert (actual.components[1].diff() >= 0).all()
 
 
-def test_repeated_edges_and_self_loops_add_nothing() -> None:
+def test_repeated_edges_and_self_loops_add_nothing():
     layer, x = NeighbourComponents(8), torch.randn(4, 8)
     more = torch.cat([EDGES, EDGES, torch.arange(4).expand(2, 4)], dim=1)
     assert torch.equal(layer(x, more, 4).components, layer(x, EDGES, 4).components)
 
 
-def test_label_messages_of_shared_components_are_those_of_copies() -> None:
+def test_label_messages_of_shared_components_are_those_of_copies():
     components, labels = NeighbourComponents(8), LabelMessagePassing(8, path_graph(5), heads=2)
     x, pairs = components(torch.randn(4, 8), EDGES, 3)
     copies, batch = x[pairs[0]], pairs[1]
     expected = labels(copies, batch)
-    torch.testing.assert_close(labels(x, components=pairs), expected)
-    torch.testing.assert_close(labels(x, components=pairs.flip(1), batch_size=3), expected)
+    assert_close(labels(x, components=pairs), expected)
+    assert_close(labels(x, components=pairs.flip(1), batch_size=3), expected)
     more = labels(x, components=pairs, batch_size=4, return_attention_weights=True)
-    torch.testing.assert_close(more.states[:3], expected)
+    assert_close(more.states[:3], expected)
     pattern, weights = more.attention[0].feature_to_label
     total = torch.zeros(20, 2).index_add(0, pattern.to_edge_index()[1], weights)
-    torch.testing.assert_close(total[:15], torch.ones(15, 2))
+    assert_close(total[:15], torch.ones(15, 2))
     assert (total[15:] == 0).all()  # the sample without components
 
 
 @pytest.mark.parametrize("other", ["batch", "ptr", "edge_index"])
-def test_components_stand_instead_of_a_batch(other: str) -> None:
+def test_components_stand_instead_of_a_batch(other):
     labels, pairs = LabelMessagePassing(8, path_graph(5)), torch.tensor([[0, 1], [0, 1]])
     with pytest.raises(ValueError, match=r"either 'components' or 'batch'"):
         labels(torch.randn(2, 8), components=pairs, **{other: pairs[0]})
@@ -96,52 +89,50 @@ def test_components_stand_instead_of_a_batch(other: str) -> None:
         (torch.tensor([0, 1]), r"'components' of shape \[2, M\]"),
     ],
 )
-def test_wrong_pairs_are_refused(components: Tensor, message: str) -> None:
+def test_wrong_pairs_are_refused(components, message):
+    labels = LabelMessagePassing(8, path_graph(5))
     with pytest.raises(ValueError, match=message):
-        LabelMessagePassing(8, path_graph(5))(
-            torch.randn(2, 8), components=components, batch_size=2
-        )
+        labels(torch.randn(2, 8), components=components, batch_size=2)
 
 
-def test_states_are_made_once_for_each_node_and_hop() -> None:
+def test_states_are_made_once_for_each_node_and_hop():
     star = torch.stack([torch.arange(1, 2001), torch.zeros(2000, dtype=torch.long)])
     everyone = torch.stack([torch.arange(2000).repeat(3), torch.arange(3).repeat_interleave(2000)])
     for edges, seeds in ((star, 1), (everyone, 3)):
-        found = NeighbourComponents(4)(torch.randn(2001, 4), edges, seeds)
-        assert found.x.size(0) == seeds + 2001  # one row for each seed, and for each node and hop
-        assert found.components.size(1) <= seeds + edges.size(1)
+        actual = NeighbourComponents(4)(torch.randn(2001, 4), edges, seeds)
+        assert actual.x.size(0) == seeds + 2001  # one row for each seed, and for each node and hop
+        assert actual.components.size(1) <= seeds + edges.size(1)
 
 
 @pytest.mark.parametrize("other", [0, 1], ids=["its own", "those of another seed"])
-def test_labels_of_seeds_are_never_read(other: int) -> None:
+def test_labels_of_seeds_are_never_read(other):
     layer, x = NeighbourComponents(8, num_hops=2, num_labels=3), torch.randn(4, 8)
     known = (torch.rand(4, 3) > 0.3).float()
-    found = layer(x, EDGES, 2, known)
+    actual = layer(x, EDGES, 2, known)
     changed = known.clone()
     changed[other] = 1.0 - changed[other]
-    for left, right in zip(found, layer(x, EDGES, 2, changed), strict=True):
+    for left, right in zip(actual, layer(x, EDGES, 2, changed), strict=True):
         assert torch.equal(left, right)
     unknown = known.clone()
     unknown[:2] = torch.nan
-    assert torch.equal(layer(x, EDGES, 2, unknown).components, found.components)
+    assert torch.equal(layer(x, EDGES, 2, unknown).components, actual.components)
 
 
-def test_known_labels_of_neighbours_are_components() -> None:
+def test_known_labels_of_neighbours_are_components():
     layer, x = NeighbourComponents(8, num_labels=3), torch.randn(4, 8)
     known = torch.tensor([[1, 0, 0], [0, 1, 1], [0, 0, 0], [torch.nan, 1, 0]])
-    plain, found = layer(x, EDGES, torch.tensor([0])), layer(x, EDGES, torch.tensor([0]), known)
-    extra = found.components[:, found.components[0] >= 5]
+    plain, actual = layer(x, EDGES, torch.tensor([0])), layer(x, EDGES, torch.tensor([0]), known)
+    extra = actual.components[:, actual.components[0] >= 5]
     assert plain.components.size(1) == 3
     # node 1; nothing applies to node 2, and node 3 is no neighbour
     assert extra.tolist() == [[5 + 1], [0]]
     expected = layer.lin_known.weight[:, 1] + layer.lin_known.weight[:, 2] + layer.hop.weight[1]
-    torch.testing.assert_close(found.x[6], expected)
+    assert_close(actual.x[6], expected)
     # of which one label is known
     assert layer(x, EDGES, torch.tensor([2]), known).components[0].max() == 5 + 3
     numbers = known.nan_to_num().long()
-    assert torch.equal(
-        layer(x, EDGES, np.int64(2), numbers).x, layer(x, EDGES, 2, numbers.float()).x
-    )
+    expected = layer(x, EDGES, 2, numbers.float()).x
+    assert torch.equal(layer(x, EDGES, np.int64(2), numbers).x, expected)
 
 
 @pytest.mark.parametrize(
@@ -161,13 +152,10 @@ def test_known_labels_of_neighbours_are_components() -> None:
         ({}, {"edge_index": EDGES + 4}, r"source indices of 'edge_index'"),
     ],
 )
-def test_wrong_arguments_are_refused(
-    options: dict[str, Any], call: dict[str, Any], message: str
-) -> None:
+def test_wrong_arguments_are_refused(options, call, message):
+    call = {"x": torch.randn(4, 8), "edge_index": EDGES, "seeds": 2, **call}
     with pytest.raises(ValueError, match=message):
-        NeighbourComponents(8, **options)(
-            **{"x": torch.randn(4, 8), "edge_index": EDGES, "seeds": 2, **call}
-        )
+        NeighbourComponents(8, **options)(**call)
 
 
 class Net(torch.nn.Module):
@@ -187,25 +175,23 @@ class Net(torch.nn.Module):
 
 
 @pytest.fixture
-def graph() -> Data:
+def graph():
     """A ring of sixty nodes with labels that their neighbours tell."""
     ring = torch.arange(60)
-    edges = torch.cat(
-        [torch.stack([ring, (ring + 1) % 60]), torch.stack([(ring + 1) % 60, ring])], dim=1
-    )
+    forth = torch.stack([ring, (ring + 1) % 60])
+    edges = torch.cat([forth, forth.flip(0)], dim=1)
     y = torch.stack([ring // 20 == k for k in range(3)], dim=1).float()
     return Data(x=torch.randn(60, 4), edge_index=edges, y=y, known=y)
 
 
-def test_full_batch_learns_from_known_labels_of_neighbours(graph: Data) -> None:
+def test_full_batch_learns_from_known_labels_of_neighbours(graph):
     net = Net()
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     for _ in range(60):
         seeds = torch.randperm(60)[:20]  # the others' labels are known
         optimizer.zero_grad()
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(
-            net(graph, seeds), graph.y[seeds]
-        )
+        bce = torch.nn.functional.binary_cross_entropy_with_logits
+        loss = bce(net(graph, seeds), graph.y[seeds])
         loss.backward()
         optimizer.step()
     net.eval()
@@ -221,19 +207,17 @@ def test_full_batch_learns_from_known_labels_of_neighbours(graph: Data) -> None:
 @needs_torch_sparse
 @pytest.mark.filterwarnings("ignore:Using 'NeighborSampler' without")
 @pytest.mark.parametrize("num_hops", [1, 2])
-def test_batches_of_a_neighbor_loader_give_what_the_full_graph_gives(
-    graph: Data, num_hops: int
-) -> None:
+def test_batches_of_a_neighbor_loader_give_what_the_full_graph_gives(graph, num_hops):
     net, seeds = Net(num_hops).eval(), torch.arange(0, 60, 7)
     graph.known[seeds] = torch.nan  # what differs is which seeds one batch masks
     loader = NeighborLoader(graph, [-1] * (num_hops + 1), input_nodes=seeds, batch_size=4)
     with torch.no_grad():
-        found = torch.cat([net(batch, batch.batch_size) for batch in loader])
-        torch.testing.assert_close(found, net(graph, seeds))
+        actual = torch.cat([net(batch, batch.batch_size) for batch in loader])
+        assert_close(actual, net(graph, seeds))
 
 
 @needs_torch_sparse
-def test_clusters(graph: Data) -> None:
+def test_clusters(graph):
     graph.train_mask = torch.arange(60) % 2 == 0
     try:
         clusters = ClusterData(graph, num_parts=3, log=False)
@@ -243,7 +227,7 @@ def test_clusters(graph: Data) -> None:
         assert Net()(batch, batch.train_mask).shape == (int(batch.train_mask.sum()), 3)
 
 
-def test_components_by_metapath_of_a_hetero_graph() -> None:
+def test_components_by_metapath_of_a_hetero_graph():
     """Authors have labels; their components are their papers, and their co-authors with what is known of these."""
     data = HeteroData()
     data["author"].x, data["paper"].x = torch.randn(4, 6), torch.randn(3, 5)

@@ -1,11 +1,7 @@
 """A block decides once for each shape of call, anew when anything changes, and says what it took."""
 
-from __future__ import annotations
-
 import copy
 import pickle
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -22,33 +18,33 @@ X = torch.randn(5, 8)
 
 
 @pytest.fixture
-def decided(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def decided(monkeypatch):
     """Sees every plan that is made."""
-    seen: list[Any] = []
+    calls = []
     decide = _plan._decide
 
-    def spy(*args: Any) -> Any:
-        seen.append(decide(*args))
-        return seen[-1]
+    def spy(*args):
+        calls.append(decide(*args))
+        return calls[-1]
 
     monkeypatch.setattr(_plan, "_decide", spy)
-    return seen
+    return calls
 
 
-def hook(conv: AttentionConv) -> None:
+def hook(conv):
     conv.mlp[0].register_forward_hook(lambda *_: None)
 
 
-def replace(conv: AttentionConv) -> None:
+def replace(conv):
     conv.lin_out = nn.Linear(8, 8)  # type: ignore[assignment]
 
 
-def hook_on_all_modules(conv: AttentionConv) -> None:
+def hook_on_all_modules(conv):
     handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
     conv.remove_it = handle.remove  # type: ignore[assignment]
 
 
-CHANGES: dict[str, Callable[[AttentionConv], Any]] = {
+CHANGES = {
     "hook": hook,
     "hook on all modules": hook_on_all_modules,
     "module": replace,
@@ -59,9 +55,9 @@ CHANGES: dict[str, Callable[[AttentionConv], Any]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_plan_holds_until_something_changes(change: str, decided: list[Any]) -> None:
+def test_a_plan_holds_until_something_changes(change, decided):
     conv = AttentionConv(8, heads=2, dropout=0.5)
-    edges: Any = EdgeIndex(EDGE_INDEX, sparse_size=(5, 5), sort_order="col")
+    edges = EdgeIndex(EDGE_INDEX, sparse_size=(5, 5), sort_order="col")
     conv(X, edges)
     conv(X + 1, edges)
     assert len(decided) == 1
@@ -75,7 +71,7 @@ def test_a_plan_holds_until_something_changes(change: str, decided: list[Any]) -
     assert len(decided) == 3
 
 
-def test_other_circumstances_have_other_plans(decided: list[Any]) -> None:
+def test_other_circumstances_have_other_plans(decided):
     conv, edges = AttentionConv(8, heads=2), Edges(EDGE_INDEX, 5, 5)
     conv(X, edges)
     with tg_mlc.set_backend("scatter"):
@@ -93,7 +89,7 @@ def test_other_circumstances_have_other_plans(decided: list[Any]) -> None:
     assert len(decided) == 6
 
 
-def test_few_plans_are_kept() -> None:
+def test_few_plans_are_kept():
     conv = AttentionConv(8, heads=2)
     for size in range(1, _plan.MAX_PLANS + 9):
         ptr = torch.tensor([0, size])
@@ -101,7 +97,7 @@ def test_few_plans_are_kept() -> None:
     assert len(conv._plans) <= _plan.MAX_PLANS
 
 
-def test_what_was_taken_is_told() -> None:
+def test_what_was_taken_is_told():
     conv = AttentionConv(8, heads=2)
     with pytest.raises(RuntimeError, match="a call of the layer before"):
         conv.explain_choice()
@@ -111,9 +107,7 @@ def test_what_was_taken_is_told() -> None:
     assert "the operator by dense: Shared(" in conv.explain_choice()
     ptr = torch.tensor([0, 50, 100])
     conv(torch.randn(100, 8), Blocks(ptr, ptr))
-    assert (
-        "projections not folded, as that would take more multiplications" in conv.explain_choice()
-    )
+    assert "not folded, as that would take more multiplications" in conv.explain_choice()
     conv(torch.randn(100, 8), Blocks(ptr, ptr), return_attention_weights=True)
     assert "the operator by dense" in conv.explain_choice()
     conv.lin_out.register_forward_hook(lambda *_: None)
@@ -121,7 +115,7 @@ def test_what_was_taken_is_told() -> None:
     assert "residual branch of the attention: step by step" in conv.explain_choice()
 
 
-def test_plans_can_be_copied_and_pickled() -> None:
+def test_plans_can_be_copied_and_pickled():
     conv = AttentionConv(8, heads=2)
     expected = conv(X, Edges(EDGE_INDEX, 5, 5))
     for copied in (copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))):
@@ -129,17 +123,15 @@ def test_plans_can_be_copied_and_pickled() -> None:
         assert copied.explain_choice() == conv.explain_choice()
 
 
-def test_states_that_a_pattern_does_not_describe() -> None:
+def test_states_that_a_pattern_does_not_describe():
     with pytest.raises(ValueError, match=r"as Edges\(.*\) says \(got 5 and 5\)"):
         AttentionConv(8, heads=2)(X, Edges(EDGE_INDEX, 6, 5))
 
 
-def test_layers_of_other_sizes_are_not_fused() -> None:
+def test_layers_of_other_sizes_are_not_fused():
     pytest.importorskip("numba", reason="Numba is not installed")
     assert _plan.not_fused(6, Linear(8, 8), nn.LayerNorm(8)) is None
-    for layers, norm in (
-        (Linear(8, 6), 8),
-        (nn.Sequential(Linear(8, 4), nn.ReLU(), Linear(5, 8)), 8),
-    ):
+    two = nn.Sequential(Linear(8, 4), nn.ReLU(), Linear(5, 8))
+    for layers, norm in ((Linear(8, 6), 8), (two, 8)):
         assert _plan.not_fused(6, layers, nn.LayerNorm(norm)) == "its sizes do not fit"
     assert "no rows" in (_plan.not_fused(0, Linear(8, 8), nn.LayerNorm(8)) or "")

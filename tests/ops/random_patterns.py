@@ -1,23 +1,16 @@
 """Random patterns, for the tests of every room."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import torch
 from hypothesis import strategies as st
-from torch import Tensor
 
-from tg_mlc.ops import Blocks, Edges, Pattern, Shared
+from tg_mlc.ops import Blocks, Edges, Shared
 
 
-def ptr(sizes: list[int]) -> Tensor:
+def ptr(sizes):
     return torch.tensor([0, *sizes]).cumsum(0)
 
 
-def random_edges(
-    num_queries: int, num_keys: int, num_edges: int, seed: int, *, unique: bool = True
-) -> Edges:
+def random_edges(num_queries, num_keys, num_edges, seed, *, unique=True):
     generator = torch.Generator().manual_seed(seed)
     if unique:
         pair = torch.randperm(num_queries * num_keys, generator=generator)[:num_edges]
@@ -26,19 +19,24 @@ def random_edges(
     return Edges(torch.stack([pair % num_keys, pair // num_keys]), num_queries, num_keys)
 
 
+def tensors(pattern):
+    """Queries, keys and values with two heads of four channels."""
+    sizes = (pattern.num_queries, pattern.num_keys, pattern.num_keys)
+    return [torch.randn(size, 2, 4) for size in sizes]
+
+
 KINDS = ("edges", "blocks", "ragged", "shared", "complete")
 
 
 @st.composite
-def patterns(draw: st.DrawFn, kinds: Sequence[str] = KINDS) -> Pattern:
+def patterns(draw, kinds=KINDS):
     """Ragged blocks, shared graphs and edge lists; empty samples, isolated nodes, single nodes among them."""
     kind = draw(st.sampled_from(kinds))
     seed = draw(st.integers(0, 2**31))
     if kind == "edges":
         num_queries, num_keys = draw(st.integers(1, 6)), draw(st.integers(1, 6))
-        return random_edges(
-            num_queries, num_keys, draw(st.integers(0, num_queries * num_keys)), seed
-        )
+        num_edges = draw(st.integers(0, num_queries * num_keys))
+        return random_edges(num_queries, num_keys, num_edges, seed)
     if kind in ("blocks", "ragged"):
         keys = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))
         queries = [3] * len(keys) if kind == "blocks" else [draw(st.integers(0, 4)) for _ in keys]

@@ -1,7 +1,5 @@
 """Dropout: its rate, its independence, its gradients, its seeds."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -10,7 +8,7 @@ from tg_mlc.ops.dropout import dropout
 
 
 @pytest.fixture(autouse=True, params=["numba", "torch"])
-def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _way(request, monkeypatch):
     """Both ways to draw, whatever is installed."""
     if request.param == "numba":
         pytest.importorskip("numba", reason="Numba is not installed")
@@ -19,7 +17,7 @@ def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("p", [0.0001, 0.1, 0.5, 0.9])
-def test_rate_and_mean(p: float) -> None:
+def test_rate_and_mean(p):
     torch.manual_seed(0)
     x = torch.ones(1000, 1003)
     out = dropout(x, p)
@@ -29,21 +27,21 @@ def test_rate_and_mean(p: float) -> None:
     assert out.unique().numel() == 2
 
 
-def test_neighbours_are_independent() -> None:
+def test_neighbours_are_independent():
     torch.manual_seed(0)
     keep = (dropout(torch.ones(400_000), 0.5) > 0).double() - 0.5
     for distance in (1, 2, 3, 4, 8, 64, 4096):
         assert abs(float((keep[distance:] * keep[:-distance]).mean()) * 4) < 5 / 400_000**0.5
 
 
-def test_gradient_passes_what_was_kept() -> None:
+def test_gradient_passes_what_was_kept():
     x = torch.ones(100, requires_grad=True)
     out = dropout(x, 0.4)
     out.sum().backward()
     torch.testing.assert_close(x.grad, out.detach())
 
 
-def test_calls_differ_unless_the_seed_is_the_same() -> None:
+def test_calls_differ_unless_the_seed_is_the_same():
     torch.manual_seed(3)
     first, second = (dropout(torch.ones(100_000), 0.5) for _ in range(2))
     agree = ((first > 0) == (second > 0)).double().mean()
@@ -52,7 +50,7 @@ def test_calls_differ_unless_the_seed_is_the_same() -> None:
     assert torch.equal(dropout(torch.ones(100_000), 0.5), first)
 
 
-def test_extremes() -> None:
+def test_extremes():
     x = torch.randn(10)
     assert dropout(x, 0.0) is dropout(x, 0.5, training=False) is x
     assert torch.equal(dropout(x, 1.0), torch.zeros(10))
@@ -63,18 +61,18 @@ def test_extremes() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (0, 4)])
-def test_any_shape_and_type(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+def test_any_shape_and_type(shape, dtype):
     out = dropout(torch.ones(shape, dtype=dtype), 0.3)
     assert (out.shape, out.dtype) == (shape, dtype)
 
 
-def test_compiled() -> None:
+def test_compiled():
     out = torch.compile(dropout, backend="eager", fullgraph=True)(torch.ones(1000), 0.5)
     assert 300 < int((out == 0).sum()) < 700
 
 
-def test_all_derivatives() -> None:
-    def same(x: torch.Tensor) -> torch.Tensor:
+def test_all_derivatives():
+    def same(x):
         torch.manual_seed(0)
         return dropout(x, 0.5)
 
@@ -83,7 +81,7 @@ def test_all_derivatives() -> None:
     assert torch.autograd.gradgradcheck(same, x)
 
 
-def test_mapped_over_a_batch() -> None:
+def test_mapped_over_a_batch():
     x = torch.ones(5, 400)
     out = torch.func.vmap(lambda row: dropout(row, 0.5), randomness="different")(x)
     assert 0.3 < float((out == 0).double().mean()) < 0.7

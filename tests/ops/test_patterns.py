@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -10,7 +7,7 @@ from torch_geometric.data import Data
 
 from tests.ops.random_patterns import ptr, random_edges
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.ops import Blocks, Edges, Pattern, Shared
+from tg_mlc.ops import Blocks, Edges, Shared
 
 
 @pytest.mark.parametrize(
@@ -22,22 +19,21 @@ from tg_mlc.ops import Blocks, Edges, Pattern, Shared
     ],
     ids=["edges", "blocks", "shared"],
 )
-def test_csr_groups_the_canonical_edges_by_query_and_patterns_move(pattern: Pattern) -> None:
+def test_csr_groups_the_canonical_edges_by_query_and_patterns_move(pattern):
     source, target = pattern.to_edge_index()
     rowptr, key, perm = pattern.csr()
     perm = torch.arange(source.numel()) if perm is None else perm
     assert torch.equal(source[perm], key)
     assert torch.equal(rowptr.diff(), torch.bincount(target, minlength=pattern.num_queries))
-    assert torch.equal(
-        target[perm], torch.arange(pattern.num_queries).repeat_interleave(rowptr.diff())
-    )
+    queries = torch.arange(pattern.num_queries).repeat_interleave(rowptr.diff())
+    assert torch.equal(target[perm], queries)
     moved = pattern.to("meta")
     assert (type(moved), moved.device) == (type(pattern), torch.device("meta"))
     assert (moved.num_queries, moved.num_keys) == (pattern.num_queries, pattern.num_keys)
     assert torch.equal(pattern.to("cpu").to_edge_index(), pattern.to_edge_index())
 
 
-def test_a_list_of_edges() -> None:
+def test_a_list_of_edges():
     edge_index = torch.tensor([[2, 0, 1], [1, 0, 0]])
     pattern = Edges(edge_index, num_queries=3, num_keys=3)
     assert str(pattern) == "Edges(num_queries=3, num_keys=3, num_edges=3)"
@@ -54,15 +50,13 @@ def test_a_list_of_edges() -> None:
     assert not repeated.is_complete
 
 
-def test_edges_by_key_from_compressed_rows_and_from_an_edge_index() -> None:
+def test_edges_by_key_from_compressed_rows_and_from_an_edge_index():
     edges = Edges(torch.tensor([[1, 0, 1, 2], [2, 1, 0, 1]]), 3, 4)
     by_key = edges.csc()
     assert [form.tolist() for form in by_key[:2]] == [[0, 1, 3, 4, 4], [1, 0, 2, 1]]
     assert edges.csr().key[by_key.order].tolist() == [0, 1, 1, 2]
 
-    edges = Edges.from_csr(
-        torch.tensor([0, 2, 2, 3]), torch.tensor([1, 3, 0]), num_queries=4, num_keys=4
-    )
+    edges = Edges.from_csr(torch.tensor([0, 2, 2, 3]), torch.tensor([1, 3, 0]), 4, 4)
     assert edges.edge_index.tolist() == [[1, 3, 0], [0, 0, 2]]
     assert edges.csr().perm is None
     assert edges.csr().ptr.tolist() == [0, 2, 2, 3, 3]
@@ -73,19 +67,18 @@ def test_edges_by_key_from_compressed_rows_and_from_an_edge_index() -> None:
     assert torch.equal(edges.edge_index, edge_index.as_tensor())
 
 
-def test_masks_are_made_once() -> None:
+def test_masks_are_made_once():
     some = Edges(torch.tensor([[0, 1], [1, 2]]), 3, 2).prepare()
     assert some.isolated().tolist() == [True, False, False]
     assert some.finite_mask().tolist() == [[True, True], [True, False], [False, True]]
     assert some.finite_mask() is some.finite_mask()
     all_hear = Edges(torch.tensor([[0, 1], [0, 1]]), 2, 2).prepare()
     assert all_hear.finite_mask() is all_hear.mask()
-    assert {all_hear.to("meta").csr().key.device, all_hear.to("meta").mask().device} == {
-        torch.device("meta")
-    }
+    moved = all_hear.to("meta")
+    assert moved.csr().key.device == moved.mask().device == torch.device("meta")
 
 
-def test_blocks_of_several_sizes() -> None:
+def test_blocks_of_several_sizes():
     pattern = Blocks(ptr([2, 1, 1]), ptr([1, 0, 2]))
     assert str(pattern) == "Blocks(num_samples=3, num_queries=4, num_keys=3)"
     assert (pattern.num_samples, pattern.num_edges) == (3, 4)
@@ -93,7 +86,7 @@ def test_blocks_of_several_sizes() -> None:
     assert pattern.to_edge_index().tolist() == [[0, 0, 1, 2], [0, 1, 3, 3]]
 
 
-def test_a_graph_that_samples_share() -> None:
+def test_a_graph_that_samples_share():
     pattern = Shared(torch.tensor([[1, 0, 0], [0, 1, 0]]), num_samples=2, num_nodes=2)
     assert str(pattern) == "Shared(Edges(num_queries=2, num_keys=2, num_edges=3), num_samples=2)"
     assert (pattern.num_edges, pattern.density) == (6, 0.75)
@@ -106,7 +99,7 @@ def test_a_graph_that_samples_share() -> None:
     assert (shared.num_nodes, shared.num_queries, shared.num_edges) == (4, 8, 4)
 
 
-def test_shared_takes_a_graph_that_holds_an_adjacency() -> None:
+def test_shared_takes_a_graph_that_holds_an_adjacency():
     torch_sparse = pytest.importorskip("torch_sparse", reason="torch-sparse is not installed")
     adj_t = torch_sparse.SparseTensor(
         row=torch.tensor([1, 2]), col=torch.tensor([0, 1]), sparse_sizes=(4, 4)
@@ -127,75 +120,23 @@ GOOD = ptr([1, 2])
     ("make", "error", "message"),
     [
         (lambda: Edges([[0], [0]], 1, 1), TypeError, "'edge_index' to be a tensor (got list)"),
-        (
-            lambda: Edges(torch.zeros(2, 1).int(), 1, 1),
-            TypeError,
-            "'edge_index' to hold torch.long (got torch.int32)",
-        ),
-        (
-            lambda: Edges(torch.zeros(3, 1).long(), 1, 1),
-            ValueError,
-            "shape [2, num_edges] (got [3, 1])",
-        ),
-        (
-            lambda: Edges(torch.tensor([[0, 2], [0, 0]]), 1, 2),
-            ValueError,
-            "lie in [0, 2) (got values from 0 to 2)",
-        ),
-        (
-            lambda: Edges(torch.tensor([[0, 1], [0, -1]]), 1, 2),
-            ValueError,
-            "lie in [0, 1) (got values from -1 to 0)",
-        ),
+        (lambda: Edges(torch.zeros(2, 1).int(), 1, 1), TypeError, "'edge_index' to hold"),
+        (lambda: Edges(torch.zeros(3, 1).long(), 1, 1), ValueError, "shape [2, num_edges]"),
+        (lambda: Edges(torch.tensor([[0, 2], [0, 0]]), 1, 2), ValueError, "values from 0 to 2"),
+        (lambda: Edges(torch.tensor([[0, 1], [0, -1]]), 1, 2), ValueError, "values from -1 to 0"),
         (lambda: Blocks(GOOD, GOOD.float()), TypeError, "'key_ptr' to hold torch.long"),
-        (
-            lambda: Blocks(torch.tensor([0, 3, 2]), GOOD),
-            ValueError,
-            "'query_ptr' to start at 0 and never to decrease",
-        ),
-        (
-            lambda: Blocks(GOOD, torch.tensor([1, 3, 3])),
-            ValueError,
-            "'key_ptr' to start at 0 and never to decrease",
-        ),
-        (
-            lambda: Blocks(GOOD, torch.tensor([[0, 1]])),
-            ValueError,
-            "'key_ptr' of shape [num_samples + 1]",
-        ),
+        (lambda: Blocks(torch.tensor([0, 3, 2]), GOOD), ValueError, "'query_ptr' to start at 0"),
+        (lambda: Blocks(GOOD, torch.tensor([1, 3, 3])), ValueError, "'key_ptr' to start at 0 and"),
+        (lambda: Blocks(GOOD, torch.tensor([[0, 1]])), ValueError, "'key_ptr' of shape"),
         (lambda: Blocks(GOOD, ptr([3])), ValueError, "same number of samples (got 2 and 1)"),
-        (
-            lambda: Blocks(GOOD, GOOD, num_keys=5),
-            ValueError,
-            "'key_ptr' to end at the number of rows, 5 (got 3)",
-        ),
-        (
-            lambda: Blocks(GOOD, GOOD, max_keys=1),
-            ValueError,
-            "'key_ptr' to be larger than 1 (got 2)",
-        ),
-        (
-            lambda: Shared(torch.zeros(2, 0).long(), 1),
-            ValueError,
-            "'num_nodes' beside an 'edge_index'",
-        ),
-        (
-            lambda: Shared(random_edges(2, 3, 1, seed=0), 1),
-            ValueError,
-            "a graph among 'num_nodes' nodes",
-        ),
-        (
-            lambda: Shared(random_edges(2, 2, 1, seed=0), -1),
-            ValueError,
-            "'num_samples' to be at least 0",
-        ),
-        (
-            lambda: Shared(Data(num_nodes=4), 2),
-            ValueError,
-            "'edge_index' or 'adj_t' (got Data(num_nodes=4))",
-        ),
+        (lambda: Blocks(GOOD, GOOD, num_keys=5), ValueError, "'key_ptr' to end at the number of"),
+        (lambda: Blocks(GOOD, GOOD, max_keys=1), ValueError, "'key_ptr' to be larger than 1"),
+        (lambda: Shared(torch.zeros(2, 0).long(), 1), ValueError, "'num_nodes' beside an"),
+        (lambda: Shared(random_edges(2, 3, 1, seed=0), 1), ValueError, "a graph among 'num_nodes'"),
+        (lambda: Shared(random_edges(2, 2, 1, seed=0), -1), ValueError, "'num_samples' to be at"),
+        (lambda: Shared(Data(num_nodes=4), 2), ValueError, "'edge_index' or 'adj_t'"),
     ],
 )
-def test_errors(make: Callable[[], Pattern], error: type[Exception], message: str) -> None:
+def test_errors(make, error, message):
     with pytest.raises(error, match=re.escape(message)):
         make()

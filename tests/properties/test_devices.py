@@ -1,15 +1,13 @@
 """Properties on a GPU: everything gives what it gives on a CPU, and trains, saves and loads there."""
 
-from __future__ import annotations
-
 import copy
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from torch import Tensor, nn
+from torch.testing import assert_close
 from torch_geometric.data import Batch
 
 import tg_mlc
@@ -24,7 +22,7 @@ from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.models import LaMP
 from tg_mlc.nn import LabelHead, LabelMessagePassing, ResidualMessages
 from tg_mlc.nn.encoders import MoleculeEncoder
-from tg_mlc.ops import Blocks, Pattern, Shared, available_backends, graph_attention
+from tg_mlc.ops import Blocks, Shared, available_backends, graph_attention
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
 from tg_mlc.training import MultiLabelDataModule, fit
@@ -36,7 +34,7 @@ PRIOR = LabelGraph(
     random_edges(NUM_LABELS, NUM_LABELS, 200, seed=0).edge_index, num_nodes=NUM_LABELS
 )
 GRAPHS = {"edgeless": edgeless(NUM_LABELS), "complete": fully_connected(NUM_LABELS), "prior": PRIOR}
-PATTERNS: dict[str, Pattern] = {
+PATTERNS = {
     "blocks": Blocks(ptr([5, 5, 5]), ptr([4, 0, 9])),
     "ragged": Blocks(ptr([5, 0, 2]), ptr([4, 3, 9])),
     "edges": random_edges(30, 20, 90, seed=0),
@@ -47,37 +45,32 @@ PATTERNS: dict[str, Pattern] = {
 LOOSE = {"atol": 1e-4, "rtol": 1e-3}
 
 
-def on(device: str, value: Any) -> Any:
+def on(device, value):
     """A copy on a device; of a network, too."""
     return (copy.deepcopy(value) if isinstance(value, nn.Module) else value).to(device)
 
 
-def results(
-    model: nn.Module, call: Callable[[nn.Module, str], Tensor], device: str
-) -> list[Tensor]:
+def results(model, call, device):
     """The output and the gradients of all parameters that it depends on, on the CPU."""
     model = on(device, model)
     out = call(model, device)
     weight = torch.linspace(-1, 1, out.numel()).view_as(out).to(device)
-    gradients = torch.autograd.grad(
-        (out * weight).sum(), list(model.parameters()), allow_unused=True
-    )
+    parameters = list(model.parameters())
+    gradients = torch.autograd.grad((out * weight).sum(), parameters, allow_unused=True)
     return [out.detach().cpu(), *(grad.cpu() for grad in gradients if grad is not None)]
 
 
-def check_equal(model: nn.Module, call: Callable[[nn.Module, str], Tensor]) -> None:
-    found, expected = (results(model, call, device) for device in ("cuda", "cpu"))
-    assert len(found) == len(expected) > 1
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, **LOOSE)
+def check_equal(model, call):
+    actual, expected = (results(model, call, device) for device in ("cuda", "cpu"))
+    assert len(actual) == len(expected) > 1
+    for one, other in zip(actual, expected, strict=True):
+        assert_close(one, other, **LOOSE)
 
 
 @pytest.mark.parametrize("with_bias", [False, True])
 @pytest.mark.parametrize("name", PATTERNS)
 @pytest.mark.parametrize("backend", [*available_backends(), "auto"])
-def test_every_backend_gives_what_the_oracle_gives(
-    backend: str, name: str, with_bias: bool
-) -> None:
+def test_every_backend_gives_what_the_oracle_gives(backend, name, with_bias):
     pattern, generator = PATTERNS[name].to("cuda"), torch.Generator().manual_seed(0)
     sizes = [(pattern.num_queries, 2, 16), (pattern.num_keys, 2, 16), (pattern.num_keys, 2, 24)]
     sizes += [(pattern.bias_size, 2)] if with_bias else []
@@ -87,49 +80,46 @@ def test_every_backend_gives_what_the_oracle_gives(
     if backend != "auto" and (reason := registry.get(backend).refuse(shape)):
         pytest.skip(reason)
 
-    def run(chosen: str, dtype: torch.dtype) -> list[Tensor]:
+    def run(chosen, dtype):
         leaves = [x.to(dtype, copy=True).requires_grad_() for x in tensors]
-        out = graph_attention(
-            *leaves[:3], pattern, edge_bias=leaves[3] if with_bias else None, backend=chosen
-        )
+        bias = leaves[3] if with_bias else None
+        out = graph_attention(*leaves[:3], pattern, edge_bias=bias, backend=chosen)
         assert isinstance(out, Tensor)
         weight = torch.linspace(-1, 1, out.numel(), dtype=dtype, device="cuda").view_as(out)
         return [out.detach(), *torch.autograd.grad(out, leaves, weight)]
 
-    for one, other in zip(
-        run(backend, torch.float32), run("reference", torch.float64), strict=True
-    ):
-        torch.testing.assert_close(one.double(), other, atol=2e-5, rtol=1e-4)
+    results = run(backend, torch.float32), run("reference", torch.float64)
+    for one, other in zip(*results, strict=True):
+        assert_close(one.double(), other, atol=2e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_label_message_passing(graph: LabelGraph) -> None:
+def test_label_message_passing(graph):
     torch.manual_seed(0)
     labels = LabelMessagePassing(32, graph, num_steps=2, heads=4)
     model = nn.ModuleList([labels, LabelHead(labels)])
     x, batch = ragged([5, 1, 0, 12], 32)
 
-    def call(model: Any, device: str) -> Tensor:
+    def call(model, device):
         return model[1](model[0](x.to(device), batch.to(device), batch_size=4))
 
     check_equal(model, call)
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_lamp(graph: LabelGraph) -> None:
+def test_lamp(graph):
     torch.manual_seed(0)
     data = Batch.from_data_list(molecules(20))
-    check_equal(
-        LaMP(MoleculeEncoder(32), graph).eval(), lambda model, device: model(on(device, data))
-    )
+    model = LaMP(MoleculeEncoder(32), graph).eval()
+    check_equal(model, lambda model, device: model(on(device, data)))
 
 
-def test_lanet() -> None:
+def test_lanet():
     data = batch_of_windows()
     check_equal(lanet(), lambda model, device: model(on(device, data)))
 
 
-def test_given_labels() -> None:
+def test_given_labels():
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(50, NUM_LABELS, generator=generator)
     y = (torch.rand(50, NUM_LABELS, generator=generator) < logits.sigmoid()).float()
@@ -140,19 +130,17 @@ def test_given_labels() -> None:
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_compiled(graph: LabelGraph) -> None:
+def test_compiled(graph):
     torch.manual_seed(0)
     labels = LabelMessagePassing(32, graph, num_steps=2, heads=4).cuda()
     x, _ = ragged([5, 1, 7, 12], 32)
     starts = ptr([5, 1, 7, 12]).cuda()
     compiled = torch.compile(labels, fullgraph=True)
-    torch.testing.assert_close(
-        compiled(x.cuda(), ptr=starts), labels(x.cuda(), ptr=starts), **LOOSE
-    )
+    assert_close(compiled(x.cuda(), ptr=starts), labels(x.cuda(), ptr=starts), **LOOSE)
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_replayed_as_a_cuda_graph(graph: LabelGraph) -> None:
+def test_replayed_as_a_cuda_graph(graph):
     torch.manual_seed(0)
     labels = LabelMessagePassing(32, graph, num_steps=2, heads=4).cuda().eval()
     x, starts = torch.randn(24, 32, device="cuda"), ptr([5, 1, 6, 12]).cuda()
@@ -165,54 +153,43 @@ def test_replayed_as_a_cuda_graph(graph: LabelGraph) -> None:
             out = labels(x, ptr=starts, max_num_nodes=12)
         x += 1
         recorded.replay()
-        torch.testing.assert_close(out, labels(x, ptr=starts), **LOOSE)
+        assert_close(out, labels(x, ptr=starts), **LOOSE)
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_in_bfloat16(graph: LabelGraph) -> None:
+def test_in_bfloat16(graph):
     torch.manual_seed(0)
-    data, model = (
-        on("cuda", Batch.from_data_list(molecules(20))),
-        LaMP(MoleculeEncoder(32), graph).cuda().eval(),
-    )
+    data = on("cuda", Batch.from_data_list(molecules(20)))
+    model = LaMP(MoleculeEncoder(32), graph).cuda().eval()
     exact = model(data)
     with torch.autocast("cuda", torch.bfloat16):
-        found = model(data)
-        loss = found.float().square().sum()
+        actual = model(data)
+        loss = actual.float().square().sum()
     loss.backward()
-    assert (
-        float((found - exact).square().mean().sqrt())
-        < 0.03 * float(exact.square().mean().sqrt()) + 0.01
-    )
+    error, size = ((x.square().mean().sqrt()) for x in (actual - exact, exact))
+    assert float(error) < 0.03 * float(size) + 0.01
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
 
 
 @pytest.mark.parametrize("model", [GINE, LabelModel])
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
-def test_training_saving_and_loading(model: type[nn.Module], precision: str, tmp_path: Any) -> None:
+def test_training_saving_and_loading(model, precision, tmp_path):
     pytest.importorskip("lightning")
     dataset = ToyGraphs()
     data = MultiLabelDataModule(dataset, random_split(60, (0.6, 0.2, 0.2), seed=0), batch_size=8)
-    options = {
-        "max_epochs": 30,
-        "patience": None,
-        "logger": False,
-        "accelerator": "gpu",
-        "precision": precision,
-    }
+    options = {"max_epochs": 30, "patience": None, "logger": False}
+    options |= {"accelerator": "gpu", "precision": precision}
     result = fit(make_module(model), data, tmp_path / "run", **options).training
     assert result.best_value is not None
     assert result.best_value > 0.8  # the area under the curve of validation samples
     result.model.save(tmp_path / "model")
     samples = [dataset[i] for i in range(10)]
-    found = [
-        tg_mlc.load(tmp_path / "model", model, device=name).probabilities(samples)
-        for name in ("cuda", "cpu")
-    ]
-    np.testing.assert_allclose(found[0], found[1], atol=1e-4)
+    loaded = [tg_mlc.load(tmp_path / "model", model, device=name) for name in ("cuda", "cpu")]
+    actual = [each.probabilities(samples) for each in loaded]
+    assert_allclose(actual[0], actual[1], atol=1e-4)
 
 
-def test_estimator() -> None:
+def test_estimator():
     pytest.importorskip("lightning")
     pytest.importorskip("sklearn")
     from tg_mlc.sklearn import LaMPClassifier
@@ -222,10 +199,10 @@ def test_estimator() -> None:
     model = LaMPClassifier(max_epochs=15, device="cuda", random_state=0).fit(x, y)
     assert model.score(x, y) > 0.3
     on_gpu = model.predict_proba(x)
-    np.testing.assert_allclose(model.set_params(device="cpu").predict_proba(x), on_gpu, atol=1e-4)
+    assert_allclose(model.set_params(device="cpu").predict_proba(x), on_gpu, atol=1e-4)
 
 
-def test_the_default() -> None:
+def test_the_default():
     pytest.importorskip("lightning")
     pytest.importorskip("sklearn")
     from tg_mlc.data import from_arrays
@@ -235,7 +212,7 @@ def test_the_default() -> None:
     dataset = from_arrays(x, y, kind="vector")
     model = tg_mlc.auto(dataset, seconds=20)
     on_cpu = model.probabilities(x)
-    np.testing.assert_allclose(model.to("cuda").probabilities(x), on_cpu, atol=1e-4)
+    assert_allclose(model.to("cuda").probabilities(x), on_cpu, atol=1e-4)
     given = np.array([[1.0, np.nan]] * 90)
     on_gpu = model.probabilities(x, given=given)
-    np.testing.assert_allclose(model.to("cpu").probabilities(x, given=given), on_gpu, atol=1e-4)
+    assert_allclose(model.to("cpu").probabilities(x, given=given), on_gpu, atol=1e-4)

@@ -1,10 +1,9 @@
 """Properties of label message passing over any batch and any label graph."""
 
-from __future__ import annotations
-
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.testing import assert_close
 
 from tests.nn.samples import complete_edges, ragged
 from tg_mlc.graphs import LabelGraph
@@ -15,55 +14,51 @@ sizes_of_samples = st.lists(st.integers(0, 6), min_size=1, max_size=5)
 seeds = st.integers(0, 2**31)
 
 
-def layer(num_labels: int, num_edges: int, seed: int) -> LabelMessagePassing:
+def layer(num_labels, num_edges, seed):
     torch.manual_seed(seed)
     graph = LabelGraph(torch.randint(0, num_labels, (2, num_edges)), num_nodes=num_labels)
     return LabelMessagePassing(8, graph, num_steps=2, heads=2).double()
 
 
+EDGES = {"num_labels": st.integers(1, 6), "num_edges": st.integers(0, 12)}
+GIVEN = {"sizes": sizes_of_samples, "seed": seeds, **EDGES}
+
+
 @settings(max_examples=40)
-@given(
-    sizes=sizes_of_samples, num_labels=st.integers(1, 6), num_edges=st.integers(0, 12), seed=seeds
-)
-def test_samples_do_not_meet(sizes: list[int], num_labels: int, num_edges: int, seed: int) -> None:
+@given(**GIVEN)
+def test_samples_do_not_meet(sizes, num_labels, num_edges, seed):
     labels = layer(num_labels, num_edges, seed)
     x, batch = ragged(sizes, 8, seed, torch.float64)
     together = labels(x, batch, batch_size=len(sizes))
     one_by_one = [labels(x[batch == i]) for i in range(len(sizes))]
     assert together.isfinite().all()
-    torch.testing.assert_close(together, torch.cat(one_by_one), **CLOSE)
+    assert_close(together, torch.cat(one_by_one), **CLOSE)
 
 
 @settings(max_examples=40)
-@given(
-    sizes=sizes_of_samples, num_labels=st.integers(1, 6), num_edges=st.integers(0, 12), seed=seeds
-)
-def test_every_way_to_say_it_is_the_same(
-    sizes: list[int], num_labels: int, num_edges: int, seed: int
-) -> None:
+@given(**GIVEN)
+def test_every_way_to_say_it_is_the_same(sizes, num_labels, num_edges, seed):
     labels = layer(num_labels, num_edges, seed)
     x, batch = ragged(sizes, 8, seed, torch.float64)
     expected = labels(x, batch, batch_size=len(sizes))
     ptr = torch.tensor([0, *sizes]).cumsum(0)
-    torch.testing.assert_close(labels(x, ptr=ptr), expected, **CLOSE)
+    assert_close(labels(x, ptr=ptr), expected, **CLOSE)
     # more padding
-    torch.testing.assert_close(labels(x, ptr=ptr, max_num_nodes=max(sizes) + 3), expected, **CLOSE)
+    assert_close(labels(x, ptr=ptr, max_num_nodes=max(sizes) + 3), expected, **CLOSE)
     # more samples
-    torch.testing.assert_close(labels(x, batch, batch_size=len(sizes) + 2)[:-2], expected, **CLOSE)
-    torch.testing.assert_close(
+    assert_close(labels(x, batch, batch_size=len(sizes) + 2)[:-2], expected, **CLOSE)
+    assert_close(
         labels(x, ptr=ptr, edge_index=complete_edges(batch, num_labels)), expected, **CLOSE
     )
     with_weights = labels(x, ptr=ptr, return_attention_weights=True)
-    torch.testing.assert_close(with_weights.states, expected, **CLOSE)
+    assert_close(with_weights.states, expected, **CLOSE)
 
 
 @settings(max_examples=40)
-@given(
-    sizes=sizes_of_samples, num_labels=st.integers(1, 6), num_edges=st.integers(0, 12), seed=seeds
-)
-def test_components_are_a_set(sizes: list[int], num_labels: int, num_edges: int, seed: int) -> None:
+@given(**GIVEN)
+def test_components_are_a_set(sizes, num_labels, num_edges, seed):
     labels = layer(num_labels, num_edges, seed)
     x, batch = ragged(sizes, 8, seed, torch.float64)
     order = torch.argsort(batch + torch.rand(batch.numel()) * 0.9)  # shuffles within samples
     expected = labels(x, batch, batch_size=len(sizes))
-    torch.testing.assert_close(labels(x[order], batch, batch_size=len(sizes)), expected, **CLOSE)
+    assert_close(labels(x[order], batch, batch_size=len(sizes)), expected, **CLOSE)

@@ -1,12 +1,8 @@
 """Properties of whole models, whatever their weights."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor
+from torch.testing import assert_close
 from torch_geometric.data import Batch, Data
 
 from tests.models.samples import molecules
@@ -27,11 +23,10 @@ FEATURE_LAYERS = [2, 0]
 LOOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 
-def lamp(graph: LabelGraph, num_feature_layers: int = 2, **kwargs: Any) -> LaMP:
+def lamp(graph, num_feature_layers=2, **kwargs):
     torch.manual_seed(0)
-    model = LaMP(
-        MoleculeEncoder(16), graph, num_feature_layers=num_feature_layers, heads=4, **kwargs
-    )
+    options = {"num_feature_layers": num_feature_layers, "heads": 4, **kwargs}
+    model = LaMP(MoleculeEncoder(16), graph, **options)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -40,17 +35,15 @@ def lamp(graph: LabelGraph, num_feature_layers: int = 2, **kwargs: Any) -> LaMP:
 
 @pytest.mark.parametrize("num_feature_layers", FEATURE_LAYERS)
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_a_batch_gives_what_its_samples_give_one_by_one(
-    num_feature_layers: int, graph: LabelGraph
-) -> None:
+def test_a_batch_gives_what_its_samples_give_one_by_one(num_feature_layers, graph):
     model, data = lamp(graph, num_feature_layers), molecules(64)
     logits = model(Batch.from_data_list(data))
-    torch.testing.assert_close(logits, torch.cat([model(sample) for sample in data]), **LOOSE)
+    assert_close(logits, torch.cat([model(sample) for sample in data]), **LOOSE)
 
 
 @pytest.mark.parametrize("num_feature_layers", FEATURE_LAYERS)
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_permuted_labels_give_permuted_logits(num_feature_layers: int, graph: LabelGraph) -> None:
+def test_permuted_labels_give_permuted_logits(num_feature_layers, graph):
     model, perm = lamp(graph, num_feature_layers), torch.randperm(NUM_LABELS, generator=GENERATOR)
     permuted = lamp(graph.permute(perm), num_feature_layers)
     state_dict = model.state_dict()
@@ -59,41 +52,35 @@ def test_permuted_labels_give_permuted_logits(num_feature_layers: int, graph: La
     state_dict["labels._extra_state"] = permuted.labels.get_extra_state()
     permuted.load_state_dict(state_dict)
     data = Batch.from_data_list(molecules(8))
-    torch.testing.assert_close(permuted(data), model(data)[:, perm], **LOOSE)
+    assert_close(permuted(data), model(data)[:, perm], **LOOSE)
 
 
 @pytest.mark.parametrize("num_feature_layers", FEATURE_LAYERS)
-def test_other_samples_change_nothing(num_feature_layers: int) -> None:
+def test_other_samples_change_nothing(num_feature_layers):
     model, data = lamp(PRIOR, num_feature_layers), molecules(8)
     alone = model(Batch.from_data_list(data[:3]))
-    torch.testing.assert_close(model(Batch.from_data_list(data))[:3], alone, **LOOSE)
-    torch.testing.assert_close(model(Batch.from_data_list(data[::-1])).flip(0)[:3], alone, **LOOSE)
+    assert_close(model(Batch.from_data_list(data))[:3], alone, **LOOSE)
+    assert_close(model(Batch.from_data_list(data[::-1])).flip(0)[:3], alone, **LOOSE)
 
 
-def permuted_nodes(data: Data, seed: int) -> Data:
+def permuted_nodes(data, seed):
     perm = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(seed))
     place = torch.empty_like(perm).scatter_(0, perm, torch.arange(perm.numel()))
-    return Data(
-        x=data.x[perm],
-        edge_index=place[data.edge_index],
-        edge_attr=data.edge_attr,
-        num_nodes=perm.numel(),
-    )
+    edges = {"edge_index": place[data.edge_index], "edge_attr": data.edge_attr}
+    return Data(x=data.x[perm], num_nodes=perm.numel(), **edges)
 
 
 @pytest.mark.parametrize("num_feature_layers", FEATURE_LAYERS)
-def test_the_order_of_atoms_and_of_words_in_bags_does_not_matter(num_feature_layers: int) -> None:
+def test_the_order_of_atoms_and_of_words_in_bags_does_not_matter(num_feature_layers):
     model, data = lamp(PRIOR, num_feature_layers), molecules(8)
     permuted = [permuted_nodes(sample, seed) for seed, sample in enumerate(data)]
-    torch.testing.assert_close(
-        model(Batch.from_data_list(permuted)), model(Batch.from_data_list(data)), **LOOSE
-    )
+    assert_close(model(Batch.from_data_list(permuted)), model(Batch.from_data_list(data)), **LOOSE)
     bags = LaMP(BagEncoder(20, 16), PRIOR, num_feature_layers=num_feature_layers).eval()
     words = torch.randint(20, (9,), generator=GENERATOR)
-    torch.testing.assert_close(bags(Data(x=words.flip(0))), bags(Data(x=words)), **LOOSE)
+    assert_close(bags(Data(x=words.flip(0))), bags(Data(x=words)), **LOOSE)
 
 
-def test_labels_without_sources_are_fine() -> None:
+def test_labels_without_sources_are_fine():
     graph = LabelGraph(torch.zeros(2, 0, dtype=torch.long), num_nodes=NUM_LABELS)
     for model in (lamp(graph), lamp(PRIOR)):
         logits = model(Batch.from_data_list(molecules(4)))
@@ -102,7 +89,7 @@ def test_labels_without_sources_are_fine() -> None:
         assert all(p.grad.isfinite().all() for p in model.parameters())
 
 
-def test_messages_go_along_the_label_graph_only() -> None:
+def test_messages_go_along_the_label_graph_only():
     model = lamp(LabelGraph(torch.tensor([[0, 1], [1, 2]]), num_nodes=NUM_LABELS), num_steps=1)
     data = Batch.from_data_list(molecules(4))
     before = model(data)
@@ -112,9 +99,9 @@ def test_messages_go_along_the_label_graph_only() -> None:
     assert (model(data) != before).any(dim=0).tolist() == [True, True, *[False] * 5]
 
 
-def test_labels_never_write_to_atoms() -> None:
+def test_labels_never_write_to_atoms():
     model, data = lamp(PRIOR), Batch.from_data_list(molecules(4))
-    atoms: list[Tensor] = []
+    atoms = []
     for conv in model.labels.feature_to_label:
         conv.register_forward_pre_hook(lambda module, args: atoms.append(args[0][0]))
     model(data)
@@ -127,7 +114,7 @@ def test_labels_never_write_to_atoms() -> None:
 )
 @pytest.mark.parametrize("inputs", ["molecules", "words"])
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_backends_agree(graph: LabelGraph, inputs: str, backend: str) -> None:
+def test_backends_agree(graph, inputs, backend):
     results = []
     for name in ("reference", backend):
         torch.manual_seed(0)
@@ -139,4 +126,4 @@ def test_backends_agree(graph: LabelGraph, inputs: str, backend: str) -> None:
         logits = model(Batch.from_data_list(data))
         logits.square().sum().backward()
         results.append([logits, *(parameter.grad for parameter in model.parameters())])
-    torch.testing.assert_close(results[1], results[0], atol=1e-9, rtol=1e-9)
+    assert_close(results[1], results[0], atol=1e-9, rtol=1e-9)

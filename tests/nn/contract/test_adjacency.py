@@ -1,13 +1,12 @@
 """Whatever PyG takes for edges. Along an adjacency the operator runs, and PyG's own way where single messages count."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 import torch
 import torch_geometric.typing
 from torch import Tensor, nn
+from torch.testing import assert_close
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
@@ -29,74 +28,70 @@ EDGE_INDEX = torch.tensor([[0, 1, 2, 2, 0], [1, 0, 1, 2, 2]])
 X = (torch.randn(3, 5), torch.randn(4, 8))
 
 
-def edge_index_class(edges: Tensor, sort_order: str | None) -> Any:
+def edge_index_class(edges, sort_order):
     out = EdgeIndex(edges, sparse_size=(3, 4))
     return out if sort_order is None else out.sort_by(sort_order)[0]
 
 
-def csr(edges: Tensor) -> Tensor:
+def csr(edges):
     return torch.sparse_coo_tensor(edges.flip(0), torch.ones(edges.size(1)), (4, 3)).to_sparse_csr()
 
 
-def assert_same_weights(edges: Tensor, weights: Tensor, expected: Tensor) -> None:
+def assert_same_weights(edges, weights, expected):
     """Compares weights edge by edge with those along EDGE_INDEX."""
     place = {edge: i for i, edge in enumerate(map(tuple, EDGE_INDEX.t().tolist()))}
-    torch.testing.assert_close(
-        weights, expected[[place[edge] for edge in map(tuple, edges.t().tolist())]]
-    )
+    assert_close(weights, expected[[place[edge] for edge in map(tuple, edges.t().tolist())]])
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("form", [None, "row", "col", "torch.sparse"])
-def test_an_edge_index_class_and_a_sparse_matrix(form: str | None) -> None:
+def test_an_edge_index_class_and_a_sparse_matrix(form):
     conv = AttentionConv((5, 8), heads=2)
     edges = csr(EDGE_INDEX) if form == "torch.sparse" else edge_index_class(EDGE_INDEX, form)
     out, (given, weights) = conv(X, edges, return_attention_weights=True)
     expected, (_, other) = conv(X, EDGE_INDEX, return_attention_weights=True)
-    torch.testing.assert_close(out, expected)
+    assert_close(out, expected)
     assert given is edges
     plain = edges.to_sparse_coo().indices().flip(0) if form == "torch.sparse" else edges.as_tensor()
     assert_same_weights(plain, weights, other)
 
 
 @pytest.mark.parametrize("sort_order", [None, "row", "col"])
-def test_an_edge_index_class_with_the_other_flow(sort_order: str | None) -> None:
+def test_an_edge_index_class_with_the_other_flow(sort_order):
     conv = AttentionConv(8, heads=2, flow="target_to_source")
     x = torch.randn(4, 8)
     edges = EdgeIndex(EDGE_INDEX, sparse_size=(4, 4))
     edges = edges if sort_order is None else edges.sort_by(sort_order)[0]
-    torch.testing.assert_close(conv(x, edges), conv(x, EDGE_INDEX))
+    assert_close(conv(x, edges), conv(x, EDGE_INDEX))
 
 
 @needs_torch_sparse
-def test_sparse_tensor() -> None:
+def test_sparse_tensor():
     conv = AttentionConv((5, 8), heads=2)
     adjacency = SparseTensor.from_edge_index(EDGE_INDEX, sparse_sizes=(3, 4)).t()
     expected, (_, other) = conv(X, EDGE_INDEX, return_attention_weights=True)
-    torch.testing.assert_close(conv(X, adjacency), expected)
+    assert_close(conv(X, adjacency), expected)
     out, weighted = conv(X, adjacency, return_attention_weights=True)
-    torch.testing.assert_close(out, expected)
+    assert_close(out, expected)
     row, col, weights = weighted.coo()
     assert_same_weights(torch.stack([col, row]), weights, other)
 
 
 @needs_torch_sparse
 @pytest.mark.parametrize("size", [(5,), (5, 2), (5, 4)])
-def test_values_of_a_sparse_tensor_are_no_edge_features(size: tuple[int, ...]) -> None:
+def test_values_of_a_sparse_tensor_are_no_edge_features(size):
     conv = AttentionConv((5, 8), heads=2)
     adjacency = SparseTensor.from_edge_index(EDGE_INDEX, torch.randn(size), sparse_sizes=(3, 4)).t()
-    torch.testing.assert_close(conv(X, adjacency), conv(X, EDGE_INDEX))
+    assert_close(conv(X, adjacency), conv(X, EDGE_INDEX))
 
 
 @needs_torch_sparse
-def test_values_of_a_sparse_tensor_are_edge_features_if_asked_for() -> None:
+def test_values_of_a_sparse_tensor_are_edge_features_if_asked_for():
     conv = AttentionConv((5, 8), heads=2, edge_dim=3)
     edge_attr = torch.randn(5, 3)
     adjacency = SparseTensor.from_edge_index(EDGE_INDEX, edge_attr, sparse_sizes=(3, 4)).t()
-    torch.testing.assert_close(conv(X, adjacency), conv(X, EDGE_INDEX, edge_attr))
-    with pytest.raises(
-        ValueError, match=r"'edge_attr' exactly if 'edge_dim' was given \(got None, edge_dim=3\)"
-    ):
+    assert_close(conv(X, adjacency), conv(X, EDGE_INDEX, edge_attr))
+    with pytest.raises(ValueError, match=r"'edge_attr' exactly .* \(got None, edge_dim=3\)"):
         conv(X, adjacency.set_value(None))
 
 
@@ -104,16 +99,16 @@ def test_values_of_a_sparse_tensor_are_edge_features_if_asked_for() -> None:
 @pytest.mark.parametrize(
     "form", ["EdgeIndex", "torch.sparse", pytest.param("SparseTensor", marks=needs_torch_sparse)]
 )
-def test_label_message_passing_takes_them_too(form: str) -> None:
+def test_label_message_passing_takes_them_too(form):
     labels = LabelMessagePassing(5, path_graph(4), heads=1)
     x, batch = ragged([2, 1], 5)
-    edges: Any = edge_index_class(EDGE_INDEX, None)
+    edges = edge_index_class(EDGE_INDEX, None)
     if form == "torch.sparse":
         edges = csr(EDGE_INDEX)
     if form == "SparseTensor":
         edges = SparseTensor.from_edge_index(EDGE_INDEX, sparse_sizes=(3, 4)).t()
     states = labels(x, batch, edge_index=edges, return_attention_weights=True)
-    torch.testing.assert_close(states.states, labels(x, batch, edge_index=EDGE_INDEX))
+    assert_close(states.states, labels(x, batch, edge_index=EDGE_INDEX))
     assert type(states.attention[0].feature_to_label[0]) is Tensor
 
 
@@ -121,11 +116,11 @@ def test_label_message_passing_takes_them_too(form: str) -> None:
 @pytest.mark.parametrize(
     "form", ["torch.sparse", pytest.param("SparseTensor", marks=needs_torch_sparse)]
 )
-def test_label_graphs_of_every_form(form: str) -> None:
+def test_label_graphs_of_every_form(form):
     edge_index = torch.tensor([[0, 1, 3, 2], [1, 2, 2, 3]])
     weight = torch.tensor([0.1, 0.2, 0.3, 0.4])
     if form == "SparseTensor":
-        adjacency: Any = SparseTensor.from_edge_index(edge_index, weight, sparse_sizes=(4, 4)).t()
+        adjacency = SparseTensor.from_edge_index(edge_index, weight, sparse_sizes=(4, 4)).t()
     else:
         adjacency = torch.sparse_coo_tensor(edge_index.flip(0), weight, (4, 4)).to_sparse_csr()
     graph = LabelGraph(edge_index, num_nodes=4, edge_weight=weight)
@@ -139,7 +134,7 @@ def test_label_graphs_of_every_form(form: str) -> None:
     x, batch = ragged([2, 1], 5)
     expected = labels(x, batch)
     labels.label_graph = Data(adj_t=adjacency, num_nodes=4)
-    torch.testing.assert_close(labels(x, batch), expected)
+    assert_close(labels(x, batch), expected)
 
 
 STATES = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
@@ -147,7 +142,7 @@ STATES = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
 BY_TARGET = torch.tensor([[1, 2, 0, 4, 1, 3], [0, 0, 1, 1, 2, 2]])
 
 
-def adjacency() -> Tensor:
+def adjacency():
     return EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col")
 
 
@@ -165,7 +160,7 @@ class Counted(AttentionConv):
         return super().message_and_aggregate(edge_index, query, key, value)
 
 
-def gradients(conv: AttentionConv, edges: Any) -> list[Tensor]:
+def gradients(conv, edges):
     out = conv(STATES, edges)
     conv.zero_grad()
     out.square().sum().backward()
@@ -174,24 +169,24 @@ def gradients(conv: AttentionConv, edges: Any) -> list[Tensor]:
 
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("form", ["EdgeIndex", "torch.sparse"])
-def test_an_adjacency_takes_the_operator(form: str) -> None:
+def test_an_adjacency_takes_the_operator(form):
     conv = Counted()
-    edges: Any = adjacency()
+    edges = adjacency()
     if form == "torch.sparse":
         edges = torch.sparse_coo_tensor(BY_TARGET.flip(0), torch.ones(6), (5, 5)).to_sparse_csr()
     fused = gradients(conv, edges)
     assert conv.fused == 1
-    torch.testing.assert_close(fused, gradients(conv, BY_TARGET))
+    assert_close(fused, gradients(conv, BY_TARGET))
     assert conv.fused == 1
 
 
-def test_hooks_on_messages_and_weights_need_messages() -> None:
-    conv, seen = Counted(), []
+def test_hooks_on_messages_and_weights_need_messages():
+    conv, calls = Counted(), []
     _, (_, weights) = conv(STATES, adjacency(), return_attention_weights=True)
     assert weights.shape == (6, 2)
-    conv.register_message_forward_hook(lambda module, inputs, out: seen.append(out.shape))
-    torch.testing.assert_close(conv(STATES, adjacency()), conv(STATES, BY_TARGET))
-    assert seen == [(6, 2, 4)] * 2
+    conv.register_message_forward_hook(lambda module, inputs, out: calls.append(out.shape))
+    assert_close(conv(STATES, adjacency()), conv(STATES, BY_TARGET))
+    assert calls == [(6, 2, 4)] * 2
     assert conv.fused == 0
 
 
@@ -203,71 +198,69 @@ class Child(LabelToLabelConv):
 
 
 @pytest.mark.parametrize("conv", [Counted(), Child(8, heads=2)], ids=["class", "subclass"])
-def test_an_explainer_masks_the_edges_of_an_adjacency(conv: AttentionConv) -> None:
+def test_an_explainer_masks_the_edges_of_an_adjacency(conv):
     # which makes PyG compile the parent's propagate
     LabelToLabelConv(8, heads=2)(STATES, BY_TARGET)
     model = nn.ModuleList([conv])
     set_masks(model, torch.zeros(6), BY_TARGET, apply_sigmoid=False)
     without = conv(STATES, adjacency())
     clear_masks(model)
-    torch.testing.assert_close(without, conv(STATES, BY_TARGET[:, :0]))
+    assert_close(without, conv(STATES, BY_TARGET[:, :0]))
     assert not torch.allclose(without, conv(STATES, adjacency()))
 
 
 @pytest.mark.parametrize("options", [{"flow": "target_to_source"}, {"aggr": "max"}], ids=str)
-def test_other_flows_and_aggregations_need_messages(options: dict[str, str]) -> None:
+def test_other_flows_and_aggregations_need_messages(options):
     conv = Counted(**options)
-    torch.testing.assert_close(conv(STATES, adjacency()), conv(STATES, BY_TARGET))
+    assert_close(conv(STATES, adjacency()), conv(STATES, BY_TARGET))
     assert conv.fused == 0
 
 
-def test_a_sorted_adjacency_compiles() -> None:
+def test_a_sorted_adjacency_compiles():
     conv = AttentionConv(8, heads=2)
     compiled = torch.compile(conv, fullgraph=True, backend="eager")
-    torch.testing.assert_close(compiled(STATES, adjacency()), conv(STATES, BY_TARGET))
+    assert_close(compiled(STATES, adjacency()), conv(STATES, BY_TARGET))
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("form", ["EdgeIndex", "torch.sparse", "compiled"])
-def test_an_adjacency_that_names_no_node_is_an_error(form: str) -> None:
+def test_an_adjacency_that_names_no_node_is_an_error(form):
     edge_index = torch.tensor([[1, 2, 40], [0, 0, 1]])
-    edges: Any = EdgeIndex(edge_index, sparse_size=(41, 5), sort_order="col")
+    edges = EdgeIndex(edge_index, sparse_size=(41, 5), sort_order="col")
     if form == "torch.sparse":
         edges = torch.sparse_coo_tensor(edge_index.flip(0), torch.ones(3), (5, 41)).to_sparse_csr()
-    conv: Any = AttentionConv(8, heads=2)
+    conv = AttentionConv(8, heads=2)
     conv = torch.compile(conv, backend="eager") if form == "compiled" else conv
     with pytest.raises((ValueError, IndexError, RuntimeError)):
         conv((STATES, STATES), edges)
 
 
-def test_the_fused_path_does_not_aggregate_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fused_path_does_not_aggregate_messages(monkeypatch):
     # PyG's aggregation ignores the pointers of a sorted adjacency, so that it would be no faster than a list of edges.
-    conv, edges = (
-        AttentionConv(8, heads=2),
-        EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col"),
-    )
+    conv = AttentionConv(8, heads=2)
+    edges = EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col")
     expected = conv((STATES, STATES), BY_TARGET)
     monkeypatch.setattr(conv.aggr_module, "forward", None)
-    torch.testing.assert_close(conv((STATES, STATES), edges), expected)
+    assert_close(conv((STATES, STATES), edges), expected)
     with pytest.raises(TypeError):
         conv((STATES, STATES), BY_TARGET)
 
 
 @pytest.mark.parametrize("size", [{}, {"sparse_size": (5, 3)}])
-def test_an_adjacency_without_its_last_nodes(size: dict[str, Any]) -> None:
+def test_an_adjacency_without_its_last_nodes(size):
     conv = Counted()
     edges = EdgeIndex(BY_TARGET, sort_order="col", **size)
-    torch.testing.assert_close(conv((STATES, STATES), edges), conv((STATES, STATES), BY_TARGET))
+    assert_close(conv((STATES, STATES), edges), conv((STATES, STATES), BY_TARGET))
     assert conv.fused == 1
 
 
-def test_a_message_of_a_subclass_counts() -> None:
+def test_a_message_of_a_subclass_counts():
     class Silent(AttentionConv):
         def message(self, value_j: Tensor) -> Tensor:
             return value_j * 0
 
     conv = Silent(8, heads=2)
-    torch.testing.assert_close(conv(STATES, adjacency()), conv(STATES, BY_TARGET))
+    assert_close(conv(STATES, adjacency()), conv(STATES, BY_TARGET))
 
 
 BY_TYPE = {"word": torch.randn(3, 5), "label": torch.randn(4, 8)}
@@ -278,17 +271,16 @@ EDGES = {
 
 
 @pytest.mark.filterwarnings("ignore:There exist node types")
-def test_hetero_conv() -> None:
+def test_hetero_conv():
     convs = {
         ("word", "in", "label"): AttentionConv((-1, 8), heads=2),
         ("label", "to", "label"): AttentionConv(8, heads=2),
     }
     out = HeteroConv(convs, aggr="sum")(BY_TYPE, EDGES)
     assert list(out) == ["label"]
-    parts = [
-        convs[kind]((BY_TYPE[kind[0]], BY_TYPE["label"]), edges) for kind, edges in EDGES.items()
-    ]
-    torch.testing.assert_close(out["label"], parts[0] + parts[1])
+    label = BY_TYPE["label"]
+    parts = [convs[kind]((BY_TYPE[kind[0]], label), edges) for kind, edges in EDGES.items()]
+    assert_close(out["label"], parts[0] + parts[1])
 
 
 class Homogeneous(nn.Module):
@@ -302,13 +294,11 @@ class Homogeneous(nn.Module):
 
 
 @pytest.mark.skipif(not FULL_GRAPH, reason="PyTorch 2.6 does not trace annotations that are texts")
-def test_to_hetero() -> None:
+def test_to_hetero():
     edges = {**EDGES, ("label", "of", "word"): EDGES["word", "in", "label"].flip(0)}
     x = {"word": torch.randn(3, 8), "label": torch.randn(4, 8)}
     model = to_hetero(Homogeneous(), (list(x), list(edges)))
     out = model(x, edges)
-    assert {name: tuple(states.shape) for name, states in out.items()} == {
-        "word": (3, 8),
-        "label": (4, 8),
-    }
+    shapes = {name: tuple(states.shape) for name, states in out.items()}
+    assert shapes == {"word": (3, 8), "label": (4, 8)}
     assert all(states.isfinite().all() for states in out.values())

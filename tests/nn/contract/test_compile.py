@@ -1,13 +1,10 @@
 """torch.compile without graph breaks, and without a new graph for every batch."""
 
-from __future__ import annotations
-
 import shutil
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch.testing import assert_close
 from torch_geometric.data import Batch, Data
 
 from tests.nn.samples import complete_edges, path_graph, ragged
@@ -20,8 +17,8 @@ from tg_mlc.nn.encoders import BagEncoder
 BATCHES = [[3, 4, 2], [5, 1, 7, 2], [2, 2], [6, 0, 3]]
 
 
-def arguments(form: str, batch: Tensor, sizes: list[int]) -> dict[str, Any]:
-    out: dict[str, Any] = {"batch": batch, "batch_size": len(sizes)}
+def arguments(form, batch, sizes):
+    out = {"batch": batch, "batch_size": len(sizes)}
     if form.startswith("ptr"):
         out = {"ptr": torch.tensor([0, *sizes]).cumsum(0)}
     if form.endswith("max"):
@@ -31,7 +28,7 @@ def arguments(form: str, batch: Tensor, sizes: list[int]) -> dict[str, Any]:
     return out
 
 
-def run(model: torch.nn.Module, x: Tensor, **kwargs: Any) -> list[Tensor]:
+def run(model, x, **kwargs):
     """The output, and the gradients of the input and of every parameter."""
     model.zero_grad()
     x = x.double().requires_grad_()
@@ -40,7 +37,7 @@ def run(model: torch.nn.Module, x: Tensor, **kwargs: Any) -> list[Tensor]:
     return [out, x.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
 
 
-def check(model: torch.nn.Module, backend: str, form: str, batches: list[list[int]]) -> None:
+def check(model, backend, form, batches):
     """The first batch compiles one graph, which serves all the others.
 
     In double precision: a gradient is a sum over many labels, whose rounding in single precision hangs on their order.
@@ -51,15 +48,15 @@ def check(model: torch.nn.Module, backend: str, form: str, batches: list[list[in
         kwargs = arguments(form, batch, sizes)
         expected = run(model, x, **kwargs)
         with torch.compiler.set_stance("fail_on_recompile" if FULL_GRAPH and i > 0 else "default"):
-            torch.testing.assert_close(run(compiled, x, **kwargs), expected, atol=1e-9, rtol=1e-9)
+            assert_close(run(compiled, x, **kwargs), expected, atol=1e-9, rtol=1e-9)
 
 
-def sparse_graph() -> LabelGraph:
+def sparse_graph():
     generator = torch.Generator().manual_seed(0)
     return LabelGraph(torch.randint(0, 100, (2, 150), generator=generator), num_nodes=100)
 
 
-def labels(graph: LabelGraph, **options: Any) -> LabelMessagePassing:
+def labels(graph, **options):
     return LabelMessagePassing(8, graph, **{"num_steps": 1, "heads": 2, **options})
 
 
@@ -76,7 +73,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_layers(case: str) -> None:
+def test_layers(case):
     model, form = CASES[case]
     check(model(), "eager", form, BATCHES)
 
@@ -85,18 +82,18 @@ def test_layers(case: str) -> None:
     "case",
     ["ptr", *(pytest.param(case, marks=pytest.mark.slow) for case in CASES if case != "ptr")],
 )
-def test_gradients_of_layers_are_traced(case: str) -> None:
+def test_gradients_of_layers_are_traced(case):
     model, form = CASES[case]
     check(model(), "aot_eager", form, BATCHES)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
-def test_inductor() -> None:
+def test_inductor():
     check(labels(path_graph(5)), "inductor", "batch", BATCHES[:2])
 
 
-def test_dropout_and_pre_norm() -> None:
+def test_dropout_and_pre_norm():
     model = labels(fully_connected(5), dropout=0.5, norm="pre")
     compiled = torch.compile(model, fullgraph=FULL_GRAPH, dynamic=True, backend="eager")
     x, batch = ragged([3, 2], 8)
@@ -105,14 +102,9 @@ def test_dropout_and_pre_norm() -> None:
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("num_feature_layers", [0, 1])
-def test_whole_models(num_feature_layers: int, tied: bool) -> None:
-    options = {
-        "num_steps": 1,
-        "num_feature_layers": num_feature_layers,
-        "tied": tied,
-        "heads": 2,
-        "dropout": 0.0,
-    }
+def test_whole_models(num_feature_layers, tied):
+    options = {"num_steps": 1, "num_feature_layers": num_feature_layers, "tied": tied}
+    options |= {"heads": 2, "dropout": 0.0}
     model = LaMP(BagEncoder(20, 8), path_graph(5), **options)
     compiled = torch.compile(model, fullgraph=FULL_GRAPH, dynamic=True, backend="eager")
     for i, sizes in enumerate(BATCHES):
@@ -120,4 +112,4 @@ def test_whole_models(num_feature_layers: int, tied: bool) -> None:
         batch = Batch.from_data_list(samples)
         with torch.compiler.set_stance("fail_on_recompile" if FULL_GRAPH and i > 0 else "default"):
             out = compiled(batch)
-        torch.testing.assert_close(out, model(batch), atol=1e-4, rtol=1e-4)
+        assert_close(out, model(batch), atol=1e-4, rtol=1e-4)

@@ -1,13 +1,12 @@
 """PyG's explainers, on models with edges of every kind."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
-from torch_geometric.explain import AttentionExplainer, Explainer, Explanation, GNNExplainer
+from torch.testing import assert_close
+from torch_geometric.explain import AttentionExplainer, Explainer, GNNExplainer
 from torch_geometric.nn import GATConv, GINEConv, MessagePassing, global_mean_pool
 
 from tests.nn.samples import path_graph, ragged
@@ -72,19 +71,15 @@ class ExplicitLabels(nn.Module):
         return self.model.readout(self.model.labels(x, batch, edge_index=TO_LABELS))
 
 
-def gat() -> Structured:
+def gat():
     return Structured(GATConv(8, 8))
 
 
-def explain(model: nn.Module, algorithm: Any, edge_index: Tensor) -> Explanation:
-    explainer = Explainer(
-        model,
-        algorithm,
-        explanation_type="model",
-        node_mask_type="attributes" if isinstance(algorithm, GNNExplainer) else None,
-        edge_mask_type="object",
-        model_config={"mode": "regression", "task_level": "graph", "return_type": "raw"},
-    )
+def explain(model, algorithm, edge_index):
+    config = {"mode": "regression", "task_level": "graph", "return_type": "raw"}
+    options = {"explanation_type": "model", "edge_mask_type": "object", "model_config": config}
+    options["node_mask_type"] = "attributes" if isinstance(algorithm, GNNExplainer) else None
+    explainer = Explainer(model, algorithm, **options)
     before = model(X, edge_index, batch=BATCH)
     explanation = explainer(X, edge_index, batch=BATCH)
     assert torch.equal(model(X, edge_index, batch=BATCH), before)
@@ -102,7 +97,7 @@ def explain(model: nn.Module, algorithm: Any, edge_index: Tensor) -> Explanation
     ],
     ids=["attention", "edges", "gat", "gine"],
 )
-def test_gnn_explainer(model: Any, edge_index: Tensor) -> None:
+def test_gnn_explainer(model, edge_index):
     torch.manual_seed(0)
     explanation = explain(model(), GNNExplainer(epochs=5), edge_index)
     assert explanation.edge_mask.size() == (edge_index.size(1),)
@@ -113,20 +108,20 @@ def test_gnn_explainer(model: Any, edge_index: Tensor) -> None:
 @pytest.mark.parametrize(
     ("model", "edge_index"), [(Attention, BONDS), (Edges, TO_LABELS), (gat, BONDS)]
 )
-def test_attention_explainer(model: Any, edge_index: Tensor) -> None:
+def test_attention_explainer(model, edge_index):
     explanation = explain(model(), AttentionExplainer(), edge_index)
     assert explanation.edge_mask.size() == (edge_index.size(1),)
     assert (explanation.edge_mask > 0).all()
 
 
-def test_attention_explainer_reports_the_attention() -> None:
+def test_attention_explainer_reports_the_attention():
     model = Attention()
     explanation = explain(model, AttentionExplainer(reduce="mean"), BONDS)
     _, (_, weights) = model.conv(X, BONDS, return_attention_weights=True)
-    torch.testing.assert_close(explanation.edge_mask, weights.mean(dim=-1))
+    assert_close(explanation.edge_mask, weights.mean(dim=-1))
 
 
-def test_edge_masks_reach_a_class_derived_from_one_in_use() -> None:
+def test_edge_masks_reach_a_class_derived_from_one_in_use():
     AttentionConv(8, heads=2)  # PyG compiles 'propagate' when the first layer of a class is made.
 
     class Derived(AttentionConv):
@@ -136,22 +131,22 @@ def test_edge_masks_reach_a_class_derived_from_one_in_use() -> None:
     conv.explain = True
     conv._edge_mask = torch.full((BONDS.size(1),), -1e4)  # a sigmoid of zero: no message passes
     conv._loop_mask = BONDS[0] != BONDS[1]
-    torch.testing.assert_close(conv(X, BONDS), conv.feed_forward(conv.attention_norm(X)))
+    assert_close(conv(X, BONDS), conv.feed_forward(conv.attention_norm(X)))
     conv.explain = None
     assert not torch.allclose(conv(X, BONDS), conv.feed_forward(conv.attention_norm(X)))
 
 
-def test_a_derived_class_may_have_a_propagate_of_its_own() -> None:
+def test_a_derived_class_may_have_a_propagate_of_its_own():
     class Derived(AttentionConv):
         def propagate(self, edge_index: Tensor, size: Any = None, **kwargs: Any) -> Tensor:
             return torch.zeros_like(kwargs["value"])
 
     conv = Derived(8, heads=2)
-    torch.testing.assert_close(conv(X, BONDS), conv.feed_forward(conv.attention_norm(X)))
+    assert_close(conv(X, BONDS), conv.feed_forward(conv.attention_norm(X)))
 
 
 @pytest.mark.parametrize("algorithm", [GNNExplainer(epochs=3), AttentionExplainer()])
-def test_label_layers_with_other_edges_can_be_left_out(algorithm: Any) -> None:
+def test_label_layers_with_other_edges_can_be_left_out(algorithm):
     model = gat()
     for conv in (*model.labels.feature_to_label, *model.labels.label_to_label):
         conv.explain = False

@@ -1,7 +1,5 @@
 """torch.export with an open number of samples, hooks, and to_hetero."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -25,7 +23,7 @@ class Net(nn.Module):
         return self.head(self.labels(x, ptr=ptr))
 
 
-def pointers(sizes: list[int]) -> tuple[Tensor, Tensor]:
+def pointers(sizes):
     return ragged(sizes, 8)[0], torch.tensor([0, *sizes]).cumsum(0)
 
 
@@ -34,7 +32,7 @@ def pointers(sizes: list[int]) -> tuple[Tensor, Tensor]:
     "graph", [fully_connected(5), edgeless(5), path_graph(5)], ids=["all", "none", "path"]
 )
 @pytest.mark.parametrize("smallest", [1, 2])
-def test_export_leaves_the_number_of_samples_open(graph: LabelGraph, smallest: int) -> None:
+def test_export_leaves_the_number_of_samples_open(graph, smallest):
     """From two samples on by itself; from one on if PyTorch is told to ask of no size whether it is 1."""
     model = Net(graph).eval()
     shapes = ({0: Dim("atoms")}, {0: Dim("batch", min=smallest + 1)})
@@ -44,9 +42,8 @@ def test_export_leaves_the_number_of_samples_open(graph: LabelGraph, smallest: i
     operators = {getattr(node.target, "namespace", "aten") for node in exported.graph.nodes}
     assert operators == {"aten"}  # none of tg_mlc, which a reader of the program may lack
     for sizes in ([5], [3, 1], [2, 7, 1, 4], [3] * 9)[2 - smallest if smallest == 1 else 1 :]:
-        torch.testing.assert_close(
-            program(*pointers(sizes)), model(*pointers(sizes)), atol=1e-5, rtol=1e-5
-        )
+        actual, expected = program(*pointers(sizes)), model(*pointers(sizes))
+        torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)
 
 
 # of a part whose input is a tuple
@@ -54,25 +51,22 @@ def test_export_leaves_the_number_of_samples_open(graph: LabelGraph, smallest: i
 @pytest.mark.parametrize(
     "name", ["labels", "labels.feature_to_label.0", "labels.label_to_label.1.lin_query", "head"]
 )
-def test_hooks_see_every_part(name: str) -> None:
-    model, seen = Net(fully_connected(5)), []
+def test_hooks_see_every_part(name):
+    model, calls = Net(fully_connected(5)), []
     part = model.get_submodule(name)
-    part.register_forward_pre_hook(lambda *_: seen.append("before"))
-    part.register_forward_hook(lambda *_: seen.append("after"))
-    part.register_full_backward_hook(lambda *_: seen.append("back"))
+    part.register_forward_pre_hook(lambda *_: calls.append("before"))
+    part.register_forward_hook(lambda *_: calls.append("after"))
+    part.register_full_backward_hook(lambda *_: calls.append("back"))
     x, ptr = pointers([3, 4])
     model(x.requires_grad_(), ptr).sum().backward()
-    assert seen == ["before", "after", "back"]
+    assert calls == ["before", "after", "back"]
 
 
-def test_to_hetero_makes_labels_for_each_type_of_nodes() -> None:
+def test_to_hetero_makes_labels_for_each_type_of_nodes():
     """Which sum up what their own type says; a layer behind the heterogeneous network sees all types."""
     types = (["atom", "word"], [("atom", "in", "word"), ("word", "of", "atom")])
     model = to_hetero(Net(fully_connected(5)), types)
     x, ptr = pointers([3, 4])
     out = model({"atom": x, "word": 2 * x}, {"atom": ptr, "word": ptr})
-    assert {name: tuple(logits.shape) for name, logits in out.items()} == {
-        "atom": (2, 5),
-        "word": (2, 5),
-    }
+    assert {name: tuple(x.shape) for name, x in out.items()} == {"atom": (2, 5), "word": (2, 5)}
     assert len([part for part in model.modules() if isinstance(part, LabelMessagePassing)]) == 2

@@ -1,14 +1,12 @@
 """Requirements of any PyTorch module: copies, state dicts, other dtypes and devices."""
 
-from __future__ import annotations
-
 import copy
 import io
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.testing import assert_close
 
 from tests.nn.samples import complete_edges, path_graph, ragged
 from tg_mlc.graphs import fully_connected
@@ -31,14 +29,14 @@ class Model(nn.Module):
         return self.readout(self.labels(self.features(x, BATCH), BATCH, edge_index=edge_index))
 
 
-def through_a_file(stored: Any, weights_only: bool = True) -> Any:
+def through_a_file(stored, weights_only=True):
     file = io.BytesIO()
     torch.save(stored, file)
     file.seek(0)
     return torch.load(file, weights_only=weights_only)
 
 
-def test_deepcopy() -> None:
+def test_deepcopy():
     model = Model()
     other = copy.deepcopy(model)
     assert torch.equal(other(X), model(X))
@@ -53,7 +51,7 @@ def test_deepcopy() -> None:
 
 @pytest.mark.parametrize("assign", [False, True])
 @pytest.mark.parametrize("tied", [True, False])
-def test_state_dict(tied: bool, assign: bool) -> None:
+def test_state_dict(tied, assign):
     model, other = Model(tied=tied), Model(tied=tied).to("meta").to_empty(device="cpu")
     other.load_state_dict(through_a_file(model.state_dict()), assign=assign)
     assert torch.equal(other(X), model(X))
@@ -63,7 +61,7 @@ def test_state_dict(tied: bool, assign: bool) -> None:
         assert bool((other(X) == other.readout.bias).all()) is tied
 
 
-def test_state_dict_of_lazy_modules() -> None:
+def test_state_dict_of_lazy_modules():
     lazy, other = Model(in_channels=-1), Model(in_channels=-1)
     lazy(X)
     other.load_state_dict(through_a_file(lazy.state_dict()))
@@ -77,7 +75,7 @@ def test_state_dict_of_lazy_modules() -> None:
     assert copy.deepcopy(Model(in_channels=-1))(X).size() == (3, 5)
 
 
-def test_whole_modules_can_be_saved() -> None:
+def test_whole_modules_can_be_saved():
     model = Model()
     model(X, EDGE_INDEX)
     other = through_a_file(model, weights_only=False)
@@ -87,30 +85,30 @@ def test_whole_modules_can_be_saved() -> None:
 
 @pytest.mark.parametrize("edge_index", [None, EDGE_INDEX], ids=["structured", "edges"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
-def test_dtypes(dtype: torch.dtype, edge_index: Tensor | None) -> None:
+def test_dtypes(dtype, edge_index):
     model = Model()
     expected = model(X, edge_index)
     out = model.to(dtype)(X.to(dtype), edge_index)
     assert out.dtype == dtype
     tolerance = 1e-5 if dtype == torch.float64 else 0.1
-    torch.testing.assert_close(out.float(), expected, atol=tolerance, rtol=tolerance)
+    assert_close(out.float(), expected, atol=tolerance, rtol=tolerance)
 
 
 @pytest.mark.parametrize("edge_index", [None, EDGE_INDEX], ids=["structured", "edges"])
-def test_autocast(edge_index: Tensor | None) -> None:
+def test_autocast(edge_index):
     model = Model()
     expected = model(X, edge_index)
     with torch.autocast("cpu", torch.bfloat16):
         out = model(X, edge_index)
         assert model.labels.feature_to_label[0].lin_query(X.new_zeros(1, 8)).dtype == torch.bfloat16
-    torch.testing.assert_close(out.float(), expected, atol=0.1, rtol=0.1)
+    assert_close(out.float(), expected, atol=0.1, rtol=0.1)
     out.float().square().sum().backward()
     for parameter in model.parameters():
         assert parameter.grad.dtype == torch.float32
         assert parameter.grad.isfinite().all()
 
 
-def test_label_edges_move_with_the_module() -> None:
+def test_label_edges_move_with_the_module():
     labels = LabelMessagePassing(8, path_graph(5), heads=2)
     x, batch = ragged([3, 1, 4], 8)
     expected = labels(x, batch)
@@ -126,7 +124,7 @@ def test_label_edges_move_with_the_module() -> None:
     assert torch.equal(labels(x, batch), expected)
 
 
-def test_modules_can_be_made_on_the_meta_device() -> None:
+def test_modules_can_be_made_on_the_meta_device():
     graph = path_graph(5)
     with torch.device("meta"):
         labels = LabelMessagePassing(8, graph, heads=2)
@@ -135,7 +133,7 @@ def test_modules_can_be_made_on_the_meta_device() -> None:
 
 
 @pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
-def test_any_size_of_input_after_a_copy(flow: str) -> None:
+def test_any_size_of_input_after_a_copy(flow):
     conv = copy.deepcopy(AttentionConv((-1, 8), heads=2, flow=flow))
     edge_index = torch.tensor([[0, 1], [0, 2]])
     edge_index = edge_index if flow == "source_to_target" else edge_index.flip(0)

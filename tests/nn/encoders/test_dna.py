@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import pytest
 import torch
+from torch.testing import assert_close
 from torch_geometric.data import Batch, Data
 
 from tg_mlc.graphs import fully_connected
@@ -10,13 +9,13 @@ from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders.dna import DNAEncoder
 
 
-def batch_of(*lengths: int) -> Batch:
+def batch_of(*lengths):
     generator = torch.Generator().manual_seed(0)
     samples = [torch.randint(5, (n,), generator=generator, dtype=torch.uint8) for n in lengths]
     return Batch.from_data_list([Data(x=x, y=torch.zeros(1, 3)) for x in samples])
 
 
-def by_hand(encoder: DNAEncoder, x: torch.Tensor) -> torch.Tensor:
+def by_hand(encoder, x):
     """The equation of the docstring, letter by letter."""
     weight, bias, width = encoder.conv.weight, encoder.conv.bias, encoder.conv.kernel_size[0]
     vectors = [torch.full((4,), 0.25) if code == 4 else torch.eye(4)[code] for code in x.tolist()]
@@ -24,31 +23,30 @@ def by_hand(encoder: DNAEncoder, x: torch.Tensor) -> torch.Tensor:
     for i in range(len(vectors)):
         state = bias.clone()
         for j in range(width):
-            seen = i + j - width // 2
-            if 0 <= seen < len(vectors):
-                state = state + weight[:, :, j] @ vectors[seen]
+            position = i + j - width // 2
+            if 0 <= position < len(vectors):
+                state = state + weight[:, :, j] @ vectors[position]
         states.append(state.relu())
-    return torch.stack(
-        [torch.stack(states[k : k + encoder.pool]).amax(0) for k in range(0, len(x), encoder.pool)]
-    )
+    pooled = [states[k : k + encoder.pool] for k in range(0, len(x), encoder.pool)]
+    return torch.stack([torch.stack(part).amax(0) for part in pooled])
 
 
 @pytest.mark.parametrize("lengths", [(9, 9, 9), (7, 1, 12), (5,)])
 @pytest.mark.parametrize(("kernel_size", "pool"), [(1, 1), (4, 1), (5, 3), (16, 2), (2, 7)])
-def test_the_equation(lengths: tuple[int, ...], kernel_size: int, pool: int) -> None:
+def test_the_equation(lengths, kernel_size, pool):
     encoder = DNAEncoder(6, kernel_size, pool)
     batch = batch_of(*lengths)
     x, ptr, edge_index, edge_attr = encoder(batch)[:4]
     expected = [by_hand(encoder, data.x) for data in batch.to_data_list()]
-    torch.testing.assert_close(x, torch.cat(expected))
+    assert_close(x, torch.cat(expected))
     assert ptr.diff().tolist() == [len(part) for part in expected]
     assert (edge_index, edge_attr, encoder.channels, encoder.edge_dim) == (None, None, 6, None)
 
 
-def test_equal_ragged_and_empty_samples_and_columns_of_letters() -> None:
+def test_equal_ragged_and_empty_samples_and_columns_of_letters():
     encoder, batch = DNAEncoder(8, 7, 4), batch_of(10, 10, 10)
     equal, ragged = encoder(batch), encoder._ragged(encoder.one_hot[batch.x.long()], batch.ptr)
-    torch.testing.assert_close(equal.x, ragged.x)
+    assert_close(equal.x, ragged.x)
     assert torch.equal(equal.ptr, ragged.ptr)
     column = Batch.from_data_list([Data(x=data.x.view(-1, 1)) for data in batch.to_data_list()])
     assert torch.equal(encoder(column).x, equal.x)
@@ -62,10 +60,9 @@ def test_equal_ragged_and_empty_samples_and_columns_of_letters() -> None:
 
 
 @pytest.mark.parametrize(("lengths", "num_feature_layers"), [((20, 20), 0), ((20, 6), 2)])
-def test_lamp_learns(lengths: tuple[int, ...], num_feature_layers: int) -> None:
-    model = LaMP(
-        DNAEncoder(16, 5), fully_connected(3), num_feature_layers=num_feature_layers, dropout=0.0
-    )
+def test_lamp_learns(lengths, num_feature_layers):
+    options = {"num_feature_layers": num_feature_layers, "dropout": 0.0}
+    model = LaMP(DNAEncoder(16, 5), fully_connected(3), **options)
     batch = batch_of(*lengths)
     batch.y = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -83,10 +80,8 @@ def test_lamp_learns(lengths: tuple[int, ...], num_feature_layers: int) -> None:
 
 
 @pytest.mark.parametrize("options", [{"kernel_size": 0}, {"pool": 0}])
-def test_sizes_of_at_least_one(options: dict[str, int]) -> None:
-    with pytest.raises(
-        ValueError, match=rf"'{next(iter(options))}' to be a whole number of at least 1 \(got 0\)"
-    ):
+def test_sizes_of_at_least_one(options):
+    with pytest.raises(ValueError, match=f"'{next(iter(options))}' to be a whole number"):
         DNAEncoder(4, **options)
 
 
@@ -98,23 +93,20 @@ def test_sizes_of_at_least_one(options: dict[str, int]) -> None:
         (torch.zeros(3), r"whole numbers.* \(got torch.float32\)"),
     ],
 )
-def test_errors(x: torch.Tensor, message: str) -> None:
+def test_errors(x, message):
     with pytest.raises(ValueError, match=message):
         DNAEncoder(4)(Data(x=x))
 
 
 @pytest.mark.parametrize("lengths", [(9, 9, 9), (7, 1, 12)])
 @pytest.mark.parametrize("kernel_size", [1, 4, 5])
-def test_both_strands(lengths: tuple[int, ...], kernel_size: int) -> None:
-    one, both = (
-        DNAEncoder(6, kernel_size, pool=1),
-        DNAEncoder(6, kernel_size, pool=1, both_strands=True),
-    )
+def test_both_strands(lengths, kernel_size):
+    one = DNAEncoder(6, kernel_size, pool=1)
+    both = DNAEncoder(6, kernel_size, pool=1, both_strands=True)
     both.load_state_dict(one.state_dict())
     batch = batch_of(*lengths)
-    other = [
-        Data(x=torch.where(x < 4, 3 - x, x).flip(0)) for x in batch.x.long().split(list(lengths))
-    ]
+    letters = batch.x.long().split(list(lengths))
+    other = [Data(x=torch.where(x < 4, 3 - x, x).flip(0)) for x in letters]
     on_other = one(Batch.from_data_list(other)).x.split(list(lengths))
     expected = torch.maximum(one(batch).x, torch.cat([part.flip(0) for part in on_other]))
-    torch.testing.assert_close(both(batch).x, expected)
+    assert_close(both(batch).x, expected)

@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import pytest
 import torch
+from torch.testing import assert_close
 from torch_geometric.data import Batch, Data
 
 from tg_mlc.datasets import Planted
@@ -11,19 +10,15 @@ from tg_mlc.nn.encoders import MoleculeEncoder, NodeEncoder
 from tg_mlc.nn.encoders.graphs import CategoricalEmbedding
 
 
-def test_sum_of_embeddings() -> None:
+def test_sum_of_embeddings():
     embedding = CategoricalEmbedding([3, 2, 4], 8)
     out = embedding(torch.tensor([[2, 0, 3], [0, 1, 0]]))
-    torch.testing.assert_close(
-        out, embedding.weight[torch.tensor([[2, 3, 8], [0, 4, 5]])].sum(dim=1)
-    )
+    assert_close(out, embedding.weight[torch.tensor([[2, 3, 8], [0, 4, 5]])].sum(dim=1))
     assert embedding(torch.zeros(0, 3, dtype=torch.long)).size() == (0, 8)
     assert {name: x.size() for name, x in embedding.state_dict().items()} == {"weight": (9, 8)}
     out = CategoricalEmbedding([50, 50, 50], 200)(torch.randint(0, 50, (100, 3)))
     assert out.std().item() == pytest.approx(1.0, abs=0.05)
-    with pytest.raises(
-        ValueError, match=r"categorical features of shape \[N, 3\] \(got \[4, 2\]\)"
-    ):
+    with pytest.raises(ValueError, match=r"categorical features of shape \[N, 3\] \(got \[4"):
         embedding(torch.zeros(4, 2, dtype=torch.long))
 
 
@@ -54,10 +49,10 @@ def test_feature_message_passing_keeps_the_labels_of_components():
     output = model(Batch.from_data_list([dataset[0]]), return_attention_weights=True)
     edges, weights = output.attention[0].feature_to_label
     assert edges.tolist() == [[0, 1, 2, 3], [0, 1, 2, 3]]
-    torch.testing.assert_close(weights, torch.ones_like(weights))
+    assert_close(weights, torch.ones_like(weights))
 
 
-def test_molecules() -> None:
+def test_molecules():
     pytest.importorskip("rdkit", reason="molecules need RDKit")
     from torch_geometric.utils import from_smiles
 
@@ -71,5 +66,5 @@ def test_molecules() -> None:
     assert edge_index is batch.edge_index
     assert edge_attr is not None
     assert edge_attr.size() == (4, 8)
-    torch.testing.assert_close(encoder(data[0]).x, x[:3])
+    assert_close(encoder(data[0]).x, x[:3])
     assert encoder(data[1]).ptr.tolist() == [0, 1]

@@ -1,48 +1,46 @@
-from __future__ import annotations
-
 import copy
 import re
 
 import pytest
 import torch
+from torch.testing import assert_close
 from torch_geometric.data import Batch, Data
 
 from tg_mlc.inputs.scalers import LogCounts
 from tg_mlc.nn.encoders import JointEncoder, VectorEncoder
 
 
-def batch() -> Batch:
-    return Batch.from_data_list(
-        [Data(x=torch.randn(1, 5), counts=torch.rand(1, 3)) for _ in range(4)]
-    )
+def batch():
+    samples = [Data(x=torch.randn(1, 5), counts=torch.rand(1, 3)) for _ in range(4)]
+    return Batch.from_data_list(samples)
 
 
 @pytest.mark.parametrize("in_channels", [5, -1])
-def test_one_component(in_channels: int) -> None:
+def test_one_component(in_channels):
     encoder = VectorEncoder(in_channels, 8)
     data = batch()
     x, ptr, edge_index, *_ = encoder(data)
-    torch.testing.assert_close(x, encoder.lin(data.x))
+    assert_close(x, encoder.lin(data.x))
     assert ptr.tolist() == [0, 1, 2, 3, 4]
     assert edge_index is None
 
 
-def test_several_components_of_another_key() -> None:
+def test_several_components_of_another_key():
     encoder = VectorEncoder(3, 8, num_components=2, key="counts", scaling=LogCounts())
     data = batch()
     x, ptr, *_ = encoder(data)
     assert ptr.tolist() == [0, 2, 4, 6, 8]
-    torch.testing.assert_close(x.view(4, 16), encoder.lin(LogCounts()(data.counts)))
+    assert_close(x.view(4, 16), encoder.lin(LogCounts()(data.counts)))
 
 
-def test_joint_components_stay_with_their_sample() -> None:
+def test_joint_components_stay_with_their_sample():
     one, two = VectorEncoder(5, 8), VectorEncoder(3, 8, num_components=2, key="counts")
     joint = JointEncoder([one, two])
     data = batch()
     x, ptr, *_ = joint(data)
     assert ptr.tolist() == [0, 3, 6, 9, 12]
     expected = torch.cat([one(data).x.view(4, 1, 8), two(data).x.view(4, 2, 8)], dim=1)
-    torch.testing.assert_close(x.view(4, 3, 8), copy.deepcopy(joint.norm)(expected))
+    assert_close(x.view(4, 3, 8), copy.deepcopy(joint.norm)(expected))
     with pytest.raises(ValueError, match=r"'encoders' to share their 'channels' \(got \[4, 8\]\)"):
         JointEncoder([one, VectorEncoder(3, 4)])
 
@@ -50,21 +48,15 @@ def test_joint_components_stay_with_their_sample() -> None:
 @pytest.mark.parametrize(
     "encoder", [VectorEncoder(3, 8), VectorEncoder(-1, 8)], ids=["sized", "lazy"]
 )
-def test_vectors_of_another_size_or_type_are_refused(encoder: VectorEncoder) -> None:
+def test_vectors_of_another_size_or_type_are_refused(encoder):
     encoder(Data(x=torch.randn(2, 3)))
     for shape in ((2, 4), (3,)):
-        with pytest.raises(
-            ValueError,
-            match=rf"vectors 'x' of shape \[N, 3\] \(got {re.escape(str(list(shape)))}\)",
-        ):
+        with pytest.raises(ValueError, match=rf"\[N, 3\] \(got {re.escape(str(list(shape)))}\)"):
             encoder(Data(x=torch.randn(shape)))
-    with pytest.raises(
-        ValueError, match=r"vectors 'x' of floating-point numbers \(got torch.int64\)"
-    ):
+    with pytest.raises(ValueError, match=r"'x' of floating-point numbers \(got torch.int64\)"):
         encoder(Data(x=torch.ones(2, 3, dtype=torch.long)))
 
 
-def test_scaling_may_change_the_size() -> None:
-    assert VectorEncoder(3, 8, scaling=torch.nn.Linear(5, 3))(
-        Data(x=torch.randn(2, 5))
-    ).x.shape == (2, 8)
+def test_scaling_may_change_the_size():
+    encoder = VectorEncoder(3, 8, scaling=torch.nn.Linear(5, 3))
+    assert encoder(Data(x=torch.randn(2, 5))).x.shape == (2, 8)

@@ -1,19 +1,14 @@
-from __future__ import annotations
-
 import math
 import re
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
-from torch import Tensor
 
-from tests.ops.random_patterns import patterns, ptr, random_edges
+from tests.ops.random_patterns import patterns, ptr, random_edges, tensors
 from tg_mlc.ops import (
     Blocks,
     Edges,
-    Pattern,
     Shared,
     available_backends,
     explain_choice,
@@ -24,14 +19,7 @@ from tg_mlc.ops import (
 SMALL = Shared(random_edges(10, 10, 5, seed=0), 1)
 
 
-def tensors(pattern: Pattern) -> list[Tensor]:
-    return [
-        torch.randn(size, 2, 4)
-        for size in (pattern.num_queries, pattern.num_keys, pattern.num_keys)
-    ]
-
-
-def test_available_backends() -> None:
+def test_available_backends():
     assert set(available_backends()) >= {"reference", "scatter", "dense", "csr", "blocks", "triton"}
 
 
@@ -45,17 +33,16 @@ def test_available_backends() -> None:
     ],
     ids=["blocks", "small", "large", "edges"],
 )
-def test_explain_choice(pattern: Pattern, choice: str) -> None:
+def test_explain_choice(pattern, choice):
     assert explain_choice(*tensors(pattern), pattern).startswith(choice)
 
 
-def test_a_choice_that_numba_would_change_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_that_numba_would_change_says_so(monkeypatch):
     sparse, complete = (Shared(random_edges(300, 300, size, seed=0), 2) for size in (3000, 300**2))
     few, states = Shared(random_edges(30, 30, 99, seed=0), 2), torch.empty(600, 4, 16)
     for module in ("dense", "crossovers", "compressed", "blocks"):
-        monkeypatch.setattr(
-            f"tg_mlc.ops.attention.{module}.numba_problem", lambda: "is missing", raising=False
-        )
+        name = f"tg_mlc.ops.attention.{module}.numba_problem"
+        monkeypatch.setattr(name, lambda: "is missing", raising=False)
     cases = [
         (sparse, False, True),
         (few, False, True),
@@ -65,12 +52,11 @@ def test_a_choice_that_numba_would_change_says_so(monkeypatch: pytest.MonkeyPatc
     for pattern, return_weights, says_so in cases:
         query = states[: pattern.num_queries]
         choice = explain_choice(query, query, query, pattern, return_weights=return_weights)
-        assert choice.endswith(
-            "costs less than its edges" + says_so * " do without the extra 'numba'"
-        )
+        ending = says_so * " do without the extra 'numba'"
+        assert choice.endswith("costs less than its edges" + ending)
 
 
-def test_scale() -> None:
+def test_scale():
     pattern = Blocks(ptr([2]), ptr([3]))
     given = tensors(pattern)
     by_default = graph_attention(*given, pattern)
@@ -79,7 +65,7 @@ def test_scale() -> None:
 
 
 @pytest.mark.parametrize("size", [(10,), (10, 2)])
-def test_a_boolean_bias_is_a_mask(size: tuple[int, ...]) -> None:
+def test_a_boolean_bias_is_a_mask(size):
     pattern, mask = Blocks(ptr([2, 2]), ptr([3, 2])), torch.rand(size) > 0.5
     given, bias = tensors(pattern), torch.zeros(size).masked_fill(~mask, -math.inf)
     assert torch.equal(*(graph_attention(*given, pattern, edge_bias=one) for one in (mask, bias)))
@@ -99,7 +85,7 @@ def test_a_boolean_bias_is_a_mask(size: tuple[int, ...]) -> None:
         ({"backend": "fastest"}, ValueError, "'backend' to be 'auto' or one of"),
     ],
 )
-def test_errors(options: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_errors(options, error, message):
     pattern = Blocks(ptr([2]), ptr([3]))
     given = dict(zip(("query", "key", "value"), tensors(pattern), strict=True))
     with pytest.raises(error, match=re.escape(message)):
@@ -108,7 +94,7 @@ def test_errors(options: dict[str, Any], error: type[Exception], message: str) -
 
 @settings(max_examples=60)
 @given(patterns())
-def test_dense_weights_hold_each_weight_once(pattern: Pattern) -> None:
+def test_dense_weights_hold_each_weight_once(pattern):
     torch.manual_seed(0)
     query, key = torch.randn(pattern.num_queries, 2, 3), torch.randn(pattern.num_keys, 2, 3)
     _, weights = graph_attention(query, key, key, pattern, return_weights=True)
@@ -119,34 +105,25 @@ def test_dense_weights_hold_each_weight_once(pattern: Pattern) -> None:
 
 
 EDGES = Edges(torch.tensor([[2, 0], [0, 1]]), 3, 3)
-MATRIX = [[0, 0, 5], [7, 0, 0], [0, 0, 0]]
+MATRIX, DOUBLED = ([[0, 0, 5 * n], [7 * n, 0, 0], [0, 0, 0]] for n in (1, 2))
+PADDED = [[[1, 2, 3], [0, 0, 0]], [[4, 0, 0], [5, 0, 0]]]
 
 
 @pytest.mark.parametrize(
     ("pattern", "weights", "expected"),
     [
-        (
-            Blocks(ptr([1, 2]), ptr([3, 1])),
-            [[1], [2], [3], [4], [5]],
-            [[[1, 2, 3], [0] * 3], [[4, 0, 0], [5, 0, 0]]],
-        ),
+        (Blocks(ptr([1, 2]), ptr([3, 1])), [[1], [2], [3], [4], [5]], PADDED),
         (EDGES, [[5], [7]], [MATRIX]),
-        (
-            Shared(EDGES, 2),
-            [[[5], [7]], [[10], [14]]],
-            [MATRIX, [[2 * x for x in row] for row in MATRIX]],
-        ),
+        (Shared(EDGES, 2), [[[5], [7]], [[10], [14]]], [MATRIX, DOUBLED]),
         (Edges(torch.tensor([[0, 0], [0, 0]]), 1, 1), [[0.5], [0.5]], [[[1]]]),
     ],
     ids=["padded blocks", "edges", "shared", "a pair that occurs twice"],
 )
-def test_rows_of_dense_weights_are_queries_and_columns_are_keys(
-    pattern: Pattern, weights: list[Any], expected: list[Any]
-) -> None:
+def test_rows_of_dense_weights_are_queries_and_columns_are_keys(pattern, weights, expected):
     dense = to_dense_weights(pattern, torch.tensor(weights, dtype=torch.float32))
     assert torch.equal(dense, torch.tensor(expected, dtype=torch.float32).unsqueeze(1))
 
 
-def test_weights_of_another_pattern_are_refused() -> None:
+def test_weights_of_another_pattern_are_refused():
     with pytest.raises(ValueError, match=r"'weights' of shape \[2, heads\] .* \(got \[3, 1\]\)"):
         to_dense_weights(EDGES, torch.ones(3, 1))

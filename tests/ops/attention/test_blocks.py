@@ -1,17 +1,13 @@
 """Blocks that are divided among threads."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from threading import Thread
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch.testing import assert_close
 
 from tests.ops.random_patterns import ptr, random_edges
-from tg_mlc.ops import Blocks, Pattern, Shared, explain_choice, graph_attention
+from tg_mlc.ops import Blocks, Shared, explain_choice, graph_attention
 from tg_mlc.ops.attention import blocks
 
 PATTERN = Blocks(ptr([3, 0, 5, 2, 4]), ptr([4, 3, 0, 7, 1]))
@@ -26,7 +22,7 @@ PATTERNS = {
 
 
 @pytest.fixture(autouse=True, params=["numba", "torch"])
-def _threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _threads(request, monkeypatch):
     """Three threads, both ways to weigh scores, and tiles of a few queries."""
     if request.param == "numba":
         pytest.importorskip("numba", reason="Numba is not installed")
@@ -40,27 +36,23 @@ def _threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     torch.set_num_threads(before)
 
 
-def tensors(pattern: Pattern, channels: int = 4) -> list[Tensor]:
+def tensors(pattern, channels=4):
     sizes = (pattern.num_queries, pattern.num_keys, pattern.num_keys)
-    return [
-        torch.randn(size, 2, channels, dtype=torch.float64, requires_grad=True) for size in sizes
-    ]
+    options = {"dtype": torch.float64, "requires_grad": True}
+    return [torch.randn(size, 2, channels, **options) for size in sizes]
 
 
-def results(
-    pattern: Pattern, leaves: list[Tensor], backend: str = "blocks", **options: Any
-) -> list[Tensor]:
+def results(pattern, leaves, backend="blocks", **options):
     """The output and the gradients, with the same seed every time."""
     torch.manual_seed(0)
-    out = graph_attention(
-        *leaves[:3], pattern, edge_bias=(*leaves, None)[3], backend=backend, **options
-    )
+    bias = (*leaves, None)[3]
+    out = graph_attention(*leaves[:3], pattern, edge_bias=bias, backend=backend, **options)
     return [out, *torch.autograd.grad(out.square().sum(), leaves)]
 
 
 @pytest.mark.parametrize("kind", PATTERNS)
 @pytest.mark.parametrize("way", ["plain", "biased", "new memory is NaN"])
-def test_threads_agree_with_the_oracle_and_stay_as_many(kind: str, way: str) -> None:
+def test_threads_agree_with_the_oracle_and_stay_as_many(kind, way):
     pattern = PATTERNS[kind]
     leaves = tensors(pattern)
     if way == "biased":
@@ -70,19 +62,19 @@ def test_threads_agree_with_the_oracle_and_stay_as_many(kind: str, way: str) -> 
     expected = results(pattern, leaves, "reference")
     torch.use_deterministic_algorithms(way == "new memory is NaN")
     try:
-        found = results(pattern, leaves)
+        actual = results(pattern, leaves)
     finally:
         torch.use_deterministic_algorithms(False)
-    torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
+    assert_close(actual, expected, atol=1e-10, rtol=1e-10)
     assert torch.get_num_threads() == 3
 
 
 @pytest.mark.parametrize("kind", PATTERNS)
-def test_both_passes_drop_the_same_weights(kind: str) -> None:
+def test_both_passes_drop_the_same_weights(kind):
     pattern = PATTERNS[kind]
     leaves = tensors(pattern)
 
-    def attend(*leaves: Tensor) -> Tensor:
+    def attend(*leaves):
         torch.manual_seed(0)
         return graph_attention(*leaves, pattern, dropout_p=0.4, backend="blocks")
 
@@ -93,27 +85,27 @@ def test_both_passes_drop_the_same_weights(kind: str) -> None:
     leaves = [leaf.repeat(1, 100, 1) for leaf in leaves]
     kept = [graph_attention(*leaves, pattern, dropout_p=0.4, backend="blocks") for _ in range(4)]
     mean = torch.stack(kept).unflatten(2, (100, 2)).mean(dim=(0, 2))
-    torch.testing.assert_close(mean, present, atol=0.2, rtol=0.0)
+    assert_close(mean, present, atol=0.2, rtol=0.0)
 
 
 @pytest.mark.parametrize("kind", PATTERNS)
-def test_dropout_does_not_depend_on_the_threads(kind: str) -> None:
-    pattern, found = PATTERNS[kind], []
+def test_dropout_does_not_depend_on_the_threads(kind):
+    pattern, actual = PATTERNS[kind], []
     leaves = tensors(pattern)
     for num_threads in (1, 3):
         torch.set_num_threads(num_threads)
-        found.append(results(pattern, leaves, dropout_p=0.5))
-    torch.testing.assert_close(*found)
+        actual.append(results(pattern, leaves, dropout_p=0.5))
+    assert_close(*actual)
 
 
 @pytest.mark.parametrize("num_keys", [1, 31, 32, 70])
-def test_single_precision_and_nan(num_keys: int) -> None:
+def test_single_precision_and_nan(num_keys):
     pattern = Blocks(ptr([9, 9]), ptr([num_keys, num_keys]))
     leaves = [leaf.detach().float().requires_grad_() for leaf in tensors(pattern, 16)]
     out = graph_attention(*leaves, pattern, backend="blocks")
     exact = graph_attention(*[leaf.double() for leaf in leaves], pattern, backend="reference")
-    found, wanted = (torch.autograd.grad(result.square().sum(), leaves) for result in (out, exact))
-    for one, other in zip((out, *found), (exact, *wanted), strict=True):
+    actual, wanted = (torch.autograd.grad(result.square().sum(), leaves) for result in (out, exact))
+    for one, other in zip((out, *actual), (exact, *wanted), strict=True):
         assert (one - other).norm() <= 1e-5 * other.norm().clamp(min=1e-3)
     leaves[0].data[4] = torch.nan
     out = graph_attention(*leaves, pattern, backend="blocks")
@@ -121,32 +113,32 @@ def test_single_precision_and_nan(num_keys: int) -> None:
     assert not out[[0, 1, 2, 3, *range(5, 18)]].isnan().any()
 
 
-def test_threads_that_are_born_during_a_call_stay_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
+def test_threads_that_are_born_during_a_call_stay_as_many(monkeypatch):
+    calls = []
     product = blocks._product
 
-    def watched(*args: Any) -> Tensor:
-        born = Thread(target=lambda: seen.append(torch.get_num_threads()))
+    def watched(*args):
+        born = Thread(target=lambda: calls.append(torch.get_num_threads()))
         born.start()
         born.join()
         inside.add(torch.get_num_threads())
         return product(*args)
 
-    inside: set[int] = set()
+    inside = set()
     leaves = tensors(PATTERN)
     graph_attention(*leaves, PATTERN, backend="blocks")
     monkeypatch.setattr(blocks, "_product", watched)
     graph_attention(*leaves, PATTERN, backend="blocks").sum().backward()
-    assert set(seen) == {3}
+    assert set(calls) == {3}
     assert inside == {1}
     assert torch.get_num_threads() == 3
 
 
-def test_inference_mode() -> None:
+def test_inference_mode():
     leaves = tensors(PATTERN)
     expected = graph_attention(*leaves, PATTERN, backend="reference")
     with torch.inference_mode():
-        torch.testing.assert_close(graph_attention(*leaves, PATTERN, backend="blocks"), expected)
+        assert_close(graph_attention(*leaves, PATTERN, backend="blocks"), expected)
 
 
 @pytest.mark.parametrize(
@@ -158,22 +150,19 @@ def test_inference_mode() -> None:
     ],
     ids=["ragged", "regular", "small"],
 )
-def test_large_ragged_blocks_are_preferred(
-    queries: list[int], keys: list[int], channels: int, name: str
-) -> None:
+def test_large_ragged_blocks_are_preferred(queries, keys, channels, name):
     pattern = Blocks(ptr(queries), ptr(keys))
     assert explain_choice(*tensors(pattern, channels), pattern).startswith(f"{name}: Blocks")
 
 
-def test_weights_are_recomputed_where_some_are_dropped() -> None:
+def test_weights_are_recomputed_where_some_are_dropped():
     complete = Shared(random_edges(260, 260, 260**2, seed=0), 2)
     half = Shared(random_edges(260, 260, 260**2 // 2, seed=0), 2)
     queries = [torch.empty(complete.num_queries, 2, 64)] * 3
     assert explain_choice(*queries, complete).startswith("dense: Shared")
     assert explain_choice(*queries, complete, dropout_p=0.1).startswith("blocks: Shared")
-    assert explain_choice(*queries, complete, dropout_p=0.1, return_weights=True).startswith(
-        "dense: Shared"
-    )
+    choice = explain_choice(*queries, complete, dropout_p=0.1, return_weights=True)
+    assert choice.startswith("dense: Shared")
     assert not explain_choice(*queries, half, dropout_p=0.1).startswith("blocks")
 
 
@@ -187,38 +176,32 @@ def test_weights_are_recomputed_where_some_are_dropped() -> None:
     ],
 )
 def test_few_small_samples_are_left_to_products_that_several_threads_share(
-    size: int, num_samples: int, tile: int, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    size, num_samples, tile, name, monkeypatch
+):
     monkeypatch.setattr(blocks, "TILE", tile)
-    pattern, queries = (
-        Blocks(*[ptr([size] * num_samples)] * 2),
-        [torch.empty(size * num_samples, 4, 64)] * 3,
-    )
+    pattern = Blocks(*[ptr([size] * num_samples)] * 2)
+    queries = [torch.empty(size * num_samples, 4, 64)] * 3
     assert explain_choice(*queries, pattern, dropout_p=0.1).startswith(f"{name}: Blocks")
 
 
-def test_few_samples_are_divided_among_many_threads() -> None:
-    pattern, found = PATTERNS["several tiles of one"], []
-    leaves = [
-        *tensors(pattern),
-        torch.randn(pattern.bias_size, 2, dtype=torch.float64, requires_grad=True),
-    ]
+def test_few_samples_are_divided_among_many_threads():
+    pattern, actual = PATTERNS["several tiles of one"], []
+    bias = torch.randn(pattern.bias_size, 2, dtype=torch.float64, requires_grad=True)
+    leaves = [*tensors(pattern), bias]
     for num_threads in (2, 16):  # more than there are heads
         torch.set_num_threads(num_threads)
-        found.append(results(pattern, leaves, dropout_p=0.5))
+        actual.append(results(pattern, leaves, dropout_p=0.5))
         tasks = blocks._tasks(pattern.query_ptr, pattern.key_ptr, leaves[0])
         rows = [task.rows for task in tasks if task.heads == slice(0, 1)]
         assert [row for part in rows for row in range(9)[part]] == list(range(9))
         assert len(rows) == min(5, num_threads // 2)  # two queries are a tile
-    torch.testing.assert_close(*found)
+    assert_close(*actual)
 
 
-def test_parts_of_a_sum_in_half_precision_may_be_larger_than_it_holds() -> None:
+def test_parts_of_a_sum_in_half_precision_may_be_larger_than_it_holds():
     pattern = Blocks(ptr([400]), ptr([8]))
     torch.set_num_threads(16)
-    leaves = [
-        torch.zeros_like(leaf, dtype=torch.half).requires_grad_() for leaf in tensors(pattern)
-    ]
+    leaves = [leaf.detach().half().zero_().requires_grad_() for leaf in tensors(pattern)]
     out = graph_attention(*leaves, pattern, backend="blocks")
     sign = torch.ones(400, 1, 1).half()
     sign[200:] = -1
@@ -226,23 +209,21 @@ def test_parts_of_a_sum_in_half_precision_may_be_larger_than_it_holds() -> None:
     assert grad.abs().max() < 1  # as every weight is the same, it cancels
 
 
-def test_no_heads() -> None:
+def test_no_heads():
     empty = [leaf[:, :0].detach().requires_grad_() for leaf in tensors(PATTERN)]
     out = graph_attention(*empty, PATTERN, backend="blocks")
     assert out.shape == (14, 0, 4)
-    assert [grad.shape for grad in torch.autograd.grad(out.sum(), empty)] == [
-        leaf.shape for leaf in empty
-    ]
+    grads = torch.autograd.grad(out.sum(), empty)
+    assert [grad.shape for grad in grads] == [leaf.shape for leaf in empty]
 
 
-def test_a_complete_graph_takes_no_bias() -> None:
+def test_a_complete_graph_takes_no_bias():
+    bias = torch.zeros(36).double()
     with pytest.raises(ValueError, match="complete shared graphs without a bias"):
-        graph_attention(
-            *tensors(COMPLETE), COMPLETE, edge_bias=torch.zeros(36).double(), backend="blocks"
-        )
+        graph_attention(*tensors(COMPLETE), COMPLETE, edge_bias=bias, backend="blocks")
 
 
-def test_the_same_weights_are_dropped_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_weights_are_dropped_whatever_the_threads(monkeypatch):
     pattern = Blocks(query_ptr=torch.tensor([0, 9]), key_ptr=torch.tensor([0, 7]))
     gradients = []
     for workers in (1, 4):
@@ -253,4 +234,4 @@ def test_the_same_weights_are_dropped_whatever_the_threads(monkeypatch: pytest.M
         monkeypatch.setattr(blocks.threads, "num_workers", lambda workers=workers: workers)
         gradients.append(torch.autograd.grad(out.square().sum(), (query, key, value)))
     for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other)
+        assert_close(one, other)

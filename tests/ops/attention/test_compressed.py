@@ -1,19 +1,15 @@
-from __future__ import annotations
-
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests.ops.random_patterns import ptr, random_edges
-from tg_mlc.ops import Blocks, Pattern, Shared
+from tg_mlc.ops import Blocks, Shared
 from tg_mlc.ops.attention import compressed
-from tg_mlc.ops.attention.backend import AttentionCall, CallShape
+from tg_mlc.ops.attention.backend import AttentionCall
 from tg_mlc.ops.attention.compressed import TRITON
 
 
-def call(
-    pattern: Pattern, device: str = "cuda", dtype: torch.dtype = torch.float32, **options: bool
-) -> CallShape:
+def call(pattern, device="cuda", dtype=torch.float32, **options):
     sizes = (pattern.num_queries, pattern.num_keys, pattern.num_keys)
     with FakeTensorMode():
         tensors = [torch.empty(size, 2, 4, device=device, dtype=dtype) for size in sizes]
@@ -21,7 +17,7 @@ def call(
 
 
 @pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def installed(monkeypatch):
     monkeypatch.setattr(compressed, "_HAS_TRITON", True)
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
 
@@ -30,7 +26,7 @@ EDGES = random_edges(5, 5, 9, seed=0)
 
 
 @pytest.mark.usefixtures("installed")
-def test_prefers_edges_on_a_gpu() -> None:
+def test_prefers_edges_on_a_gpu():
     for pattern in (EDGES, Shared(EDGES, 3)):
         assert TRITON.prefer(call(pattern)) == "is sparse, so only its edges are computed"
         assert TRITON.refuse(call(pattern)) is None
@@ -38,7 +34,7 @@ def test_prefers_edges_on_a_gpu() -> None:
     assert TRITON.prefer(call(Blocks(ptr([2]), ptr([3])))) is None
 
 
-def test_refuses_what_its_kernels_cannot(installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_what_its_kernels_cannot(installed, monkeypatch):
     assert "double precision" in (TRITON.refuse(call(EDGES, dtype=torch.float64)) or "")
     assert "weights are not kept" in (TRITON.refuse(call(EDGES, return_weights=True)) or "")
     assert "CUDA device" in (TRITON.refuse(call(EDGES, device="cpu")) or "")

@@ -1,31 +1,22 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from threading import Thread
 
 import pytest
 import torch
-from torch import Tensor
+from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
 import tg_mlc
-from tests.ops.random_patterns import ptr, random_edges
+from tests.ops.random_patterns import ptr, random_edges, tensors
 from tests.requirements import FULL_GRAPH
-from tg_mlc.ops import Blocks, Pattern, Shared, explain_choice, graph_attention
+from tg_mlc.ops import Blocks, Shared, explain_choice, graph_attention
 from tg_mlc.ops.attention import registry
 
 BLOCKS = Blocks(ptr([2, 2]), ptr([3, 2]))
 SHARED = Shared(random_edges(5, 5, 12, seed=0), 2)
 
 
-def tensors(pattern: Pattern = SHARED) -> list[Tensor]:
-    return [
-        torch.randn(size, 2, 4)
-        for size in (pattern.num_queries, pattern.num_keys, pattern.num_keys)
-    ]
-
-
-def chosen(pattern: Pattern = SHARED) -> str:
+def chosen(pattern=SHARED):
     return explain_choice(*tensors(pattern), pattern).split(":")[0]
 
 
@@ -37,7 +28,7 @@ def _as_before():
     assert chosen() == before not in ("reference", "scatter")
 
 
-def test_set_backend_holds_within_its_block_which_may_be_entered_again_and_within_itself() -> None:
+def test_set_backend_holds_within_its_block_which_may_be_entered_again_and_within_itself():
     reference = tg_mlc.set_backend("reference")
     with reference:
         with tg_mlc.set_backend("scatter"):
@@ -49,7 +40,7 @@ def test_set_backend_holds_within_its_block_which_may_be_entered_again_and_withi
         assert chosen() == "reference"
 
 
-def test_a_block_that_is_entered_late_gives_back_what_was_set_meanwhile() -> None:
+def test_a_block_that_is_entered_late_gives_back_what_was_set_meanwhile():
     reference, scatter = tg_mlc.set_backend("reference"), tg_mlc.set_backend("scatter")
     with reference:
         assert chosen() == "reference"
@@ -58,7 +49,7 @@ def test_a_block_that_is_entered_late_gives_back_what_was_set_meanwhile() -> Non
         pass
 
 
-def test_blocks_may_be_left_in_any_order_as_those_of_threads_are() -> None:
+def test_blocks_may_be_left_in_any_order_as_those_of_threads_are():
     reference, scatter = tg_mlc.set_backend("reference"), tg_mlc.set_backend("scatter")
     reference.__enter__()
     scatter.__enter__()
@@ -67,7 +58,7 @@ def test_blocks_may_be_left_in_any_order_as_those_of_threads_are() -> None:
     scatter.__exit__()
 
 
-def test_set_backend_holds_until_it_is_set_anew() -> None:
+def test_set_backend_holds_until_it_is_set_anew():
     tg_mlc.set_backend("reference")
     try:
         assert chosen() == "reference"
@@ -75,10 +66,8 @@ def test_set_backend_holds_until_it_is_set_anew() -> None:
         tg_mlc.set_backend("auto")
 
 
-def test_a_checkpoint_is_computed_anew_in_another_thread_with_the_same_backend(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    taken: list[str] = []
+def test_a_checkpoint_is_computed_anew_in_another_thread_with_the_same_backend(monkeypatch):
+    taken = []
     for name in ("dense", "scatter"):
         backend = registry.BACKENDS[name]
         watched = replace(
@@ -98,28 +87,26 @@ def test_a_checkpoint_is_computed_anew_in_another_thread_with_the_same_backend(
     assert query.grad is not None
 
 
-def test_the_first_backend_that_does_not_refuse_is_taken_unless_an_argument_names_one() -> None:
+def test_the_first_backend_that_does_not_refuse_is_taken_unless_an_argument_names_one():
     with tg_mlc.set_backend("blocks", "scatter"):
         assert (chosen(BLOCKS), chosen(SHARED)) == ("blocks", "scatter")
     with tg_mlc.set_backend("blocks"):
-        with pytest.raises(
-            ValueError, match=r"None of the backends that were set .*: blocks: only for Blocks"
-        ):
-            graph_attention(*tensors(), SHARED)
-        assert graph_attention(*tensors(), SHARED, backend="dense").shape == (10, 2, 4)
+        with pytest.raises(ValueError, match=r"None of the backends that were set .*: blocks:"):
+            graph_attention(*tensors(SHARED), SHARED)
+        assert graph_attention(*tensors(SHARED), SHARED, backend="dense").shape == (10, 2, 4)
 
 
-def attend(query: Tensor) -> Tensor:
+def attend(query):
     return graph_attention(query, query, query, SHARED)
 
 
-def test_compiled_models_notice() -> None:
+def test_compiled_models_notice():
     SHARED.graph.prepare()
     query = torch.randn(10, 2, 4)
     compiled = torch.compile(attend, fullgraph=FULL_GRAPH, backend="aot_eager")
     expected = compiled(query)
     with tg_mlc.set_backend("scatter"):
-        torch.testing.assert_close(compiled(query), expected)
+        assert_close(compiled(query), expected)
     with torch.compiler.set_stance("fail_on_recompile"):
         compiled(query)
         with tg_mlc.set_backend("scatter"):
@@ -128,18 +115,18 @@ def test_compiled_models_notice() -> None:
             compiled(query)
 
 
-def test_a_compiled_model_may_set_its_backend() -> None:
-    def by_scatter(query: Tensor) -> Tensor:
+def test_a_compiled_model_may_set_its_backend():
+    def by_scatter(query):
         with tg_mlc.set_backend("scatter"):
             return attend(query)
 
     SHARED.graph.prepare()
     query = torch.randn(10, 2, 4)
     compiled = torch.compile(by_scatter, fullgraph=FULL_GRAPH, backend="aot_eager")
-    torch.testing.assert_close(compiled(query), by_scatter(query))
+    assert_close(compiled(query), by_scatter(query))
 
 
-def test_errors() -> None:
+def test_errors():
     with pytest.raises(ValueError, match=r"'backend' to be 'auto' or one of .* \(got 'fastest'\)"):
         tg_mlc.set_backend("fastest")
     with pytest.raises(ValueError, match=r"Expected backends or 'auto'"):

@@ -1,18 +1,15 @@
 """The kernels for CPUs where threads share rows: hubs, several portions, slices of larger tensors."""
 
-from __future__ import annotations
-
 import multiprocessing
-from collections.abc import Iterator
 
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch.testing import assert_close
 
 from tests.ops.random_patterns import random_edges
-from tg_mlc.ops import Edges, Pattern, Shared, graph_attention
+from tg_mlc.ops import Edges, Shared, graph_attention
 
 pytest.importorskip("numba", reason="Numba is not installed")
 
@@ -25,7 +22,7 @@ MODES = {"whole groups": {"LARGE": 2**30}, "shared groups": {"LARGE": 0}}
 
 
 @pytest.fixture(autouse=True, params=MODES)
-def _threads(request: pytest.FixtureRequest) -> Iterator[None]:
+def _threads(request):
     sizes = {"MIN_EDGES": 1, "MIN_SHARED": 0, "TILE": 64, "STREAMED": 0, **MODES[request.param]}
     before = torch.get_num_threads()
     torch.set_num_threads(3)
@@ -36,7 +33,7 @@ def _threads(request: pytest.FixtureRequest) -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def hub(num_nodes: int, num_spokes: int, seed: int) -> Edges:
+def hub(num_nodes, num_spokes, seed):
     """One label that nearly all attend to and that attends to nearly all, few edges elsewhere."""
     generator = torch.Generator().manual_seed(seed)
     spokes = torch.randperm(num_nodes, generator=generator)[:num_spokes]
@@ -47,14 +44,11 @@ def hub(num_nodes: int, num_spokes: int, seed: int) -> Edges:
     return Edges(pairs[:, torch.randperm(pairs.size(1), generator=generator)], num_nodes, num_nodes)
 
 
-def results(
-    pattern: Pattern, heads: int, dtype: torch.dtype, backend: str, seed: int = 0, channels: int = 5
-) -> list[Tensor]:
+def results(pattern, heads, dtype, backend, seed=0, channels=5):
     """Output and gradients, for slices of one larger tensor."""
     generator = torch.Generator().manual_seed(seed)
-    joint = torch.randn(
-        pattern.num_queries, 3, heads, channels, generator=generator, dtype=dtype
-    ).requires_grad_()
+    options = {"generator": generator, "dtype": dtype, "requires_grad": True}
+    joint = torch.randn(pattern.num_queries, 3, heads, channels, **options)
     bias = torch.randn(pattern.bias_size, heads, generator=generator, dtype=dtype).requires_grad_()
     query, key, value = joint.unbind(dim=1)
     out = graph_attention(query, key, value, pattern, edge_bias=bias, backend=backend)
@@ -73,65 +67,58 @@ def results(
     share=st.floats(0, 1),
     channels=st.sampled_from([1, 5, 16, 48, 150]),
 )
-def test_rows_that_threads_share(
-    num_nodes: int, num_samples: int, heads: int, seed: int, share: float, channels: int
-) -> None:
+def test_rows_that_threads_share(num_nodes, num_samples, heads, seed, share, channels):
     pattern = Shared(hub(num_nodes, round(share * num_nodes), seed), num_samples)
     expected = results(pattern, heads, torch.float64, "reference", seed, channels)
-    found = results(pattern, heads, torch.float64, "csr", seed, channels)
-    torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
+    actual = results(pattern, heads, torch.float64, "csr", seed, channels)
+    assert_close(actual, expected, atol=1e-10, rtol=1e-10)
 
 
-def dense_enough_for_tiles(num_nodes: int) -> Shared:
+def dense_enough_for_tiles(num_nodes):
     generator = torch.Generator().manual_seed(num_nodes)
     pairs = (torch.rand(num_nodes, num_nodes, generator=generator) < 0.9).nonzero().t()
-    return Shared(
-        Edges(pairs[:, torch.randperm(pairs.size(1), generator=generator)], num_nodes, num_nodes), 2
-    )
+    shuffled = pairs[:, torch.randperm(pairs.size(1), generator=generator)]
+    return Shared(Edges(shuffled, num_nodes, num_nodes), 2)
 
 
 @pytest.mark.parametrize("num_tiles", [1, 2, 5])
 @pytest.mark.parametrize("channels", [1, 7, 64, 136])
-def test_tiles(num_tiles: int, channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiles(num_tiles, channels, monkeypatch):
     pattern = dense_enough_for_tiles(60)
     monkeypatch.setattr(csr_cpu, "TILE", 60 // num_tiles * channels * 8)
     assert pattern.graph.num_edges / 3 > csr_numba.EDGES_PER_TILE * num_tiles * 60 / 3 + 60
     expected = results(pattern, 2, torch.float64, "reference", channels=channels)
-    torch.testing.assert_close(
-        results(pattern, 2, torch.float64, "csr", channels=channels), expected
-    )
+    assert_close(results(pattern, 2, torch.float64, "csr", channels=channels), expected)
 
 
-def test_edges_that_came_grouped_but_do_not_ascend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edges_that_came_grouped_but_do_not_ascend(monkeypatch):
     monkeypatch.setattr(csr_cpu, "TILE", 20 * 16 * 8)  # two tiles, if edges ascended
     ptr, key, _ = dense_enough_for_tiles(40).graph.csr()
-    graph = Edges.from_csr(
-        ptr, torch.cat([row.flip(0) for row in key.split(ptr.diff().tolist())]), 40, 40
-    )
+    descending = torch.cat([row.flip(0) for row in key.split(ptr.diff().tolist())])
+    graph = Edges.from_csr(ptr, descending, 40, 40)
     assert graph.csr().perm is None
     pattern = Shared(graph, 2)
     expected = results(pattern, 2, torch.float64, "reference", channels=16)
-    torch.testing.assert_close(results(pattern, 2, torch.float64, "csr", channels=16), expected)
+    assert_close(results(pattern, 2, torch.float64, "csr", channels=16), expected)
 
 
 @pytest.mark.parametrize("channels", [16, 48, 128, 136])
-def test_single_precision(channels: int) -> None:
+def test_single_precision(channels):
     pattern = Shared(hub(400, 300, seed=0), 2)
     tensors = [torch.randn(pattern.num_queries, 4, channels, requires_grad=True) for _ in range(3)]
     exact = graph_attention(*[tensor.double() for tensor in tensors], pattern, backend="reference")
     out = graph_attention(*tensors, pattern, backend="csr")
-    found, wanted = (torch.autograd.grad(result.square().sum(), tensors) for result in (out, exact))
-    for one, other in zip((out, *found), (exact, *wanted), strict=True):
+    actual, wanted = (
+        torch.autograd.grad(result.square().sum(), tensors) for result in (out, exact)
+    )
+    for one, other in zip((out, *actual), (exact, *wanted), strict=True):
         assert (one - other).norm() < 2e-6 * other.norm()
 
 
 @pytest.mark.parametrize("degree", [1, 31, 32, 40])
-def test_nan_stays_nan(degree: int) -> None:
-    pattern = Edges(
-        torch.stack([torch.arange(degree).repeat(2), torch.arange(2).repeat_interleave(degree)]),
-        2,
-        degree,
-    )
+def test_nan_stays_nan(degree):
+    key, query = torch.arange(degree).repeat(2), torch.arange(2).repeat_interleave(degree)
+    pattern = Edges(torch.stack([key, query]), 2, degree)
     query, key = torch.randn(2, 1, 8), torch.randn(degree, 1, 8)
     query[1] = torch.nan
     query.requires_grad_()
@@ -144,23 +131,20 @@ def test_nan_stays_nan(degree: int) -> None:
 
 
 @pytest.mark.parametrize(("num_queries", "num_keys", "channels"), [(7, 3, 5), (2, 9, 5), (5, 6, 0)])
-def test_bipartite_and_without_channels_in_queries(
-    num_queries: int, num_keys: int, channels: int
-) -> None:
-    pattern, found = random_edges(num_queries, num_keys, 10, seed=0), []
-    query, key = (
-        torch.randn(size, 2, channels, dtype=torch.float64) for size in (num_queries, num_keys)
-    )
+def test_bipartite_and_without_channels_in_queries(num_queries, num_keys, channels):
+    pattern, actual = random_edges(num_queries, num_keys, 10, seed=0), []
+    query = torch.randn(num_queries, 2, channels, dtype=torch.float64)
+    key = torch.randn(num_keys, 2, channels, dtype=torch.float64)
     value = torch.randn(num_keys, 2, 3, dtype=torch.float64, requires_grad=True)
     for backend in ("reference", "csr"):
         out = graph_attention(query, key, value, pattern, scale=1.0, backend=backend)
-        found.append([out, *torch.autograd.grad(out.square().sum(), value)])
-    torch.testing.assert_close(*found)
+        actual.append([out, *torch.autograd.grad(out.square().sum(), value)])
+    assert_close(*actual)
 
 
 @pytest.mark.parametrize("num_edges", [9, 14], ids=["weights kept", "sums kept"])
 @pytest.mark.parametrize("biased", [False, True])
-def test_the_operator_is_what_it_says(biased: bool, num_edges: int) -> None:
+def test_the_operator_is_what_it_says(biased, num_edges):
     graph = random_edges(4, 4, num_edges, seed=0)
     tensors = [torch.randn(8, 2, 3, requires_grad=True) for _ in range(3)]
     bias = torch.randn(num_edges, 2, requires_grad=True) if biased else None
@@ -169,18 +153,17 @@ def test_the_operator_is_what_it_says(biased: bool, num_edges: int) -> None:
     torch.library.opcheck(torch.ops.tg_mlc.csr_attention, arguments)
 
 
-def test_edges_out_of_range_are_an_error_where_nobody_has_checked_them() -> None:
+def test_edges_out_of_range_are_an_error_where_nobody_has_checked_them():
     graph = Edges(torch.tensor([[0, 40], [1, 2]]), 3, 3, validate=False)
     ptr, key = torch.tensor([0, 0, 1, 2]), torch.tensor([0, 40])
     arguments = (ptr, key, torch.tensor([0, 1, 1, 1]), torch.tensor([1]), torch.tensor([0]))
     x = torch.randn(graph.num_queries, 1, 4)
+    options = (1.0, 0.0, torch.zeros(1, dtype=torch.long))
     with pytest.raises(ValueError, match="nodes that there are"):
-        torch.ops.tg_mlc.csr_attention(
-            x, x, x, None, *arguments, 1.0, 0.0, torch.zeros(1, dtype=torch.long)
-        )
+        torch.ops.tg_mlc.csr_attention(x, x, x, None, *arguments, *options)
 
 
-def test_the_same_bits_every_time() -> None:
+def test_the_same_bits_every_time():
     pattern = Shared(hub(300, 250, seed=1), 3)
     first = results(pattern, 2, torch.float32, "csr")
     for _ in range(5):
@@ -188,19 +171,19 @@ def test_the_same_bits_every_time() -> None:
         assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
 
 
-def test_no_memory_is_read_before_it_is_written() -> None:
+def test_no_memory_is_read_before_it_is_written():
     pattern = Shared(random_edges(20, 20, 50, seed=3), 2)
     expected = results(pattern, 2, torch.float64, "reference")
     torch.use_deterministic_algorithms(True)  # fills new memory with NaN
     try:
-        torch.testing.assert_close(results(pattern, 2, torch.float64, "csr"), expected)
+        assert_close(results(pattern, 2, torch.float64, "csr"), expected)
     finally:
         torch.use_deterministic_algorithms(False)
 
 
 @pytest.mark.parametrize("dropout_p", [0.0, 0.4, 1.0])
-def test_what_is_kept_changes_nothing(dropout_p: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    pattern, found = Shared(hub(60, 50, seed=2), 3), []
+def test_what_is_kept_changes_nothing(dropout_p, monkeypatch):
+    pattern, actual = Shared(hub(60, 50, seed=2), 3), []
     tensors = [torch.randn(180, 2, 16, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     bias = torch.randn(pattern.bias_size, 2, dtype=torch.float64, requires_grad=True)
     for keeps in (False, True):
@@ -212,21 +195,21 @@ def test_what_is_kept_changes_nothing(dropout_p: float, monkeypatch: pytest.Monk
         once = torch.autograd.grad(out.square().sum(), [*tensors, bias], retain_graph=True)
         again = torch.autograd.grad(out.square().sum(), [*tensors, bias])
         assert all(torch.equal(one, other) for one, other in zip(once, again, strict=True))
-        found.append([out, *once])
-    torch.testing.assert_close(found[1], found[0])
+        actual.append([out, *once])
+    assert_close(actual[1], actual[0])
 
 
-def attend(pattern: Shared) -> float:
+def attend(pattern):
     query = torch.linspace(-1, 1, 800, dtype=torch.float64).view(100, 2, 4)
     return float(graph_attention(query, query, query, pattern, backend="csr").sum())
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_process_gets_threads_of_its_own() -> None:
+def test_a_forked_process_gets_threads_of_its_own():
     pattern = Shared(hub(50, 40, seed=0).prepare(), 2)
     expected = attend(pattern)
     context = multiprocessing.get_context("fork")
-    queue: multiprocessing.Queue[float] = context.Queue()
+    queue = context.Queue()
     child = context.Process(target=lambda: queue.put(attend(pattern)))
     child.start()
     try:
@@ -236,12 +219,11 @@ def test_a_forked_process_gets_threads_of_its_own() -> None:
         child.join()
 
 
-def test_minus_infinity_takes_an_edge_out() -> None:
+def test_minus_infinity_takes_an_edge_out():
     pattern = random_edges(6, 6, 36, seed=0)
     query = torch.randn(6, 1, 4)
     bias = torch.zeros(36)
     bias[::3] = -torch.inf
     expected = graph_attention(query, query, query, pattern, edge_bias=bias, backend="reference")
-    torch.testing.assert_close(
-        graph_attention(query, query, query, pattern, edge_bias=bias, backend="csr"), expected
-    )
+    actual = graph_attention(query, query, query, pattern, edge_bias=bias, backend="csr")
+    assert_close(actual, expected)

@@ -4,8 +4,6 @@ Triton decides when it is imported whether it interprets, and PyTorch's compiler
 the interpreter needs a process of its own: ``TRITON_INTERPRET=1 pytest tests/ops/kernels/test_csr_triton.py``.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -14,10 +12,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
+from torch.testing import assert_close
 
 from tests.ops.random_patterns import ptr, random_edges
-from tg_mlc.ops import Blocks, Edges, Pattern, Shared, graph_attention
+from tg_mlc.ops import Blocks, Edges, Shared, graph_attention
 
 ROOT = Path(__file__).parents[3]
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -27,7 +25,7 @@ pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is n
 
 
 @pytest.fixture
-def device() -> str:
+def device():
     if INTERPRETED:
         return "cpu"
     if not torch.cuda.is_available():
@@ -35,7 +33,7 @@ def device() -> str:
     return "cuda"
 
 
-def ragged_edges(num_queries: int = 7, num_keys: int = 6) -> Edges:
+def ragged_edges(num_queries=7, num_keys=6):
     """Query 0 repeats keys until its row is longer than any block, query 1 has no edge, and key 1 has none."""
     hub = torch.stack([torch.arange(19) % (num_keys - 2) + 2, torch.zeros(19, dtype=torch.long)])
     others = random_edges(num_queries - 2, num_keys - 2, 9, seed=0).edge_index + 2
@@ -45,18 +43,15 @@ def ragged_edges(num_queries: int = 7, num_keys: int = 6) -> Edges:
     return Edges(edge_index[:, order], num_queries, num_keys)
 
 
-def hub_edges() -> Edges:
+def hub_edges():
     """Query 0 has 300 edges, and so has key 0; a program of many warps walks along either."""
     source, target = torch.arange(300) % 9, torch.zeros(300, dtype=torch.long)
     far = torch.tensor([[3, 4], [70, 71]])
-    return Edges(
-        torch.cat([torch.stack([source, target]), torch.stack([target, source]), far], dim=1),
-        72,
-        72,
-    )
+    forth = torch.stack([source, target])
+    return Edges(torch.cat([forth, forth.flip(0), far], dim=1), 72, 72)
 
 
-PATTERNS: dict[str, Pattern] = {
+PATTERNS = {
     "ragged": ragged_edges(),
     "hub": hub_edges(),
     "shared-ragged": Shared(ragged_edges(6, 6), 2),
@@ -72,9 +67,7 @@ PATTERNS: dict[str, Pattern] = {
 SIZES = [(1, 4, 4), (3, 6, 5), (2, 1, 3), (1, 20, 1)]
 
 
-def inputs(
-    pattern: Pattern, size: tuple[int, int, int], device: str, dtype: torch.dtype = torch.float32
-) -> list[Tensor]:
+def inputs(pattern, size, device, dtype=torch.float32):
     """Queries, keys, values and an edge bias."""
     heads, channels, value_channels = size
     generator = torch.Generator().manual_seed(0)
@@ -87,38 +80,31 @@ def inputs(
     return [torch.randn(size, generator=generator).to(device, dtype) for size in sizes]
 
 
-def outputs_and_gradients(
-    tensors: list[Tensor],
-    pattern: Pattern,
-    backend: str = "triton",
-    rounded: torch.dtype | None = None,
-) -> list[Tensor]:
+def outputs_and_gradients(tensors, pattern, backend="triton", rounded=None):
     """Output and, for queries, keys, values and any edge bias, gradients of its sum with weights rounded to a type."""
     leaves = [tensor.detach().requires_grad_() for tensor in tensors]
     bias = leaves[3] if len(leaves) > 3 else None
     out = graph_attention(*leaves[:3], pattern, edge_bias=bias, backend=backend)
-    weight = torch.linspace(-1, 1, out.numel(), dtype=torch.float64).to(
-        out.device, rounded or out.dtype
-    )
+    weight = torch.linspace(-1, 1, out.numel(), dtype=torch.float64)
+    weight = weight.to(out.device, rounded or out.dtype)
     weight = weight.to(out.dtype).view_as(out)
     gradients = torch.autograd.grad(out, leaves, weight, materialize_grads=True)
     return [out.detach(), *gradients]
 
 
-def check_against_the_oracle(tensors: list[Tensor], pattern: Pattern) -> None:
+def check_against_the_oracle(tensors, pattern):
     actual = outputs_and_gradients(tensors, pattern)
-    exact = outputs_and_gradients(
-        [tensor.double() for tensor in tensors], pattern, "reference", tensors[0].dtype
-    )
+    doubles = [tensor.double() for tensor in tensors]
+    exact = outputs_and_gradients(doubles, pattern, "reference", tensors[0].dtype)
     tolerance = TOLERANCE[tensors[0].dtype]
     for one, other in zip(actual, exact, strict=True):
         assert one.dtype == tensors[0].dtype
-        torch.testing.assert_close(one.double(), other, atol=tolerance, rtol=tolerance)
+        assert_close(one.double(), other, atol=tolerance, rtol=tolerance)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="runs in the interpreter already")
-def test_in_the_interpreter() -> None:
+def test_in_the_interpreter():
     command = [
         sys.executable,
         "-m",
@@ -130,15 +116,10 @@ def test_in_the_interpreter() -> None:
         "no:xdist",
         __file__,
     ]
-    environment = {
-        **os.environ,
-        "TRITON_INTERPRET": "1",
-        "OMP_NUM_THREADS": "1",
-        "PYTEST_ADDOPTS": "",
-    }
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    environment |= {"OMP_NUM_THREADS": "1", "PYTEST_ADDOPTS": ""}
+    options = {"cwd": ROOT, "env": environment, "capture_output": True, "text": True}
+    done = subprocess.run(command, check=False, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " passed" in done.stdout
 
@@ -146,7 +127,7 @@ def test_in_the_interpreter() -> None:
 @pytest.mark.parametrize(
     ("name", "with_bias"), [*((name, True) for name in PATTERNS), ("ragged", False)]
 )
-def test_agrees_with_the_oracle(device: str, name: str, with_bias: bool) -> None:
+def test_agrees_with_the_oracle(device, name, with_bias):
     pattern = PATTERNS[name].to(device)
     tensors = inputs(pattern, (1, 6, 5), device)
     check_against_the_oracle(tensors if with_bias else tensors[:3], pattern)
@@ -161,9 +142,7 @@ def test_agrees_with_the_oracle(device: str, name: str, with_bias: bool) -> None
     ],
     ids=str,
 )
-def test_any_heads_channels_and_types(
-    device: str, size: tuple[int, int, int], dtype: torch.dtype
-) -> None:
+def test_any_heads_channels_and_types(device, size, dtype):
     pattern = PATTERNS["small"].to(device)
     check_against_the_oracle(inputs(pattern, size, device, dtype), pattern)
 
@@ -171,36 +150,35 @@ def test_any_heads_channels_and_types(
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("size", [(4, 128, 128), (2, 96, 64), (16, 32, 32), (1, 512, 512)], ids=str)
-def test_many_programs_at_once(dtype: torch.dtype, size: tuple[int, int, int]) -> None:
+def test_many_programs_at_once(dtype, size):
     pattern = Shared(random_edges(983, 983, 9830, seed=0), 4).to("cuda")
     check_against_the_oracle(inputs(pattern, size, "cuda", dtype), pattern)
 
 
-def test_queries_without_edges_give_zeros(device: str) -> None:
+def test_queries_without_edges_give_zeros(device):
     pattern = PATTERNS["ragged"].to(device)
     found = outputs_and_gradients(inputs(pattern, (1, 6, 5), device), pattern)
     # the output, and the gradients of queries, keys and values
     assert all((x[1] == 0).all() for x in found[:4])
 
 
-def test_a_bias_can_take_edges_out(device: str) -> None:
+def test_a_bias_can_take_edges_out(device):
     pattern = Edges(torch.tensor([[0, 1, 0, 1], [0, 0, 1, 1]], device=device), 2, 2)
     *tensors, _ = inputs(pattern, (1, 4, 4), device)
     bias = torch.tensor([0.0, -torch.inf, -torch.inf, -torch.inf], device=device).unsqueeze(-1)
     out, *gradients = outputs_and_gradients([*tensors, bias], pattern)
-    torch.testing.assert_close(out, torch.stack([tensors[2][0], torch.zeros_like(out[1])]))
+    assert_close(out, torch.stack([tensors[2][0], torch.zeros_like(out[1])]))
     assert all(gradient.isfinite().all() for gradient in gradients)
 
 
-def test_huge_scores(device: str) -> None:
+def test_huge_scores(device):
     pattern = PATTERNS["small"].to(device)
     query, key, *rest = inputs(pattern, (2, 6, 5), device)
-    assert all(
-        x.isfinite().all() for x in outputs_and_gradients([query * 1e5, key * 1e5, *rest], pattern)
-    )
+    found = outputs_and_gradients([query * 1e5, key * 1e5, *rest], pattern)
+    assert all(x.isfinite().all() for x in found)
 
 
-def test_rows_of_larger_tensors_are_not_copied(device: str) -> None:
+def test_rows_of_larger_tensors_are_not_copied(device):
     from tg_mlc.ops.kernels.csr_triton import dense_rows
 
     pattern = PATTERNS["small"].to(device)
@@ -210,41 +188,37 @@ def test_rows_of_larger_tensors_are_not_copied(device: str) -> None:
     check_against_the_oracle(tensors, pattern)
 
 
-def test_other_strides_are_copied(device: str) -> None:
+def test_other_strides_are_copied(device):
     pattern = PATTERNS["small"].to(device)
     query, key, value, bias = inputs(pattern, (2, 6, 5), device)
-    tensors = [
-        query.transpose(0, 1).contiguous().transpose(0, 1),
-        key.mT.contiguous().mT,
-        value[:1].expand_as(value),
-    ]
+    query = query.transpose(0, 1).contiguous().transpose(0, 1)
+    tensors = [query, key.mT.contiguous().mT, value[:1].expand_as(value)]
     check_against_the_oracle([*tensors, bias[:, :1].expand_as(bias)], pattern)
 
 
-def test_offsets_beyond_32_bits(device: str) -> None:
+def test_offsets_beyond_32_bits(device):
     """On a CPU the pages of the memory between the rows are never touched, hence never taken."""
     pattern = Edges(torch.tensor([[0, 4, 4], [0, 0, 4]], device=device), 5, 5)
     *tensors, _ = inputs(pattern, (2, 3, 3), device, torch.float16)
     memory = torch.empty(2**31 + 64, dtype=torch.float16, device=device)
     views = [memory.as_strided((5, 2, 3), (2**29 + 8, 3, 1), offset) for offset in (0, 8, 16)]
-    check_against_the_oracle(
-        [view.copy_(tensor) for view, tensor in zip(views, tensors, strict=True)], pattern
-    )
+    copies = [view.copy_(tensor) for view, tensor in zip(views, tensors, strict=True)]
+    check_against_the_oracle(copies, pattern)
 
 
-def test_always_gives_the_same_bits(device: str) -> None:
+def test_always_gives_the_same_bits(device):
     pattern = PATTERNS["ragged"].to(device)
     tensors = inputs(pattern, (1, 6, 5), device)
     first, second = (outputs_and_gradients(tensors, pattern) for _ in range(2))
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
 
 
-def attend_with_dropout(tensors: list[Tensor], pattern: Pattern, seed: int) -> Tensor:
+def attend_with_dropout(tensors, pattern, seed):
     torch.manual_seed(seed)
     return graph_attention(*tensors, pattern, dropout_p=0.4, backend="triton")
 
 
-def test_dropout_drops_its_share_anew_for_each_seed_sample_and_head(device: str) -> None:
+def test_dropout_drops_its_share_anew_for_each_seed_sample_and_head(device):
     pattern = Shared(torch.zeros(2, 150, dtype=torch.long, device=device), 2, num_nodes=1)
     ones = [torch.ones(2, 2, 1, device=device)] * 3
     runs = [attend_with_dropout(ones, pattern, seed) for seed in (0, 0, 1)]
@@ -252,10 +226,10 @@ def test_dropout_drops_its_share_anew_for_each_seed_sample_and_head(device: str)
     means = torch.cat([runs[0], runs[2]]).flatten()
     assert means.unique().numel() == means.numel()
     # Each is a mean of 150 numbers whose standard deviation is 0.8:
-    torch.testing.assert_close(means, torch.ones_like(means), atol=0.25, rtol=0)
+    assert_close(means, torch.ones_like(means), atol=0.25, rtol=0)
 
 
-def test_gradients_with_dropout_are_those_of_the_weights_that_were_kept(device: str) -> None:
+def test_gradients_with_dropout_are_those_of_the_weights_that_were_kept(device):
     graph = random_edges(3, 3, 7, seed=0).to(device)
     pattern = Shared(graph, 2)
     *tensors, _ = inputs(pattern, (2, 4, 3), device)
@@ -266,25 +240,22 @@ def test_gradients_with_dropout_are_those_of_the_weights_that_were_kept(device: 
     )
     assert 0 < kept.sum() < 2 * 2 * 7
 
-    def attend_again(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    def attend_again(query, key, value):
         query, key, value = (x.view(2, 3, 2, -1) for x in (query, key, value))
         score = torch.einsum("bihc,bjhc->bihj", query, key) / 2
-        weight = (
-            score.masked_fill(~graph.mask()[None, :, None], -torch.inf)
-            .softmax(dim=-1)
-            .nan_to_num(0.0)
-        )
+        score = score.masked_fill(~graph.mask()[None, :, None], -torch.inf)
+        weight = score.softmax(dim=-1).nan_to_num(0.0)
         return torch.einsum("bihj,bjhc->bihc", weight * kept / 0.6, value).flatten(end_dim=1)
 
     leaves = [tensor.requires_grad_() for tensor in tensors]
     actual, expected = attend_with_dropout(leaves, pattern, seed=3), attend_again(*leaves)
-    torch.testing.assert_close(actual, expected)
+    assert_close(actual, expected)
     weight = torch.randn_like(actual)
     gradients = (torch.autograd.grad(out, leaves, weight) for out in (actual, expected))
-    torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)
+    assert_close(*gradients, atol=1e-5, rtol=1e-5)
 
 
-def test_dropping_everything_gives_zeros(device: str) -> None:
+def test_dropping_everything_gives_zeros(device):
     pattern = PATTERNS["small"].to(device)
     *leaves, _ = (tensor.requires_grad_() for tensor in inputs(pattern, (1, 4, 4), device))
     out = graph_attention(*leaves, pattern, dropout_p=1.0, backend="triton")

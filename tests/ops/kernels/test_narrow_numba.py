@@ -1,10 +1,8 @@
 """Kernels of narrow heads: exact at every width and size of a block, with and without dropout, on any threads."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from torch import Tensor
+from torch.testing import assert_close
 
 from tg_mlc.ops import Blocks, explain_choice, graph_attention
 
@@ -14,12 +12,12 @@ from tg_mlc.ops.kernels import narrow_numba
 SIZES = [(3, 5), (8, 16), (17, 33), (0, 4), (5, 0), (1, 1)]
 
 
-def blocks() -> Blocks:
+def blocks():
     ptrs = (torch.tensor([0, *(size[side] for size in SIZES)]).cumsum(0) for side in (0, 1))
     return Blocks(*ptrs)
 
 
-def draw(pattern: Blocks, channels: int, value_channels: int) -> list[Tensor]:
+def draw(pattern, channels, value_channels):
     torch.manual_seed(0)
     rows = (pattern.num_queries, pattern.num_keys, pattern.num_keys)
     widths = (channels, channels, value_channels)
@@ -28,11 +26,9 @@ def draw(pattern: Blocks, channels: int, value_channels: int) -> list[Tensor]:
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("channels", "value_channels"), [(1, 3), (16, 16), (20, 7), (32, 32)])
-def test_equals_the_oracle(
-    channels: int, value_channels: int, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_equals_the_oracle(channels, value_channels, threads, monkeypatch):
     monkeypatch.setattr("tg_mlc.ops.kernels.threads.num_workers", lambda: threads)
-    called: list[int] = []
+    called = []
     backward = narrow_numba.backward
     monkeypatch.setattr(narrow_numba, "backward", lambda *args: called.append(1) or backward(*args))
     pattern = blocks()
@@ -41,45 +37,42 @@ def test_equals_the_oracle(
     out = graph_attention(*tensors, pattern, backend="blocks")
     exact = [x.detach().double().requires_grad_() for x in tensors]
     expected = graph_attention(*exact, pattern, backend="reference")
-    torch.testing.assert_close(out.double(), expected, rtol=1e-5, atol=1e-5)
-    found = [x.double() for x in torch.autograd.grad(out, tensors, grad)]
-    torch.testing.assert_close(
-        found, [*torch.autograd.grad(expected, exact, grad.double())], rtol=1e-4, atol=1e-5
+    assert_close(out.double(), expected, rtol=1e-5, atol=1e-5)
+    actual = [x.double() for x in torch.autograd.grad(out, tensors, grad)]
+    assert_close(
+        actual, [*torch.autograd.grad(expected, exact, grad.double())], rtol=1e-4, atol=1e-5
     )
     assert called == [1]
     assert not out[pattern.query_ptr[4] : pattern.query_ptr[5]].any()  # without neighbours
 
 
 @pytest.mark.parametrize("scale", [0.25, 3.0])
-def test_gradients_are_those_of_what_was_dropped(scale: float) -> None:
+def test_gradients_are_those_of_what_was_dropped(scale):
     pattern = Blocks(torch.tensor([0, 9, 20]), torch.tensor([0, 21, 37]))
     query, key, _ = draw(pattern, 16, 16)
     # The value of each key is a unit vector, so that the output is the weights.
     value = torch.eye(21).unsqueeze(1).repeat(2, 3, 1)[:37].contiguous()
     value[21:] = torch.eye(21)[:16].unsqueeze(1)
     torch.manual_seed(5)
-    weights = graph_attention(
-        query, key, value, pattern, scale=scale, dropout_p=0.4, backend="blocks"
-    )
-    whole = graph_attention(
-        query.double(), key.double(), value.double(), pattern, scale=scale, backend="reference"
-    )
+    options = {"scale": scale, "backend": "blocks"}
+    weights = graph_attention(query, key, value, pattern, dropout_p=0.4, **options)
+    doubles = [tensor.double() for tensor in (query, key, value)]
+    whole = graph_attention(*doubles, pattern, scale=scale, backend="reference")
     kept = weights != 0
     exact = torch.where(kept, whole / 0.6, 0.0)
-    torch.testing.assert_close(weights.double(), exact, rtol=1e-3, atol=1e-6)
+    assert_close(weights.double(), exact, rtol=1e-3, atol=1e-6)
     grad = torch.randn_like(weights)
-    found, wanted = (
-        torch.autograd.grad(out, (query, key), grad.to(out.dtype)) for out in (weights, exact)
-    )
-    torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
+    leaves = (query, key)
+    actual, wanted = (torch.autograd.grad(x, leaves, grad.to(x.dtype)) for x in (weights, exact))
+    assert_close(actual, wanted, rtol=1e-3, atol=1e-4)
 
 
-def test_rate_of_dropout_and_seeds() -> None:
+def test_rate_of_dropout_and_seeds():
     pattern = Blocks(torch.tensor([0, 400]), torch.tensor([0, 32]))
     value = torch.eye(32).unsqueeze(1)
     zero = torch.zeros(400, 1, 8), torch.zeros(32, 1, 8)
 
-    def weights() -> Tensor:
+    def weights():
         return graph_attention(*zero, value, pattern, dropout_p=0.25, backend="blocks")
 
     torch.manual_seed(0)
@@ -92,26 +85,23 @@ def test_rate_of_dropout_and_seeds() -> None:
     assert not graph_attention(*zero, value, pattern, dropout_p=1.0, backend="blocks").any()
 
 
-def test_not_a_number_is_not_hidden() -> None:
+def test_not_a_number_is_not_hidden():
     pattern = Blocks(torch.tensor([0, 2]), torch.tensor([0, 3]))
     query, key, value = (torch.ones(n, 1, 4) for n in (2, 3, 3))
     query[0] = float("nan")
     out = graph_attention(query, key, value, pattern, backend="blocks")
     assert out[0].isnan().all()
-    torch.testing.assert_close(out[1], value[0])
+    assert_close(out[1], value[0])
 
 
-def test_narrow_heads_are_taken_in_single_precision() -> None:
+def test_narrow_heads_are_taken_in_single_precision():
     pattern = Blocks(torch.arange(33) * 30, torch.arange(33) * 40)
     few = Blocks(torch.arange(3) * 3, torch.arange(3) * 4)
 
-    def choice(
-        pattern: Blocks, channels: int, dtype: torch.dtype = torch.float32, **options: float
-    ) -> str:
+    def choice(pattern, channels, dtype=torch.float32, **options):
         rows = (pattern.num_queries, pattern.num_keys, pattern.num_keys)
-        return explain_choice(
-            *(torch.empty(n, 4, channels, dtype=dtype) for n in rows), pattern, **options
-        )
+        tensors = [torch.empty(n, 4, channels, dtype=dtype) for n in rows]
+        return explain_choice(*tensors, pattern, **options)
 
     assert "narrow heads" in choice(pattern, 16)
     assert "narrow heads" in choice(few, 16, dropout_p=0.1)
