@@ -1,6 +1,4 @@
-"""Multi-label losses that treat a NaN target as unknown: cross-entropies, LaMP's sum of several, and losses for rare
-labels.
-"""
+"""Multi-label losses that treat a NaN target as unknown."""
 
 from __future__ import annotations
 
@@ -38,46 +36,32 @@ class Observed(NamedTuple):
 
 
 def read_observed(logits: Tensor, y: Tensor, label_smoothing: float) -> Observed:
-    """Masks unknown entries in the inputs of a loss, not in its result, because 0 * infinity in a gradient is NaN.
-    Half-precision logits are promoted to float32.
-    """
+    """Masks unknown entries in the inputs: masked in the loss, 0 * infinity would give NaN."""
     if logits.shape != y.shape:
-        raise ValueError(
-            f"Expected logits and 'y' of one shape (got {tuple(logits.shape)} and {tuple(y.shape)})"
-        )
+        got = f"{tuple(logits.shape)} and {tuple(y.shape)}"
+        raise ValueError(f"Expected logits and 'y' of one shape (got {got})")
     check_number("label_smoothing", label_smoothing, below=1.0)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     mask = ~torch.isnan(y)
     target = torch.where(mask, y, 0.0).to(logits.dtype)
     check_range("y", target, 1, "0, 1 or NaN (unknown), or a probability between 0 and 1")
-    return Observed(
-        torch.where(mask, logits, 0.0),
-        target * (1.0 - label_smoothing) + 0.5 * label_smoothing,
-        mask,
-    )
+    target = target * (1.0 - label_smoothing) + 0.5 * label_smoothing
+    return Observed(torch.where(mask, logits, 0.0), target, mask)
 
 
 def check_range(name: str, values: Tensor, most: int, expected: str) -> None:
-    """Refuses targets outside of 0 to :obj:`most` by value and place; on a GPU by an assertion on the device, because a
-    step that waits for values is slower.
-    """
-    if (
-        torch.compiler.is_compiling()
-        or values.is_meta
-        or not values.numel()
-        or is_functorch_wrapped_tensor(values)
-    ):
+    """Raises for targets outside of 0 to ``most``; on a GPU by an assertion that does not wait."""
+    traced = torch.compiler.is_compiling() or is_functorch_wrapped_tensor(values)
+    if traced or values.is_meta or not values.numel():
         return
     least, greatest = torch.aminmax(values.detach())
     if values.is_cuda:
-        torch._assert_async(
-            (least >= 0) & (greatest <= most), f"Expected '{name}' to hold {expected}"
-        )
+        valid = (least >= 0) & (greatest <= most)
+        torch._assert_async(valid, f"Expected '{name}' to hold {expected}")
     elif least < 0 or greatest > most:
-        place = ((values < 0) | (values > most)).nonzero()[0].tolist()
-        raise ValueError(
-            f"Expected '{name}' to hold {expected} (got {values[tuple(place)].item()} at {place})"
-        )
+        index = ((values < 0) | (values > most)).nonzero()[0].tolist()
+        got = f"{values[tuple(index)].item()} at {index}"
+        raise ValueError(f"Expected '{name}' to hold {expected} (got {got})")
 
 
 def masked_bce(
@@ -90,30 +74,29 @@ def masked_bce(
     r"""The binary cross-entropy of logits, averaged over the observed labels.
 
     .. math::
-        \mathcal{L} = - \frac{1}{|\mathcal{K}|} \sum_{(b, i) \in \mathcal{K}} w_i \, y_{bi} \log \sigma(z_{bi}) +
-        (1 - y_{bi}) \log (1 - \sigma(z_{bi}))
+        \mathcal{L} = - \frac{1}{|\mathcal{K}|} \sum_{(b, i) \in \mathcal{K}} w_i \, y_{bi} \log
+        \sigma(z_{bi}) + (1 - y_{bi}) \log (1 - \sigma(z_{bi}))
 
-    with :math:`\mathcal{K}` the entries of :obj:`y` that are not NaN. Unknown entries get a gradient of exactly zero;
-    without an observed entry, the loss is zero. Half-precision logits are promoted to float32 first. A target between
-    0 and 1 is the probability that the label applies. Targets are not checked in compiled code; on a GPU, where nothing
-    waits for values, wrong ones fail an assertion on the device.
+    with :math:`\mathcal{K}` the entries of :obj:`y` that are not NaN. Unknown entries get a
+    gradient of zero; without an observed entry, the loss is zero. Half-precision logits are
+    promoted to float32. Targets are not checked in compiled code, and on a GPU by an assertion that
+    does not wait.
 
     Args:
         logits (Tensor): Scores before the sigmoid.
         y (Tensor): Targets: 0, 1, a probability between them, or NaN for unknown.
-        pos_weight (Tensor, Sequence or float, optional): Weight of positive entries, one for all labels or one per
-            label. As in PyTorch, the mean still divides by the number of entries. (default: :obj:`None`)
-        label_smoothing (float, optional): With :math:`\epsilon`, targets become :math:`\epsilon / 2` and
-            :math:`1 - \epsilon / 2`. (default: :obj:`0.0`)
+        pos_weight (Tensor, Sequence or float, optional): Weight of positive entries, for all labels
+            or per label. (default: :obj:`None`)
+        label_smoothing (float, optional): With :math:`\epsilon`, targets become
+            :math:`\epsilon / 2` and :math:`1 - \epsilon / 2`. (default: :obj:`0.0`)
 
     Shapes:
         - **input:** logits :math:`(B, L)`, targets :math:`(B, L)`
         - **output:** a scalar
 
     Raises:
-        ValueError: If the shapes differ, a target is neither NaN nor in :math:`[0, 1]`, :obj:`label_smoothing` is not
-            in :math:`[0, 1)`, a weight is not a finite number of at least 0 (which is not checked of tensors), or there
-            are neither one nor :math:`L` weights.
+        ValueError: If shapes differ, a target is neither NaN nor in :math:`[0, 1]`, an option is
+            out of range, or there are neither one nor :math:`L` weights.
     """
     entries = read_observed(logits, y, label_smoothing)
     if pos_weight is not None:
@@ -126,10 +109,9 @@ def masked_bce(
             expected = f"'pos_weight' to be one number or {logits.size(-1)}, one per label"
             raise ValueError(f"Expected {expected} (got shape {shape})")
         pos_weight = torch.as_tensor(pos_weight, dtype=entries.logits.dtype, device=logits.device)
-    losses = F.binary_cross_entropy_with_logits(
-        entries.logits, entries.target, pos_weight=pos_weight, reduction="none"
-    )
-    return entries.mean(losses)
+    options: Any = {"pos_weight": pos_weight, "reduction": "none"}
+    bce = F.binary_cross_entropy_with_logits
+    return entries.mean(bce(entries.logits, entries.target, **options))
 
 
 def lamp_loss(
@@ -141,31 +123,32 @@ def lamp_loss(
     loss: Callable[..., Tensor] = masked_bce,
     **options: Any,
 ) -> Tensor:
-    r"""The loss with intermediate terms from the `"Neural Message Passing for Multi-Label Classification"
-    <https://arxiv.org/abs/1904.08049>`_ paper.
+    r"""The loss with intermediate terms from the `"Neural Message Passing for Multi-Label
+    Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
     .. math::
-        \mathcal{L} = \ell(\mathbf{z}, \mathbf{y}) + \lambda \sum_s \ell(\mathbf{z}^{(s)}, \mathbf{y})
+        \mathcal{L} = \ell(\mathbf{z}, \mathbf{y}) + \lambda \sum_s \ell(\mathbf{z}^{(s)},
+        \mathbf{y})
 
-    where :math:`\mathbf{z}^{(s)}` is the readout of the intermediate label state :math:`s`. The paper takes the binary
-    cross-entropy as :math:`\ell` and chooses :math:`\lambda` from 0, 0.1, 0.2 and 0.3 on validation data.
+    with the readout :math:`\mathbf{z}^{(s)}` of the intermediate label state :math:`s`. The paper
+    takes the binary cross-entropy, and chooses :math:`\lambda` from 0 to 0.3 by validation.
 
     Args:
         logits (Tensor): Scores of the final label states before the sigmoid.
         y (Tensor): Targets: 0, 1, or NaN for unknown.
-        intermediate (Sequence[Tensor], optional): Scores of the intermediate label states, the final ones left out.
-            (default: :obj:`()`)
+        intermediate (Sequence[Tensor], optional): Scores of intermediate label states. (default:
+            :obj:`()`)
         intermediate_weight (float, optional): The weight :math:`\lambda`. (default: :obj:`0.0`)
         loss (Callable, optional): The loss :math:`\ell` of each term. (default: :func:`masked_bce`)
         **options (optional): Additional arguments of :obj:`loss`.
 
     Shapes:
-        - **input:** logits :math:`(B, L)`, targets :math:`(B, L)`, intermediate logits :math:`(B, L)` each
+        - **input:** logits :math:`(B, L)`, targets :math:`(B, L)`, intermediate logits
+          :math:`(B, L)`
         - **output:** a scalar
 
     Raises:
-        ValueError: If :obj:`intermediate_weight` is not a finite number of at least 0, or :obj:`loss` refuses its
-            arguments.
+        ValueError: If :obj:`intermediate_weight` is negative, or :obj:`loss` raises.
     """
     check_number("intermediate_weight", intermediate_weight)
     total = loss(logits, y, **options)
@@ -178,16 +161,15 @@ def lamp_loss(
 def listwise_loss(
     logits: Tensor, y: Tensor, *, weight: float = 5.0, label_smoothing: float = 0.0
 ) -> Tensor:
-    r"""The binary cross-entropy of :func:`masked_bce`, plus the cross-entropy of the observed labels of each sample as
-    one distribution: ListNet of the `"Learning to Rank: From Pairwise Approach to Listwise Approach"
-    <https://dl.acm.org/doi/10.1145/1273496.1273513>`_ paper.
+    r"""The binary cross-entropy of :func:`masked_bce`, plus the cross-entropy of the observed
+    labels of each sample as one distribution: ListNet of the `"Learning to Rank: From Pairwise
+    Approach to Listwise Approach" <https://dl.acm.org/doi/10.1145/1273496.1273513>`_ paper.
 
     .. math::
-        \mathcal{L} = \mathcal{L}_{\textrm{BCE}} - \frac{\lambda}{B L} \sum_{b} \sum_{i} \frac{y_{bi}}{\sum_j y_{bj}}
-        \log \frac{e^{z_{bi}}}{\sum_j e^{z_{bj}}}
+        \mathcal{L} = \mathcal{L}_{\textrm{BCE}} - \frac{\lambda}{B L} \sum_{b} \sum_{i}
+        \frac{y_{bi}}{\sum_j y_{bj}} \log \frac{e^{z_{bi}}}{\sum_j e^{z_{bj}}}
 
-    All samples count alike in the second term, as they do in recall at :math:`k`; in the first one, large sets count
-    more. Samples without a label have no second term.
+    All samples count alike in the second term, as in recall at :math:`k`; without a label, it is 0.
 
     Args:
         logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
@@ -197,43 +179,41 @@ def listwise_loss(
     entries = read_observed(logits, y, label_smoothing)
     share = entries.target * entries.mask
     share = share / share.sum(dim=1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
-    # Not -inf, whose product with a share of zero is NaN.
-    log_softmax = entries.logits.masked_fill(
-        ~entries.mask, torch.finfo(share.dtype).min / 2
-    ).log_softmax(dim=1)
-    order = -torch.where(share > 0, share * log_softmax, 0.0).sum() / y.numel()
-    each = entries.mean(
-        F.binary_cross_entropy_with_logits(entries.logits, entries.target, reduction="none")
-    )
-    return each + weight * order
+    # The product of -inf with a fraction of zero would be NaN.
+    lowest = torch.finfo(share.dtype).min / 2
+    log_softmax = entries.logits.masked_fill(~entries.mask, lowest).log_softmax(dim=1)
+    ranking = -torch.where(share > 0, share * log_softmax, 0.0).sum() / y.numel()
+    bce = F.binary_cross_entropy_with_logits
+    return entries.mean(bce(entries.logits, entries.target, reduction="none")) + weight * ranking
 
 
 def sequence_loss(log_probs: Tensor, symbols: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
     r"""The cross-entropy of label sequences, averaged over their symbols up to the first stop.
 
     .. math::
-        \mathcal{L} = - \frac{1}{|\mathcal{S}|} \sum_{(b, i) \in \mathcal{S}} (1 - \epsilon) \log p_{bi}(y_{bi}) +
-        \frac{\epsilon}{|\mathcal{A}_{bi}|} \sum_{s \in \mathcal{A}_{bi}} \log p_{bi}(s)
+        \mathcal{L} = - \frac{1}{|\mathcal{S}|} \sum_{(b, i) \in \mathcal{S}} (1 - \epsilon) \log
+        p_{bi}(y_{bi}) + \frac{\epsilon}{|\mathcal{A}_{bi}|} \sum_{s \in \mathcal{A}_{bi}} \log
+        p_{bi}(s)
 
-    with :math:`\mathcal{A}_{bi}` the symbols that may come at place :math:`i`, those of a probability above zero.
+    with :math:`\mathcal{A}_{bi}` the symbols at step :math:`i` whose probability is above zero.
 
     Args:
-        log_probs (torch.Tensor): The log-probabilities of all symbols at each place, minus infinity where a symbol may
-            not come.
+        log_probs (torch.Tensor): Log-probabilities of symbols at each step, minus infinity if not
+            allowed.
         symbols (torch.Tensor): The sequences, of labels and, last of all symbols, the stop.
-        label_smoothing (float, optional): The share :math:`\epsilon` to spread evenly. (default: :obj:`0.0`)
+        label_smoothing (float, optional): The fraction :math:`\epsilon` to spread evenly.
+            (default: :obj:`0.0`)
 
     Shapes:
         - **input:** log-probabilities :math:`(B, n, L + 1)`, symbols :math:`(B, n)`
         - **output:** a scalar
 
     Raises:
-        ValueError: If :obj:`label_smoothing` is not in :math:`[0, 1)`, or a symbol not from 0 to :math:`L`.
+        ValueError: If :obj:`label_smoothing` or a symbol is out of range.
     """
     check_number("label_smoothing", label_smoothing, below=1.0)
-    check_range(
-        "symbols", symbols, last := log_probs.size(-1) - 1, f"numbers of labels, or {last} to stop"
-    )
+    last = log_probs.size(-1) - 1
+    check_range("symbols", symbols, last, f"numbers of labels, or {last} to stop")
     stops = symbols == last
     counted = (stops.cumsum(dim=1) - stops.long()) == 0
     losses = -log_probs.gather(2, symbols.unsqueeze(-1)).squeeze(-1)
@@ -252,27 +232,25 @@ def focal_loss(
     alpha: float | None = 0.25,
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    r"""The focal loss from the `"Focal Loss for Dense Object Detection" <https://arxiv.org/abs/1708.02002>`_ paper,
-    averaged over the observed labels.
+    r"""The focal loss from the `"Focal Loss for Dense Object Detection"
+    <https://arxiv.org/abs/1708.02002>`_ paper, averaged over the observed labels.
 
     .. math::
-        \ell = - \alpha \, y \, (1 - p)^{\gamma} \log p - (1 - \alpha) (1 - y) \, p^{\gamma} \log (1 - p), \qquad
+        \ell = - \alpha \, y \, (1 - p)^{\gamma} \log p - (1 - \alpha) (1 - y) \, p^{\gamma} \log (1
+        - p), \qquad
         p = \sigma(z)
 
     Args:
         logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
-        gamma (float, optional): How far entries that are right already count less; 0 for not at all.
-            (default: :obj:`2.0`, that of the paper)
-        alpha (float, optional): Share :math:`\alpha` of the positive entries, without which both count fully.
-            (default: :obj:`0.25`, that of the paper)
+        gamma (float, optional): How much less easy entries count. (default: :obj:`2.0`)
+        alpha (float, optional): Weight :math:`\alpha` of positive entries, or :obj:`None`.
+            (default: :obj:`0.25`)
     """
     check_number("gamma", gamma)
     entries = read_observed(logits, y, label_smoothing)
     z, target = entries.logits, entries.target
-    positive, negative = (
-        _sigmoid_power(-z, gamma) * F.logsigmoid(z),
-        _sigmoid_power(z, gamma) * F.logsigmoid(-z),
-    )
+    positive = _sigmoid_power(-z, gamma) * F.logsigmoid(z)
+    negative = _sigmoid_power(z, gamma) * F.logsigmoid(-z)
     if alpha is not None:
         check_share("alpha", alpha)
         positive, negative = alpha * positive, (1.0 - alpha) * negative
@@ -296,16 +274,15 @@ def asymmetric_loss(
         p_m = \max(p - m, 0), \quad p = \sigma(z)
 
     .. warning::
-        The defaults are those of the paper, for networks that were trained before: negative entries then count a
-        hundredth or less, and none of :math:`p < m`, so that from scratch scores may grow without order. Train with
-        :func:`masked_bce` first, which this is where all three numbers are 0, and raise :obj:`gamma_neg` from there;
-        scores are no probabilities, so that thresholds have to be tuned.
+        The paper's defaults are for pretrained networks: negative entries count a hundredth or
+        less. Train with :func:`masked_bce` first (all three numbers 0), and raise :obj:`gamma_neg`
+        from there. Scores are no probabilities, so that thresholds have to be tuned.
 
     Args:
         logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
-        gamma_neg (float, optional): How far negative entries that are right already count less. (default: :obj:`4.0`)
-        gamma_pos (float, optional): The same for positive entries. (default: :obj:`0.0`)
-        margin (float, optional): Probability :math:`m` up to which negatives do not count. (default: :obj:`0.05`)
+        gamma_neg (float, optional): How much less easy negatives count. (default: :obj:`4.0`)
+        gamma_pos (float, optional): How much less easy positives count. (default: :obj:`0.0`)
+        margin (float, optional): Negatives below :math:`m` do not count. (default: :obj:`0.05`)
     """
     check_number("gamma_neg", gamma_neg)
     check_number("gamma_pos", gamma_pos)
@@ -334,28 +311,26 @@ def soft_f1_loss(
     average: Literal["macro", "micro"] = "macro",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    r"""One minus the F1 of a batch with probabilities in place of decisions, as the sigmoid F1 of the `"sigmoidF1: A
-    Smooth F1 Score Surrogate Loss for Multilabel Classification" <https://arxiv.org/abs/2108.10566>`_ paper with its
-    :math:`\beta = 1` and :math:`\eta = 0`.
+    r"""One minus the F1 of a batch with probabilities in place of decisions, as the sigmoid F1 of
+    the `"sigmoidF1: A Smooth F1 Score Surrogate Loss for Multilabel Classification"
+    <https://arxiv.org/abs/2108.10566>`_ paper with its :math:`\beta = 1` and :math:`\eta = 0`.
 
     .. math::
-        \mathcal{L} = 1 - \frac{1}{|\mathcal{L}_+|} \sum_{i \in \mathcal{L}_+} \frac{2 \sum_b y_{bi} \, \sigma(z_{bi})}
-        {\sum_b y_{bi} + \sigma(z_{bi})}
+        \mathcal{L} = 1 - \frac{1}{|\mathcal{L}_+|} \sum_{i \in \mathcal{L}_+} \frac{2 \sum_b y_{bi}
+        \, \sigma(z_{bi})} {\sum_b y_{bi} + \sigma(z_{bi})}
 
-    over the labels :math:`\mathcal{L}_+` with an observed entry in the batch. A label without a positive entry has an
-    F1 of 0 whatever its scores, so that large batches suit rare labels.
+    over the labels :math:`\mathcal{L}_+` with an observed entry. A label without a positive entry
+    has an F1 of 0, so that large batches suit rare labels.
 
     Args:
         logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
-        average (str, optional): :obj:`"macro"` for the mean over labels, :obj:`"micro"` for the F1 of all entries
-            together. (default: :obj:`"macro"`)
+        average (str, optional): :obj:`"macro"` (mean of labels) or :obj:`"micro"`.
+            (default: :obj:`"macro"`)
     """
     check_choice("average", average, ("macro", "micro"))
     entries = read_observed(logits, y, label_smoothing)
-    p, target = (
-        torch.where(entries.mask, values, 0.0)
-        for values in (entries.logits.sigmoid(), entries.target)
-    )
+    p = torch.where(entries.mask, entries.logits.sigmoid(), 0.0)
+    target = torch.where(entries.mask, entries.target, 0.0)
     dims = (0,) if average == "macro" else (0, 1)
     both, either = (p * target).sum(dims), (p + target).sum(dims)
     present = entries.mask.any(dim=0) if average == "macro" else entries.mask.any()

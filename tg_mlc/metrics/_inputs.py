@@ -43,29 +43,25 @@ def read_decisions(y_pred: ArrayLike, targets: Targets) -> BoolArray:
     """Returns decisions as bool, with the shape of the targets."""
     values = read_matrix(y_pred, "y_pred", targets)
     positive: BoolArray = values == 1.0
-    _check_entries(
-        "y_pred", values, positive | (values == 0.0), "0 or 1 (apply a threshold to scores first)"
-    )
+    expected = "0 or 1 (apply a threshold to scores first)"
+    _check_entries("y_pred", values, positive | (values == 0.0), expected)
     return positive
 
 
 def read_matrix(values: ArrayLike, name: str, targets: Targets | None = None) -> FloatArray:
-    """Returns a float64 matrix that is not empty, with the shape of the targets if there are any."""
+    """Returns a non-empty float64 matrix, which has to have the shape of the targets, if given."""
     matrix = read_array(values)
     if matrix.ndim != 2 or matrix.size == 0:
-        raise ValueError(
-            f"Expected {name!r} of shape [num_samples, num_labels], not empty (got {list(matrix.shape)})"
-        )
+        expected = f"{name!r} of shape [num_samples, num_labels], not empty"
+        raise ValueError(f"Expected {expected} (got {list(matrix.shape)})")
     if targets is not None and matrix.shape != targets.observed.shape:
-        shape = list(targets.observed.shape)
-        raise ValueError(
-            f"Expected {name!r} to have the shape of the targets, {shape} (got {list(matrix.shape)})"
-        )
+        expected = f"{name!r} to have the shape of the targets, {list(targets.observed.shape)}"
+        raise ValueError(f"Expected {expected} (got {list(matrix.shape)})")
     return matrix
 
 
 def read_array(values: ArrayLike) -> FloatArray:
-    """Returns a float64 array of any shape from a tensor on any device, an array or nested lists."""
+    """Returns a float64 array of any shape from a tensor, an array or nested lists."""
     if isinstance(values, Tensor):
         return values.detach().cpu().double().numpy()
     return np.asarray(values, dtype=np.float64)
@@ -75,16 +71,14 @@ def check_scale(scores: FloatArray, grid: Sequence[float]) -> FloatArray:
     """Refuses logits where thresholds are probabilities: the mistake would go unnoticed."""
     low, high = scores.min(), scores.max()
     if grid[0] >= 0.0 and grid[-1] <= 1.0 and not (low >= 0.0 and high <= 1.0):
-        raise ValueError(
-            f"Expected probabilities, as the thresholds are (got scores from {low:.3g} to {high:.3g}); apply a sigmoid "
-            f"to logits, or give 'thresholds' (to tuners a 'grid') on the scale of the scores"
-        )
+        got = f"scores from {low:.3g} to {high:.3g}"
+        cure = "apply a sigmoid to logits, or give 'thresholds' or a 'grid' on their scale"
+        raise ValueError(f"Expected probabilities, as the thresholds are (got {got}); {cure}")
     return scores
 
 
 def _check_entries(name: str, values: FloatArray, valid: BoolArray, expected: str) -> None:
     if not valid.all():
         sample, label = np.argwhere(~valid)[0]
-        raise ValueError(
-            f"Expected {name!r} to hold {expected} (got {values[sample, label]} at [{sample}, {label}])"
-        )
+        got = f"{values[sample, label]} at [{sample}, {label}]"
+        raise ValueError(f"Expected {name!r} to hold {expected} (got {got})")

@@ -1,4 +1,4 @@
-"""Calibration: how far probabilities are from the shares of what applies, and functions that bring them closer."""
+"""Calibration: how far probabilities differ from frequencies, and functions that correct them."""
 
 from __future__ import annotations
 
@@ -32,79 +32,71 @@ _LEAST = 1e-9  # of probabilities, so that logits are finite
 
 @dataclass(frozen=True)
 class Reliability:
-    """How far the probabilities of known entries are from shares of positives; ``to_svg()`` draws it."""
+    """Calibration errors of the probabilities of known entries; ``to_svg()`` draws them."""
 
-    #: The expected calibration error of each label: of bins of equal width, the mean distance of mean probability and
-    #: share of positives, weighted by entries; NaN where all entries are unknown.
+    #: The expected calibration error of each label: of bins of equal width, the mean distance of
+    #: mean probability and share of positives, weighted by entries; NaN where all entries are
+    #: unknown.
     ece: list[float]
     #: the mean squared distance of the probabilities of each label from its targets
     brier: list[float]
-    #: mean probability, share of positives and entries of each bin that has any, of all labels together
+    #: mean probability, share of positives and entries of each bin that has any, of all labels
+    #: together
     bins: list[tuple[float, float, int]]
 
     @classmethod
     def of(cls, targets: Targets, scores: FloatArray) -> Reliability:
         """Measures probabilities :math:`(N, L)`."""
-        place = np.minimum((scores * NUM_BINS).astype(int), NUM_BINS - 1)
+        bins = np.minimum((scores * NUM_BINS).astype(int), NUM_BINS - 1)
         weights = (targets.observed, np.where(targets.observed, scores, 0.0), targets.positive)
         shape = (scores.shape[1], NUM_BINS)
-        cells = (place + NUM_BINS * np.arange(shape[0])).ravel()
-        count, total, positive = (
-            np.bincount(cells, w.ravel(), shape[0] * NUM_BINS).reshape(shape) for w in weights
-        )
+        cells, size = (bins + NUM_BINS * np.arange(shape[0])).ravel(), shape[0] * NUM_BINS
+        sums = [np.bincount(cells, w.ravel(), size).reshape(shape) for w in weights]
+        count, total, positive = sums
         squared = np.where(targets.observed, (scores - targets.positive) ** 2, 0.0).sum(axis=0)
         with np.errstate(invalid="ignore"):  # labels without known entries
-            ece, brier = (
-                np.abs(total - positive).sum(axis=1) / count.sum(axis=1),
-                squared / count.sum(axis=1),
-            )
-        pooled = zip(*(each.sum(axis=0).tolist() for each in (total, positive, count)), strict=True)
-        return cls(
-            ece.tolist(), brier.tolist(), [(p / n, y / n, int(n)) for p, y, n in pooled if n]
-        )
+            ece = np.abs(total - positive).sum(axis=1) / count.sum(axis=1)
+            brier = squared / count.sum(axis=1)
+        pooled = np.stack([total, positive, count]).sum(axis=1).T.tolist()
+        means = [(p / n, y / n, int(n)) for p, y, n in pooled if n]
+        return cls(ece.tolist(), brier.tolist(), means)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as plain values for JSON, with None for NaN."""
-        return {
-            name: [None if np.any(np.isnan(each)) else each for each in values]
-            for name, values in vars(self).items()
-        }
+        fields = vars(self).items()
+        return {k: [None if np.any(np.isnan(x)) else x for x in values] for k, values in fields}
 
     def to_svg(self) -> str:
-        """Draws shares of positives over mean probabilities, in the colour of the text around; calibrated ones lie on
-        the dashed line, and the area of a dot is that of its bin's entries.
-        """
-        most = max((n for *_, n in self.bins), default=1)
-        at = [
-            (20 + 200 * p, 220 - 200 * share, 1.5 + 6 * (n / most) ** 0.5)
-            for p, share, n in self.bins
-        ]
-        dots = "".join(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}" stroke="none"/>' for x, y, r in at
-        )
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in at)
-        words = "".join(
-            f'<text x="{x}" y="{y}" text-anchor="middle" font-size="11" stroke="none"{turned}>{text}</text>'
-            for x, y, text, turned in (
-                (120, 236, "mean probability", ""),
-                (12, 120, "share of positives", ' transform="rotate(-90 12 120)"'),
-            )
-        )
+        """Draws frequencies over mean probabilities; the area of a dot is its bin's entries."""
+        largest = max((n for *_, n in self.bins), default=1)
+        radii = [1.5 + 6 * (n / largest) ** 0.5 for *_, n in self.bins]
+        means = zip(self.bins, radii, strict=True)
+        points = [(20 + 200 * p, 220 - 200 * y, r) for (p, y, _), r in means]
+        dot = '<circle cx="{:.1f}" cy="{:.1f}" r="{:.1f}" stroke="none"/>'
+        dots = "".join(dot.format(*point) for point in points)
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
+        style = 'text-anchor="middle" font-size="11" stroke="none"'
+        words = f'<text x="120" y="236" {style}>mean probability</text>'
+        turn = 'transform="rotate(-90 12 120)"'
+        words += f'<text x="12" y="120" {style} {turn}>share of positives</text>'
         return (
-            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 240" width="240" fill="currentColor" '
-            'stroke="currentColor" role="img" aria-label="Share of positives by mean probability">'
-            '<path d="M20 20v200h200" fill="none"/><path d="M20 220L220 20" fill="none" stroke-dasharray="4"/>'
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 240" width="240" '
+            'fill="currentColor" stroke="currentColor" role="img" '
+            'aria-label="Share of positives by mean probability">'
+            '<path d="M20 20v200h200" fill="none"/>'
+            '<path d="M20 220L220 20" fill="none" stroke-dasharray="4"/>'
             f'<polyline points="{line}" fill="none"/>{dots}{words}</svg>'
         )
 
 
 class Calibration(nn.Module):
-    r"""Maps the logit of each label by an increasing function, to probabilities that agree with shares.
+    r"""Maps logits by an increasing function per label, to probabilities that agree with
+    frequencies.
 
-    It is that of temperature scaling (:math:`a z`), of Platt (:math:`a z + b`), both with a prior of the identity, or
-    isotonic regression, whose means of pooled neighbours are joined by lines. The log loss of samples that it was not
-    fitted to chooses, in five folds: the identity, unless another function is better by more than a standard error.
-    Labels with fewer than 30 known positives, or negatives, share one.
+    The log loss in five-fold cross-validation chooses temperature scaling (:math:`a z`), Platt's
+    function (:math:`a z + b`), isotonic regression joined by lines, or, unless one is better by
+    more than a standard error, the identity. Labels with fewer than 30 known positives, or
+    negatives, share one.
 
     Args:
         methods (Sequence[str]): The method of each label.
@@ -127,13 +119,13 @@ class Calibration(nn.Module):
     def forward(self, logits: Tensor) -> Tensor:
         """Returns calibrated logits :math:`(N, L)`."""
         mapped = self.scale * logits + self.shift
-        # by number, because an unbind of no rows cannot be exported
-        for place in range(len(self.knots)):
-            mapped = mapped + self.bends[place] * (logits - self.knots[place]).relu()
+        # By index, because an iteration over no rows cannot be exported.
+        for i in range(len(self.knots)):
+            mapped = mapped + self.bends[i] * (logits - self.knots[i]).relu()
         return mapped
 
     def probabilities(self, scores: Tensor) -> Tensor:
-        """Returns calibrated probabilities :math:`(N, L)` for others; 0 and 1 stay what they are."""
+        """Returns calibrated probabilities :math:`(N, L)`; 0 and 1 stay what they are."""
         mapped = self(torch.logit(scores.double(), torch.finfo(scores.dtype).eps)).sigmoid()
         return torch.where((scores > 0) & (scores < 1), mapped, scores)
 
@@ -143,7 +135,7 @@ class Calibration(nn.Module):
 
         Args:
             y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-            scores (Tensor or numpy.ndarray): Probabilities :math:`(N, L)` by models that have not seen the samples.
+            scores (Tensor or numpy.ndarray): Held-out probabilities :math:`(N, L)`.
             seed (int, optional): Seed of the folds. (default: :obj:`0`)
 
         Raises:
@@ -157,18 +149,17 @@ class Calibration(nn.Module):
         folds = np.random.default_rng(seed).permutation(len(z)) % NUM_FOLDS
         chosen: dict[int, tuple[str, FloatArray, FloatArray]] = {}
         for labels in [np.array([label]) for label in np.flatnonzero(own)] + [np.flatnonzero(~own)]:
-            row, place = np.nonzero(targets.observed[:, labels])
-            entries = row, z[row, labels[place]], targets.positive[row, labels[place]].astype(float)
-            chosen |= dict.fromkeys(labels.tolist(), _chosen(*entries, folds[row]))
-        found = cls(
-            [chosen[label][0] for label in range(len(own))],
-            max(len(each[2]) for each in chosen.values()),
-        )
+            row, column = np.nonzero(targets.observed[:, labels])
+            positive = targets.positive[row, labels[column]].astype(float)
+            function = _chosen(row, z[row, labels[column]], positive, folds[row])
+            chosen |= dict.fromkeys(labels.tolist(), function)
+        num_knots = max(len(knots) for _, _, knots in chosen.values())
+        calibration = cls([chosen[label][0] for label in range(len(own))], num_knots)
         for label, (_, weights, knots) in chosen.items():
-            found.shift[label], found.scale[label] = weights[:2].tolist()
-            found.bends[: len(knots), label] = torch.from_numpy(weights[2:])
-            found.knots[: len(knots), label] = torch.from_numpy(knots)
-        return found
+            calibration.shift[label], calibration.scale[label] = weights[:2].tolist()
+            calibration.bends[: len(knots), label] = torch.from_numpy(weights[2:])
+            calibration.knots[: len(knots), label] = torch.from_numpy(knots)
+        return calibration
 
 
 # A function is the weights of one, of the logit, and of what exceeds each of its knots.
@@ -195,7 +186,7 @@ def _platt(z: FloatArray, y: FloatArray, shifts: bool = True) -> _Fitted:
 
 
 def _isotonic(z: FloatArray, y: FloatArray) -> _Fitted:
-    """Means of neighbours, joined by lines; beyond the first and the last, as steep as the identity."""
+    """Means of pooled neighbours, joined by lines; outside of them, the slope is 1."""
     order, edge = np.argsort(z, kind="stable"), 0.5 / len(y)
     means = require("sklearn.isotonic", extra="data").isotonic_regression(y[order])
     shares, block, sizes = np.unique(means.round(12), return_inverse=True, return_counts=True)

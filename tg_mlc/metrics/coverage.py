@@ -1,4 +1,4 @@
-"""Thresholds with a guarantee: conformal prediction for each label, and conformal risk control over whole samples."""
+"""Thresholds with a guarantee: conformal prediction per label, or risk control per sample."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TINY = 1e-9  # by which (n + 1)(1 - coverage) may be off in floating point
 
 
 class Coverage(NamedTuple):
-    """The coverage that label sets have to reach, in place of a metric that decisions are best for."""
+    """The coverage that label sets have to reach."""
 
     share: float  #: of what applies
     per: Per = "label"
@@ -32,14 +32,10 @@ class Coverage(NamedTuple):
     def check(self) -> None:
         """Refuses shares outside of (0, 1)."""
         check_choice("coverage_per", self.per, get_args(Per))
-        if (
-            isinstance(self.share, bool)
-            or not isinstance(self.share, (int, float))
-            or not 0 < self.share < 1
-        ):
-            raise ValueError(
-                f"Expected 'coverage' between 0 and 1, such as 0.9 (got {self.share!r})"
-            )
+        is_number = isinstance(self.share, (int, float)) and not isinstance(self.share, bool)
+        if not is_number or not 0 < self.share < 1:
+            got = f"{self.share!r}"
+            raise ValueError(f"Expected 'coverage' between 0 and 1, such as 0.9 (got {got})")
 
     @property
     def least(self) -> int:
@@ -48,23 +44,24 @@ class Coverage(NamedTuple):
 
 
 class ConformalThresholds:
-    r"""Thresholds whose label sets hold what applies, for new samples that are exchangeable with those of calibration,
-    which no part of the model may have been fitted to.
+    r"""Thresholds whose label sets hold the labels that apply, for new samples that are
+    exchangeable with calibration samples, to which no part of the model was fitted.
 
-    Per label, the threshold is the :math:`k`-th smallest score of the :math:`n` samples to which the label is known to
-    apply, :math:`k = \lfloor (n + 1) \alpha \rfloor` for a coverage of :math:`1 - \alpha`. The label is then missing
-    from the sets of at most :math:`\alpha` of the samples to which it applies, in expectation, and of at least
-    :math:`\alpha - 1 / (n + 1)` if no scores are equal. With :math:`k = 0`, all sets hold the label.
+    Per label, the threshold is the :math:`k`-th smallest score of the :math:`n` samples to which
+    the label is known to apply, :math:`k = \lfloor (n + 1) \alpha \rfloor` for a coverage of
+    :math:`1 - \alpha`. In expectation, the label is then missing from the sets of at most
+    :math:`\alpha` of the samples to which it applies. With :math:`k = 0`, all sets hold the label.
 
-    Per sample, one threshold :math:`\lambda` for all labels is the largest with :math:`(n \hat{R}(\lambda) + 1) / (n +
-    1) \le \alpha`, where :math:`\hat{R}` is the mean over the :math:`n` samples with a label that applies of the share
-    of these labels that score less (`"Conformal Risk Control" <https://arxiv.org/abs/2208.02814>`_). The share that
-    sets miss is then at most :math:`\alpha` in expectation over such samples.
+    Per sample, the threshold :math:`\lambda` for all labels is the largest with
+    :math:`(n \hat{R}(\lambda) + 1) / (n + 1) \le \alpha`, where :math:`\hat{R}` is the mean over
+    :math:`n` samples of the fraction of their labels that score less (`"Conformal Risk Control"
+    <https://arxiv.org/abs/2208.02814>`_). In expectation, sets miss at most :math:`\alpha` of these
+    labels.
 
-    Unknown labels count nowhere, so that both hold for labels as they come to be known.
+
 
     Args:
-        y (Tensor or numpy.ndarray): Targets :math:`(N, L)` of calibration samples: 0, 1, or NaN for unknown.
+        y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
         scores (Tensor or numpy.ndarray): Their probabilities :math:`(N, L)`.
 
     Raises:
@@ -74,9 +71,8 @@ class ConformalThresholds:
     def __init__(self, y: ArrayLike, scores: ArrayLike) -> None:
         targets = read_targets(y, "y")
         if not targets.positive.any():
-            raise ValueError(
-                "Expected samples to which labels apply, by whose scores sets are chosen (got none)"
-            )
+            expected = "samples to which labels apply, by whose scores sets are chosen"
+            raise ValueError(f"Expected {expected} (got none)")
         self.row, self.label = np.nonzero(targets.positive)
         self.score = read_scores(scores, targets)[targets.positive]
         self.num_labels = targets.positive.shape[1]
@@ -92,38 +88,31 @@ class ConformalThresholds:
         counts = np.bincount(self.label, minlength=self.num_labels)
         most = counts.max() if per_label else len({*self.row.tolist()})
         if most < coverage.least:
-            what = (
-                "samples of a label that applies to them"
-                if per_label
-                else "samples to which a label applies"
-            )
-            raise ValueError(
-                f"Expected at least {coverage.least} {what} to calibrate coverage={coverage.share:g} by (got "
-                f"{'at most ' if per_label else ''}{most}); pass more to 'conformalize', or ask for less"
-            )
+            kind = "samples to which a label applies"
+            kind = "samples of a label that applies to them" if per_label else kind
+            expected = f"{coverage.least} {kind} to calibrate coverage={coverage.share:g} by"
+            got = f"at most {most}" if per_label else most
+            cure = "pass more to 'conformalize', or ask for less"
+            raise ValueError(f"Expected at least {expected} (got {got}); {cure}")
         tuner = ThresholdTuner(per_label=per_label)
         if per_label:
             order = np.lexsort((self.score, self.label))
             allowed = np.floor((counts + 1) * (1 - coverage.share) + _TINY).astype(int)
-            place = np.cumsum(counts) - counts + allowed - 1
-            tuner.thresholds = np.where(allowed > 0, self.score[order][np.maximum(place, 0)], 0.0)
+            index = np.maximum(np.cumsum(counts) - counts + allowed - 1, 0)
+            tuner.thresholds = np.where(allowed > 0, self.score[order][index], 0.0)
         else:
             sizes, order = np.bincount(self.row), np.argsort(self.score)
-            # samples, if all up to a score are missed
+            # The number of samples that are missed if all scores up to each are.
             missed = np.cumsum(1 / sizes[self.row[order]])
             budget = (np.count_nonzero(sizes) + 1) * (1 - coverage.share) - 1
-            tuner.thresholds = self.score[
-                order[[np.searchsorted(missed, budget + _TINY, side="right")]]
-            ]
-        if per_label and (few := np.flatnonzero(counts < coverage.least).tolist()):
-            named = ", ".join(shorten(label_names[place], 40) for place in few[:5]) + ", ..." * (
-                len(few) > 5
-            )
-            warn(
-                f"All label sets hold {len(few)} of {self.num_labels} labels, each known to apply to fewer than "
-                f"{coverage.least} of the samples for coverage={coverage.share:g}: {named}",
-                stacklevel=3,
-            )
+            index = np.searchsorted(missed, budget + _TINY, side="right")
+            tuner.thresholds = self.score[order[[index]]]
+        if per_label and (rare := np.flatnonzero(counts < coverage.least).tolist()):
+            names = ", ".join(shorten(label_names[label], 40) for label in rare[:5])
+            names += ", ..." if len(rare) > 5 else ""
+            reason = f"each known to apply to fewer than {coverage.least} of the samples"
+            held = f"All label sets hold {len(rare)} of {self.num_labels} labels, {reason}"
+            warn(f"{held} for coverage={coverage.share:g}: {names}", stacklevel=3)
         return tuner
 
     def state_dict(self) -> dict[str, Any]:
@@ -133,23 +122,15 @@ class ConformalThresholds:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Makes them of their state, whose parts have to agree."""
-        found = cls.__new__(cls)
-        found.num_labels = int(state["num_labels"])
-        found.row, found.label, found.score = (
-            np.asarray(state[name]) for name in ("row", "label", "score")
-        )
-        sizes, places = {each.shape for each in (found.row, found.label, found.score)}, found.label
-        if (
-            len(sizes) > 1
-            or not places.size
-            or places.min() < 0
-            or places.max() >= found.num_labels
-        ):
-            raise ValueError(
-                f"the scores of label sets have to be of {found.num_labels} labels (got shapes {sizes})"
-            )
-        if found.row.min() < 0 or not ((found.score >= 0) & (found.score <= 1)).all():
-            raise ValueError(
-                "the scores of label sets have to be probabilities of samples (got others)"
-            )
-        return found
+        thresholds = cls.__new__(cls)
+        thresholds.num_labels = size = int(state["num_labels"])
+        arrays = [np.asarray(state[name]) for name in ("row", "label", "score")]
+        thresholds.row, thresholds.label, thresholds.score = row, label, score = arrays
+        shapes = {array.shape for array in arrays}
+        if len(shapes) > 1 or not label.size or label.min() < 0 or label.max() >= size:
+            expected = f"the scores of label sets have to be of {size} labels"
+            raise ValueError(f"{expected} (got shapes {shapes})")
+        if row.min() < 0 or not ((score >= 0) & (score <= 1)).all():
+            expected = "the scores of label sets have to be probabilities of samples"
+            raise ValueError(f"{expected} (got others)")
+        return thresholds

@@ -1,4 +1,4 @@
-"""Metrics of 0/1 decisions over the observed labels: subset and Hamming accuracy and three kinds of F1."""
+"""Metrics of 0/1 decisions over observed labels: subset and Hamming accuracy, three kinds of F1."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def subset_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
 
 def hamming_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """The share of observed entries that are right; arguments and errors as in :func:`subset_accuracy`."""
+    """The fraction of observed entries that are right; as :func:`subset_accuracy` otherwise."""
     return _measure("hamming_accuracy", y_true, y_pred)
 
 
@@ -56,8 +56,9 @@ def example_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivis
 
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
-        zero_division (0, 1 or "drop", optional): The F1 where there are neither positives nor predictions;
-            :obj:`"drop"` leaves it out, and gives NaN if none is left. (default: :obj:`1`)
+        zero_division (0, 1 or "drop", optional): The F1 where there are neither positives nor
+            predictions; :obj:`"drop"` leaves it out, and gives NaN if none is left.
+            (default: :obj:`1`)
     """
     return _measure("f1_samples", y_true, y_pred, zero_division)
 
@@ -73,7 +74,7 @@ def macro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivisio
 
 
 class Counts(NamedTuple):
-    """Counts per item (sample or label) over observed entries; a leading axis, if any, runs over thresholds."""
+    """Counts per sample or per label over observed entries; a leading axis is thresholds."""
 
     hits: IntArray  # [..., num_items]
     predicted: IntArray  # [..., num_items]
@@ -88,20 +89,17 @@ class Counts(NamedTuple):
 
 def count(targets: Targets, decisions: BoolArray, per: int) -> Counts:
     """Counts per sample (``per=SAMPLES``) or per label (``per=LABELS``)."""
-    axis = 1 - per
-    return Counts(
-        hits=(decisions & targets.positive).sum(axis),
-        predicted=(decisions & targets.observed).sum(axis),
-        positive=targets.positive.sum(axis),
-        observed=targets.observed.sum(axis),
-    )
+    (positive, observed), axis = targets, 1 - per
+    hits, predicted = (decisions & positive).sum(axis), (decisions & observed).sum(axis)
+    return Counts(hits, predicted, positive.sum(axis), observed.sum(axis))
 
 
 class GridCounts:
     """The counts at every threshold of an increasing grid, from one pass over the scores.
 
-    The grid [num_thresholds] serves all labels, or each has its own row [num_labels, num_thresholds]. A histogram per
-    sample or label says how many entries reach how many thresholds; its sum from the top, how many reach each.
+    The grid [num_thresholds] serves all labels, or each has its own row [num_labels,
+    num_thresholds]. A histogram per sample or label says how many entries reach how many
+    thresholds; its sum from the top, how many reach each.
     """
 
     def __init__(
@@ -112,21 +110,16 @@ class GridCounts:
         if self.grid.ndim == 1:
             self.reached = np.searchsorted(self.grid, scores, side="right")
         else:
-            columns = zip(self.grid, scores.T, strict=True)
-            self.reached = np.stack(
-                [np.searchsorted(row, column, side="right") for row, column in columns], axis=1
-            )
+            rows = zip(self.grid, scores.T, strict=True)
+            reached = [np.searchsorted(row, column, side="right") for row, column in rows]
+            self.reached = np.stack(reached, axis=1)
         self._counts: dict[int, Counts] = {}
 
     def per(self, per: int) -> Counts:
         """Returns the counts [num_thresholds, num_items] per sample or per label."""
         if per not in self._counts:
-            self._counts[per] = Counts(
-                hits=self._count_reaching(self.targets.positive, per),
-                predicted=self._count_reaching(self.targets.observed, per),
-                positive=self.targets.positive.sum(1 - per),
-                observed=self.targets.observed.sum(1 - per),
-            )
+            reaching = [self._count_reaching(where, per) for where in self.targets]
+            self._counts[per] = Counts(*reaching, *(where.sum(1 - per) for where in self.targets))
         return self._counts[per]
 
     def _count_reaching(self, where: BoolArray, per: int) -> IntArray:
@@ -134,19 +127,19 @@ class GridCounts:
         items = np.expand_dims(np.arange(num_items), 1 - per)
         bins = (self.reached + num_bins * items)[where]
         histogram = np.bincount(bins, minlength=num_items * num_bins).reshape(num_items, num_bins)
-        # Bin g holds what reaches exactly g thresholds, so threshold g (from 0) is reached by the bins above g.
+        # Bin g holds what reaches exactly g thresholds, so threshold g (from 0) is reached by the
+        # bins above g.
         return histogram[:, :0:-1].cumsum(axis=1)[:, ::-1].T
 
 
 def resolve_zero_division(zero_division: ZeroDivisions = None) -> dict[str, ZeroDivision]:
-    """Completes one choice for all F1s, or some choices by name, with the defaults, and checks it."""
+    """Completes one choice for all F1s, or choices by name, with the defaults."""
     named = {} if zero_division is None else zero_division
     if not isinstance(named, Mapping):
         named = dict.fromkeys(DEFAULT_ZERO_DIVISION, named)
     if unknown := sorted(set(named) - set(DEFAULT_ZERO_DIVISION)):
-        raise ValueError(
-            f"Expected 'zero_division' only for {list(DEFAULT_ZERO_DIVISION)} (got {unknown})"
-        )
+        message = f"Expected 'zero_division' only for {list(DEFAULT_ZERO_DIVISION)} (got {unknown})"
+        raise ValueError(message)
     for value in named.values():
         if value not in (0, 1, "drop"):
             raise ValueError(f"Expected 'zero_division' to be 0, 1 or 'drop' (got {value!r})")
@@ -166,9 +159,8 @@ def values_of(name: str, counts: Counts, zero_division: ZeroDivision) -> FloatAr
     if name == "hamming_accuracy":
         return np.asarray(1.0 - counts.wrong.sum(axis=-1) / counts.observed.sum())
     if name == "f1_micro":
-        return f1_per_item(
-            Counts(*(np.asarray(part.sum(axis=-1)) for part in counts)), zero_division
-        )
+        pooled = Counts(*(np.asarray(part.sum(axis=-1)) for part in counts))
+        return f1_per_item(pooled, zero_division)
     exact = name == "subset_accuracy"
     values = (counts.wrong == 0).astype(np.float64) if exact else f1_per_item(counts, zero_division)
     kept = (counts.observed > 0) & ~np.isnan(values)
@@ -182,11 +174,8 @@ def value_of(
     name: str, targets: Targets, decisions: BoolArray, zero_division: Mapping[str, ZeroDivision]
 ) -> float:
     """Returns the value of a metric, given what :func:`resolve_zero_division` returned."""
-    return float(
-        values_of(
-            name, count(targets, decisions, DECISION_METRICS[name]), zero_division.get(name, 0)
-        )
-    )
+    counts = count(targets, decisions, DECISION_METRICS[name])
+    return float(values_of(name, counts, zero_division.get(name, 0)))
 
 
 def _measure(

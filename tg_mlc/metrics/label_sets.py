@@ -24,7 +24,7 @@ from tg_mlc.metrics._inputs import (
 )
 from tg_mlc.metrics.decisions import DECISION_METRICS, DEFAULT_ZERO_DIVISION, value_of
 
-#: Priors that :meth:`LabelSets.tuned` tries: from all label sets alike to as often as they occur.
+#: Priors of :meth:`LabelSets.tuned`, from uniform to the frequencies of sets.
 PRIORS: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0)
 
 _EDGE = 1e-4
@@ -36,14 +36,14 @@ class LabelSets:
     r"""Decides by the label sets that training samples have.
 
     .. math::
-        \log P(Y) = \sum_{i \in Y} \log p_i + \sum_{i \notin Y} \log (1 - p_i) + \gamma \log n_Y + \textrm{const}
+        \log P(Y) = \sum_{i \in Y} \log p_i + \sum_{i \notin Y} \log (1 - p_i) + \gamma \log n_Y +
+        \textrm{const}
 
-    for each set :math:`Y` of training samples, of which :math:`n_Y` have this one, with probabilities within
-    :math:`[10^{-4}, 1 - 10^{-4}]`: no label alone may outvote all others. Subset accuracy asks for the likeliest set as
-    a whole, not for the likely labels (Dembczyński et al. 2012, doi:10.1007/s10994-012-5285-8). Where most sets of new
-    samples occur among training ones, as topics of news are, this finds more of them than any thresholds do. For
-    :obj:`"f1_samples"`, the decision is the set, seen or not, whose expected F1 is highest (Waegeman et al. 2014, *On
-    the Bayes-Optimality of F-Measure Maximizers*).
+    for each set :math:`Y` of :math:`n_Y` training samples, with probabilities within
+    :math:`[10^{-4}, 1 - 10^{-4}]`, so that no label outvotes all others. The likeliest set
+    maximises subset accuracy (Dembczyński et al. 2012, doi:10.1007/s10994-012-5285-8). For
+    :obj:`"f1_samples"`, the decision is the set, seen or not, whose expected F1 is highest
+    (Waegeman et al. 2014, *On the Bayes-Optimality of F-Measure Maximizers*).
 
     .. code-block:: python
 
@@ -51,11 +51,10 @@ class LabelSets:
         y_pred = sets.predict(scores_test)
 
     Args:
-        y_train (Tensor or numpy.ndarray): Targets :math:`(N, L)` of training samples: 0, 1, or NaN for unknown;
-            samples with unknown labels are left out.
-        prior (float, optional): The strength :math:`\gamma` of how often sets occur. (default: :obj:`0.0`)
-        metric (str, optional): One of :obj:`DECISION_METRICS`; all but :obj:`"f1_samples"` take the likeliest set.
-            (default: :obj:`"subset_accuracy"`)
+        y_train (Tensor or numpy.ndarray): Targets :math:`(N, L)`; samples with NaN are left out.
+        prior (float, optional): The strength :math:`\gamma` of frequencies. (default: :obj:`0.0`)
+        metric (str, optional): One of :obj:`DECISION_METRICS`; all but :obj:`"f1_samples"` take the
+            likeliest set. (default: :obj:`"subset_accuracy"`)
 
     Attributes:
         sets (scipy.sparse.csr_array): The label sets :math:`(S, L)`.
@@ -75,13 +74,9 @@ class LabelSets:
         if not known.any():
             raise ValueError("Expected 'y_train' to have samples without unknown labels (got none)")
         rows = positive[known]
-        _, first, own, self.counts = np.unique(
-            np.packbits(rows, axis=1),
-            axis=0,
-            return_index=True,
-            return_inverse=True,
-            return_counts=True,
-        )
+        packed, options = np.packbits(rows, axis=1), ("index", "inverse", "counts")
+        returned: Any = {f"return_{name}": True for name in options}
+        _, first, own, self.counts = np.unique(packed, axis=0, **returned)
         self.sets = sp.csr_array(rows[first], dtype=np.float64)
         self.prior, self.metric = prior, metric
         self.best_value: float | None = None
@@ -108,20 +103,18 @@ class LabelSets:
         Args:
             y_train: As in :class:`LabelSets`.
             y, scores (Tensor or numpy.ndarray): Targets and probabilities of validation samples.
-            priors (Sequence[float], optional): The candidates, of which the first of the best is taken.
-                (default: :obj:`PRIORS`)
+            priors (Sequence[float], optional): The candidates. (default: :obj:`PRIORS`)
             metric (str, optional): As in :class:`LabelSets`. (default: :obj:`"subset_accuracy"`)
 
         Raises:
-            ValueError: If the metric is unknown, there is no candidate, or shapes or values are not allowed.
+            ValueError: If there is no candidate, or an argument is not allowed.
         """
         if not priors:
             raise ValueError("Expected 'priors' to hold at least one number (got none)")
         targets, sets = read_targets(y, "y"), cls(y_train, metric=metric)
         decisions = sets.decide(read_scores(scores, targets), priors)
-        return sets.choose(
-            priors, [value_of(metric, targets, each, DEFAULT_ZERO_DIVISION) for each in decisions]
-        )
+        values = [value_of(metric, targets, made, DEFAULT_ZERO_DIVISION) for made in decisions]
+        return sets.choose(priors, values)
 
     def choose(self, priors: Sequence[float], values: Sequence[float]) -> Self:
         """Takes the first of the best priors."""
@@ -130,35 +123,33 @@ class LabelSets:
         return self
 
     def predict(self, scores: ArrayLike) -> Any:
-        """Returns decisions 0 and 1 for probabilities :math:`(N, L)`: a tensor for a tensor, else an array.
+        """Returns decisions 0 and 1 for probabilities :math:`(N, L)`: a tensor for a tensor, else
+        an array.
 
         Raises:
-            ValueError: If the number of labels differs from that of the training samples, or scores are not
-                probabilities.
+            ValueError: If the number of labels differs from that of the training samples, or scores
+                are not probabilities.
         """
         decisions = self.decide(read_matrix(scores, "scores"), [self.prior])[0].astype(np.int64)
-        return (
-            torch.from_numpy(decisions).to(scores.device)
-            if isinstance(scores, Tensor)
-            else decisions
-        )
+        if isinstance(scores, Tensor):
+            return torch.from_numpy(decisions).to(scores.device)
+        return decisions
 
     def decide(
         self, scores: FloatArray, priors: Sequence[float], *, of_training: bool = False
     ) -> list[BoolArray]:
-        """Returns decisions :math:`(N, L)` for each prior; those of training samples are by the sets of all others."""
+        """Decisions :math:`(N, L)` for each prior; training samples ignore their own sets."""
         check_scale(scores, (0.0, 1.0))
         if scores.shape[1] != self.sets.shape[1]:
-            raise ValueError(
-                f"Expected 'scores' of {self.sets.shape[1]} labels (got {scores.shape[1]})"
-            )
-        found: list[BoolArray] = [np.zeros(scores.shape, dtype=bool) for _ in priors]
+            message = f"Expected 'scores' of {self.sets.shape[1]} labels (got {scores.shape[1]})"
+            raise ValueError(message)
+        decided: list[BoolArray] = [np.zeros(scores.shape, dtype=bool) for _ in priors]
         size = max(1, _CHUNK // max(self.sets.shape))
         for start in range(0, len(scores), size):
             rows = slice(start, start + size)
             odds = logit(np.clip(scores[rows], _EDGE, 1 - _EDGE))
             likelihood = (self.sets @ odds.T).T
-            for decisions, prior in zip(found, priors, strict=True):
+            for decisions, prior in zip(decided, priors, strict=True):
                 values = likelihood + prior * np.log(self.counts)
                 if of_training:
                     known = np.flatnonzero(self._own[rows] >= 0)
@@ -167,32 +158,31 @@ class LabelSets:
                     there = likelihood[known, own] + prior * np.log(np.maximum(others, 1))
                     values[known, own] = np.where(others > 0, there, _NEVER)
                 decisions[rows] = self._best(values)
-        return found
+        return decided
 
     def _best(self, values: FloatArray) -> BoolArray:
-        """The decisions of samples by the logarithms of what sets [num_samples, num_sets] are worth."""
+        """The best decisions, given log-values ``[num_samples, num_sets]`` of label sets."""
         if self.metric != "f1_samples":
             return np.asarray(self.sets[values.argmax(axis=1)].toarray() > 0)
         probability = softmax(values, axis=1)
         sizes = self.sets.sum(axis=1)
-        found = np.zeros((len(values), self.sets.shape[1]), dtype=bool)
-        best = probability[:, sizes == 0].sum(axis=1)  # what no label at all is worth
+        decisions = np.zeros((len(values), self.sets.shape[1]), dtype=bool)
+        best = probability[:, sizes == 0].sum(axis=1)  # the expected F1 of no label
         groups = np.unique(sizes[sizes > 0])
         if not len(groups):
-            return found
-        # How likely each label is in a set of each size, from which follows what it adds to a decision for k labels.
-        jointly = np.stack(
-            [(self.sets[sizes == size].T @ probability[:, sizes == size].T).T for size in groups],
-            axis=-1,
-        )
+            return decisions
+        # The probability of each label within sets of each size gives what it adds for k labels.
+        masks = [sizes == size for size in groups]
+        products = [(self.sets[mask].T @ probability[:, mask].T).T for mask in masks]
+        jointly = np.stack(products, axis=-1)
         for k in range(1, int(groups[-1]) + 1):
             worth = jointly @ (2 / (groups + k))
             chosen = np.argpartition(-worth, k - 1, axis=1)[:, :k]
             value = np.take_along_axis(worth, chosen, axis=1).sum(axis=1)
             better = np.flatnonzero(value > best)
-            best[better], found[better] = value[better], False
-            found[better[:, None], chosen[better]] = True
-        return found
+            best[better], decisions[better] = value[better], False
+            decisions[better[:, None], chosen[better]] = True
+        return decisions
 
     def state_dict(self) -> dict[str, Any]:
         """Returns sets, counts and settings as arrays and plain data."""
@@ -210,14 +200,13 @@ class LabelSets:
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Makes label sets of what :meth:`state_dict` returned."""
         labels, sizes, counts = (np.asarray(state[name]) for name in ("labels", "sizes", "counts"))
-        sets = sp.csr_array(
-            (np.ones(len(labels)), labels, np.append(0, sizes.cumsum())),
-            shape=(len(sizes), state["num_labels"]),
-        )
+        rows = (np.ones(len(labels)), labels, np.append(0, sizes.cumsum()))
+        sets = sp.csr_array(rows, shape=(len(sizes), state["num_labels"]))
         sets.check_format()
         restored = cls(np.zeros((1, state["num_labels"])), state["prior"], state["metric"])
         restored.sets, restored.counts, restored.best_value = sets, counts, state["best_value"]
         return restored
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.sets.shape[0]} sets of {self.sets.shape[1]} labels, prior={self.prior})"
+        size = f"{self.sets.shape[0]} sets of {self.sets.shape[1]} labels"
+        return f"{type(self).__name__}({size}, prior={self.prior})"

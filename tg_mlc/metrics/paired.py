@@ -12,7 +12,7 @@ ROUNDING = 1e-12
 
 
 class Difference(NamedTuple):
-    """A mean difference over splits, the interval that holds it, and the two-sided p-value that it is 0."""
+    """A mean difference over splits, its confidence interval, and a two-sided p-value."""
 
     mean: float
     low: float
@@ -27,15 +27,16 @@ def corrected_difference(
     level: float = 0.95,
 ) -> Difference:
     r"""The corrected resampled t-test of the `"Inference for the Generalization Error"
-    <https://doi.org/10.1023/A:1024068626366>`_ paper, whose variance allows for samples that splits share,
+    <https://doi.org/10.1023/A:1024068626366>`_ paper, whose variance allows for samples that splits
+    share,
 
     .. math::
         \sigma^2 = \left( \frac{1}{n} + \frac{n_\textrm{test}}{n_\textrm{train}} \right) s^2
 
     Args:
         difference (numpy.ndarray): The difference of a metric for each split :math:`(n)`.
-        test_share, train_share (float, optional): The shares of samples, or their numbers; a :obj:`test_share` of 0
-            gives the usual t-test. (default: :obj:`0.1` and :obj:`0.8`)
+        test_share, train_share (float, optional): The shares of samples, or their numbers; a
+            :obj:`test_share` of 0 gives the usual t-test. (default: :obj:`0.1` and :obj:`0.8`)
         level (float, optional): The level of the interval. (default: :obj:`0.95`)
     """
     from scipy.stats import t as student_t  # takes long to import
@@ -48,9 +49,8 @@ def corrected_difference(
     if width < ROUNDING:
         return Difference(mean, mean, mean, 1.0 if abs(mean) < ROUNDING else None)
     reach = width * float(student_t.ppf((1 + level) / 2, df=n - 1))
-    return Difference(
-        mean, mean - reach, mean + reach, float(2 * student_t.sf(abs(mean) / width, df=n - 1))
-    )
+    p = float(2 * student_t.sf(abs(mean) / width, df=n - 1))
+    return Difference(mean, mean - reach, mean + reach, p)
 
 
 def holm(p: Sequence[float]) -> list[float]:

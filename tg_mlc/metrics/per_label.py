@@ -15,9 +15,8 @@ def metrics_per_label(
 ) -> tuple[dict[str, FloatArray], Reliability]:
     """Returns metrics of every label :math:`(L)` by name, and the reliability of all labels.
 
-    A label is calibrated if its share, the fraction of samples to which it applies, equals its mean probability. All
-    values are of the samples for which the label is known: NaN if there are none, and the areas also where only one
-    class is observed.
+    A label is calibrated if its share, the fraction of samples to which it applies, equals its mean
+    probability. Values are NaN for labels that are never known, areas also with only one class.
 
     Args:
         y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.

@@ -1,4 +1,4 @@
-"""Metrics of scores that need no threshold, over the observed labels: ROC-AUC, average precision and the first k."""
+"""Metrics of scores without a threshold: ROC-AUC, average precision, and the first k labels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def micro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
 
     Args:
         y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)`, larger for positive: probabilities or logits.
+        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)`, larger for positives.
 
     Raises:
         ValueError: If the shapes differ, a value is not allowed, or no label is observed.
@@ -37,13 +37,12 @@ def micro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
 def macro_roc_auc(y_true: ArrayLike, scores: ArrayLike, *, min_positives: int = 1) -> float:
     """The mean over labels of the area under their ROC curves.
 
-    Labels without both an observed positive and an observed negative are left out, because the curve is undefined:
-    :func:`roc_auc_per_label` gives NaN for them, and :func:`evaluate` names them. NaN if no label is left.
+    Labels with only one observed class are left out; :func:`evaluate` names them. NaN if none is
+    left.
 
     Args:
         y_true, scores: As in :func:`micro_roc_auc`, with its errors.
-        min_positives (int, optional): Labels with fewer observed positives are left out too, because their curves are
-            mostly chance. (default: :obj:`1`)
+        min_positives (int, optional): Labels with fewer positives are left out. (default: :obj:`1`)
     """
     check_count("min_positives", min_positives)
     targets, matrix = _read(y_true, scores)
@@ -52,39 +51,28 @@ def macro_roc_auc(y_true: ArrayLike, scores: ArrayLike, *, min_positives: int = 
 
 
 def micro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
-    r"""The average precision :math:`\sum_n (R_n - R_{n-1}) P_n` of all observed entries, over samples and labels; with
-    the arguments and errors of :func:`micro_roc_auc`, and NaN where it gives that.
-    """
+    r"""The average precision of all entries; as :func:`micro_roc_auc` otherwise."""
     return pooled_areas(*_read(y_true, scores))[1]
 
 
 def macro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
-    """The mean over labels of their average precision, without those that :func:`macro_roc_auc` leaves out; with the
-    arguments and errors of :func:`micro_roc_auc`.
-    """
+    """The mean average precision of labels; as :func:`macro_roc_auc` otherwise."""
     return mean_of_defined(areas_per_label(*_read(y_true, scores))[1])
 
 
 def roc_auc_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
-    """The area under the ROC curve of every label :math:`(L)`, NaN where only one class is observed; with the arguments
-    and errors of :func:`micro_roc_auc`.
-    """
+    """The ROC-AUC of every label :math:`(L)`, NaN where only one class is observed."""
     return np.asarray(areas_per_label(*_read(y_true, scores))[0])
 
 
-def average_precision_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
-    """The average precision of every label :math:`(L)`, as :func:`roc_auc_per_label`."""
-    return np.asarray(areas_per_label(*_read(y_true, scores))[1])
-
-
 def recall_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
-    r"""The mean over samples of the share of their labels that is among the :obj:`k` with the highest scores.
+    r"""The mean over samples of the fraction of their labels among the :obj:`k` highest scores.
 
     .. math::
-        \mathrm{R@}k = \frac{1}{N} \sum_{n=1}^N \frac{|\mathcal{Y}_n \cap \mathcal{T}_n^k|}{|\mathcal{Y}_n|}
+        \mathrm{R@}k = \frac{1}{N} \sum_{n=1}^N \frac{|\mathcal{Y}_n \cap
+        \mathcal{T}_n^k|}{|\mathcal{Y}_n|}
 
-    Samples without an observed positive label are left out; NaN if there are no others. Labels of equal scores keep
-    their own order.
+    Samples without an observed positive are left out; NaN if none is left. Ties keep their order.
 
     Args:
         y_true, scores: As in :func:`micro_roc_auc`, with its errors.
@@ -98,12 +86,12 @@ def recall_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
 
 
 def ndcg_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
-    r"""The mean over samples of the normalised discounted cumulative gain of the :obj:`k` labels with the highest
-    scores, whose gain is 1 for a label of the sample.
+    r"""The mean over samples of the normalised discounted cumulative gain of the :obj:`k` first
+    labels.
 
     .. math::
-        \mathrm{NDCG@}k = \frac{1}{N} \sum_{n=1}^N \frac{\sum_{r=1}^k [t_{n,r} \in \mathcal{Y}_n] / \log_2(r + 1)}
-        {\sum_{r=1}^{\min(k, |\mathcal{Y}_n|)} 1 / \log_2(r + 1)}
+        \mathrm{NDCG@}k = \frac{1}{N} \sum_{n=1}^N \frac{\sum_{r=1}^k [t_{n,r} \in \mathcal{Y}_n] /
+        \log_2(r + 1)} {\sum_{r=1}^{\min(k, |\mathcal{Y}_n|)} 1 / \log_2(r + 1)}
 
     Arguments, errors, ties and samples left out are those of :func:`recall_at_k`.
     """
@@ -160,7 +148,7 @@ def _read(y_true: ArrayLike, scores: ArrayLike) -> tuple[Targets, FloatArray]:
 
 
 def _hits(y_true: ArrayLike, scores: ArrayLike, k: int) -> tuple[BoolArray, IntArray]:
-    """Whether each of the first k labels is positive, and the number of positive labels, of samples that have any."""
+    """For samples with a positive label: which of their first k labels are, and their number."""
     check_count("k", k)
     (positive, observed), matrix = _read(y_true, scores)
     some = positive.any(axis=1)

@@ -13,7 +13,6 @@ import numpy as np
 from tg_mlc._names import check_names
 from tg_mlc.metrics._inputs import (
     ArrayLike,
-    BoolArray,
     FloatArray,
     Targets,
     check_scale,
@@ -68,7 +67,8 @@ class Scored:
         return np.nan if values is None else mean_of_defined(np.array(values))
 
 
-#: The metrics of scores, by the names that reports have for them. A new metric is one entry: every evaluation has it.
+#: The metrics of scores, by the names that reports have for them. A new metric is one entry: every
+#: evaluation has it.
 SCORE_METRICS: dict[str, Callable[[Scored], float]] = {
     "roc_auc_micro": lambda scored: scored.pooled[0],
     "roc_auc_macro": lambda scored: mean_of_defined(scored.areas[0]),
@@ -83,16 +83,17 @@ SCORE_METRICS: dict[str, Callable[[Scored], float]] = {
 class Evaluation:
     """The result of :func:`evaluate`. ``print(evaluation)`` shows it as a table."""
 
-    #: The metrics: subset_accuracy, hamming_accuracy, f1_samples, f1_micro, f1_macro, and roc_auc_micro, roc_auc_macro,
-    #: average_precision_micro, average_precision_macro, ece_macro and brier_macro, which are NaN where undefined.
+    #: The metrics: subset_accuracy, hamming_accuracy, f1_samples, f1_micro, f1_macro, and
+    #: roc_auc_micro, roc_auc_macro, average_precision_micro, average_precision_macro, ece_macro and
+    #: brier_macro, which are NaN where undefined.
     values: dict[str, float]
     #: that of each metric that has one; a list if there is one per label; none if label sets decide
     thresholds: dict[str, float | list[float]]
-    #: Names of the labels without an observed positive, or without an observed negative, which roc_auc_macro and
-    #: average_precision_macro leave out.
+    #: Names of the labels without an observed positive, or without an observed negative, which
+    #: roc_auc_macro and average_precision_macro leave out.
     undefined: list[str]
-    #: Names of the labels with neither an observed positive nor a prediction, which f1_macro counts by
-    #: :attr:`zero_division`.
+    #: Names of the labels with neither an observed positive nor a prediction, which f1_macro counts
+    #: by :attr:`zero_division`.
     undefined_f1: list[str]
     #: what each F1 counts as where there are neither positives nor predictions
     zero_division: dict[str, ZeroDivision]
@@ -106,10 +107,8 @@ class Evaluation:
         return self.values[metric]
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns everything as plain values for JSON, with None for NaN (which JSON does not have)."""
-        values = {
-            name: None if np.isnan(value) else float(value) for name, value in self.values.items()
-        }
+        """Returns everything as plain values for JSON, with None for NaN."""
+        values = {k: None if np.isnan(v) else float(v) for k, v in self.values.items()}
         reliability = None if self.reliability is None else self.reliability.to_dict()
         return {**vars(self), "values": values, "reliability": reliability}
 
@@ -122,27 +121,22 @@ class Evaluation:
             rows.append((name, f"{value:.4f}", shown, str(self.zero_division.get(name, ""))))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        lines.append(
-            f"{self.num_samples} samples, {self.num_labels} labels, {self.num_unknown} unknown entries"
-        )
-        return "\n".join([*lines, *self.notes])
+        sizes = f"{self.num_samples} samples, {self.num_labels} labels"
+        return "\n".join([*lines, f"{sizes}, {self.num_unknown} unknown entries", *self.notes])
 
     @property
     def notes(self) -> list[str]:
         """Which labels a mean over labels leaves out, or counts by convention, in sentences."""
-        found = []
+        notes, of_labels = [], f"of {self.num_labels} labels"
         if self.undefined:
-            found.append(
-                f"roc_auc_macro and average_precision_macro leave out {len(self.undefined)} of {self.num_labels} "
-                "labels (only one class observed): " + _first(self.undefined)
-            )
+            means = "roc_auc_macro and average_precision_macro"
+            skipped = f"{len(self.undefined)} {of_labels} (only one class observed)"
+            notes.append(f"{means} leave out {skipped}: {_first(self.undefined)}")
         if self.undefined_f1:
-            found.append(
-                f"f1_macro counts {len(self.undefined_f1)} of {self.num_labels} labels (neither positives nor "
-                f"predictions) by zero_division={self.zero_division['f1_macro']}: "
-                + _first(self.undefined_f1)
-            )
-        return found
+            counted = f"{len(self.undefined_f1)} {of_labels} (neither positives nor predictions)"
+            value = f"zero_division={self.zero_division['f1_macro']}"
+            notes.append(f"f1_macro counts {counted} by {value}: {_first(self.undefined_f1)}")
+        return notes
 
 
 def _first(names: list[str]) -> str:
@@ -158,8 +152,8 @@ def evaluate(
     *,
     zero_division: ZeroDivisions = None,
 ) -> Evaluation:
-    """Computes the papers' five decision metrics, ROC-AUC, average precision, and the expected calibration error and
-    Brier score of probabilities, over the observed labels.
+    """Computes the papers' five decision metrics, ROC-AUC, average precision, and the expected
+    calibration error and Brier score of probabilities, over the observed labels.
 
     .. code-block:: python
 
@@ -168,17 +162,18 @@ def evaluate(
 
     Args:
         y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)` on the scale of thresholds: else probabilities.
-        thresholds (float, Tensor, ThresholdTuner, LabelSets or dict, optional): A number, one number per label, a
-            fitted tuner, or label sets, for all decision metrics or, in a dictionary, for each. A score equal to the
-            threshold counts as positive. (default: :obj:`None`, 0.5 for all)
-        label_names (Sequence[str], optional): Names for the report. (default: the numbers of the labels)
-        zero_division (0, 1, "drop" or dict, optional): The F1 where there are neither positives nor predictions: one
-            choice for all, or some by name. (default: 1 for f1_samples, 0 for f1_micro and f1_macro)
+        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)` on the scale of thresholds.
+        thresholds (float, Tensor, ThresholdTuner, LabelSets or dict, optional): A number, one per
+            label, a fitted tuner, or label sets, for all metrics or, in a dictionary, for each.
+            (default: :obj:`None`, 0.5 for all)
+        label_names (Sequence[str], optional): Names for the report.
+            (default: the numbers of the labels)
+        zero_division (0, 1, "drop" or dict, optional): The F1 without positives and predictions,
+            for all or by name. (default: 1 for f1_samples, 0 for f1_micro and f1_macro)
 
     Raises:
-        ValueError: If shapes or sizes disagree, a value is not allowed, no label is observed, a threshold is missing,
-            or scores are not probabilities while the thresholds are tuned on probabilities, or not given.
+        ValueError: If shapes disagree, a value is not allowed, no label is observed, a threshold is
+            missing, or scores are no probabilities where thresholds are.
         RuntimeError: If a tuner is not fitted.
     """
     targets = read_targets(y, "y")
@@ -186,35 +181,28 @@ def evaluate(
     if thresholds is None:
         check_scale(matrix, (0.5,))
         thresholds = 0.5
-    names = (
-        list(map(str, range(targets.observed.shape[1])))
-        if label_names is None
-        else list(label_names)
-    )
-    check_names(names, targets.observed.shape[1], "label_names", of="labels")
-    chosen = {name: _read_threshold(thresholds, name) for name in DECISION_METRICS}
-    divisions = resolve_zero_division(zero_division)
-    decisions: dict[str, BoolArray] = {
-        name: each.predict(matrix) == 1 if isinstance(each, Decider) else decide(matrix, each)
-        for name, each in chosen.items()
-    }
-    counts, scored = count(targets, decisions["f1_macro"], LABELS), Scored(targets, matrix)
+    num_samples, num_labels = targets.observed.shape
+    names = list(map(str, range(num_labels)) if label_names is None else label_names)
+    check_names(names, num_labels, "label_names", of="labels")
+    divisions, scored = resolve_zero_division(zero_division), Scored(targets, matrix)
+    values, shown = {}, {}
+    for name in DECISION_METRICS:
+        threshold: Any = _read_threshold(thresholds, name)
+        is_decider = isinstance(threshold, Decider)
+        made = threshold.predict(matrix) == 1 if is_decider else decide(matrix, threshold)
+        values[name] = value_of(name, targets, made, divisions)
+        if name == "f1_macro":
+            counts = count(targets, made, LABELS)
+        if not isinstance(threshold, LabelSets):
+            shown[name] = _shown(threshold)
     return Evaluation(
-        values={
-            **{
-                name: value_of(name, targets, decisions[name], divisions)
-                for name in DECISION_METRICS
-            },
-            **{name: metric(scored) for name, metric in SCORE_METRICS.items()},
-        },
-        thresholds={
-            name: _shown(each) for name, each in chosen.items() if not isinstance(each, LabelSets)
-        },
+        values={**values, **{name: metric(scored) for name, metric in SCORE_METRICS.items()}},
+        thresholds=shown,
         undefined=list(compress(names, np.isnan(scored.areas[0]))),
         undefined_f1=list(compress(names, counts.predicted + counts.positive == 0)),
         zero_division=divisions,
-        num_samples=targets.observed.shape[0],
-        num_labels=targets.observed.shape[1],
+        num_samples=num_samples,
+        num_labels=num_labels,
         num_unknown=int((~targets.observed).sum()),
         reliability=scored.reliability,
     )
@@ -225,9 +213,8 @@ def _read_threshold(
 ) -> Decider | FloatArray:
     if isinstance(thresholds, Mapping):
         if name not in thresholds:
-            raise ValueError(
-                f"Expected 'thresholds' for each of {list(DECISION_METRICS)} (got {list(thresholds)})"
-            )
+            expected = f"'thresholds' for each of {list(DECISION_METRICS)}"
+            raise ValueError(f"Expected {expected} (got {list(thresholds)})")
         thresholds = thresholds[name]
     return thresholds if isinstance(thresholds, Decider) else read_array(thresholds)
 

@@ -1,4 +1,4 @@
-"""Thresholds that turn scores into decisions, or label sets, chosen on validation data by one of five methods."""
+"""Thresholds, or label sets, that turn scores into decisions, chosen on validation data."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tg_mlc.metrics._inputs import (
     ArrayLike,
     BoolArray,
     FloatArray,
+    IntArray,
     Targets,
     check_scale,
     read_matrix,
@@ -42,23 +43,21 @@ from tg_mlc.metrics.label_sets import PRIORS, LabelSets
 Method = Literal["shared", "per_label", "frequency", "rank", "cross_fitted"]
 
 #: 0.01 to 0.10 by 0.01 and 0.15 to 0.95 by 0.05, the grid of the LaMP, MPED and Graph2Graph papers.
-PAPER_GRID: tuple[float, ...] = tuple(
-    percent / 100 for percent in (*range(1, 11), *range(15, 100, 5))
-)
+PAPER_GRID = tuple(percent / 100 for percent in (*range(1, 11), *range(15, 100, 5)))
 
-#: Steps of 0.01: on many samples, more than the papers' 27 thresholds can be told apart.
+#: Steps of 0.01: many samples distinguish more than the papers' 27 thresholds.
 FINE_GRID: tuple[float, ...] = tuple(percent / 100 for percent in range(1, 100))
 
-#: From one threshold for all labels to the thresholds that balanced classes would give.
+#: Strengths from one threshold for all labels to the thresholds of balanced classes.
 STRENGTHS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
-#: From four times as many predictions as there are positives to a quarter of them, in steps of about 9%.
+#: Predictions per positive, from 4 to 1/4 in steps of about 9%.
 RATES: tuple[float, ...] = tuple(2.0 ** (step / 8) for step in range(16, -17, -1))
 
-#: With fewer positives, the macro-F1 thresholds of a label do not depend on the scores of these positives.
+#: Labels with fewer positives have thresholds by rank for macro-F1.
 MIN_POSITIVES = 5
-#: Label sets are tried if at least this share of samples has a set that another one has, too: where sets are hardly
-#: ever seen again, they are seldom right, and take minutes for hundreds of labels.
+#: Label sets are tried if at least this fraction of samples share theirs. Sets that hardly ever
+#: repeat are seldom right, and take minutes for hundreds of labels.
 MIN_REPEATED = 0.25
 
 # Means of the same numbers may differ in the last digits; such thresholds are ties.
@@ -66,13 +65,12 @@ _TIE = 1e-12
 
 
 class ThresholdTuner:
-    r"""Chooses, on validation data, the threshold from which a score means yes.
+    r"""Chooses, on validation data, the least score that counts as positive.
 
-    A label is predicted where its score is at least the threshold. One threshold for all labels is the one of the grid
-    that maximises the metric. With one per label, each maximises the F1 of its label; where that is zero at every
-    threshold (for one, without observed positives), the label takes the one that is best for all together. If several
-    are equally good, the middle of their longest run is taken (the lower of two middles, the lowest of equally long
-    runs): the choice that is least sensitive to small changes of the scores.
+    One threshold for all labels maximises the metric. Thresholds per label maximise the F1 of their
+    label; where that is zero at every threshold, the label takes the threshold that is best for
+    all. Of equally good thresholds, the middle of their longest run is taken (the lower of two
+    middles, the lowest of equally long runs), which is least sensitive to changes of the scores.
 
     .. code-block:: python
 
@@ -81,13 +79,15 @@ class ThresholdTuner:
 
     Args:
         metric (str, optional): One of :obj:`DECISION_METRICS`. (default: :obj:`"f1_micro"`)
-        per_label (bool, optional): If set to :obj:`True`, chooses one threshold per label. (default: :obj:`False`)
+        per_label (bool, optional): If set to :obj:`True`, chooses one threshold per label.
+            (default: :obj:`False`)
         grid (Sequence[float], optional): The increasing candidates. (default: :obj:`PAPER_GRID`)
-        zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`. (default: :obj:`None`)
+        zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`.
+            (default: :obj:`None`)
 
     Attributes:
-        thresholds (numpy.ndarray): The thresholds after :meth:`fit`, of shape :math:`(1)` or :math:`(L)`.
-        best_value (float): The value of the metric on validation data at the best threshold for all labels.
+        thresholds (numpy.ndarray): The thresholds after :meth:`fit`, :math:`(1)` or :math:`(L)`.
+        best_value (float): The metric at the best threshold for all labels.
 
     Raises:
         ValueError: If the metric is unknown or the grid is empty or not strictly increasing.
@@ -111,35 +111,33 @@ class ThresholdTuner:
 
     @property
     def threshold(self) -> float:
-        """The one threshold for all labels; a :obj:`RuntimeError` if there is one per label, or none yet."""
+        """The threshold for all labels. Raises a RuntimeError if there is none."""
         thresholds = self.fitted()
         if self.per_label:
-            raise RuntimeError(
-                "Expected one threshold for all labels (got per_label=True); read 'thresholds' instead"
-            )
+            expected = "one threshold for all labels"
+            raise RuntimeError(f"Expected {expected} (got per_label=True); read 'thresholds'")
         return float(thresholds[0])
 
     def fit(self, y: ArrayLike, scores: ArrayLike) -> Self:
         """Chooses the thresholds.
 
         Args:
-            y (Tensor or numpy.ndarray): Targets :math:`(N, L)` of validation samples: 0, 1, or NaN for unknown.
-            scores (Tensor or numpy.ndarray): Their scores :math:`(N, L)`, on the scale of the grid.
+            y, scores (Tensor or numpy.ndarray): Targets and scores :math:`(N, L)` of validation.
 
         Raises:
-            ValueError: If the shapes differ, a value is not allowed, no label is observed, scores are not probabilities
-                while the grid is one of probabilities, or the metric is undefined at every threshold.
+            ValueError: If an argument is not allowed, or the metric is undefined everywhere.
         """
         targets = read_targets(y, "y")
         matrix = check_scale(read_scores(scores, targets), self.grid)
         return self.fit_counts(GridCounts(targets, matrix, self.grid))
 
     def predict(self, scores: ArrayLike) -> Any:
-        """Returns decisions 0 and 1 for scores :math:`(N, L)`: a tensor for a tensor, else an array.
+        """Returns decisions 0 and 1 for scores :math:`(N, L)`: a tensor for a tensor, else an
+        array.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
-            ValueError: If the number of labels differs from that in :meth:`fit`, or scores are not probabilities.
+            ValueError: If there is another number of labels, or scores are no probabilities.
         """
         decisions = decide(check_scale(read_matrix(scores, "scores"), self.grid), self.fitted())
         if isinstance(scores, Tensor):
@@ -157,42 +155,37 @@ class ThresholdTuner:
         Raises:
             KeyError: If an entry is missing.
         """
-        options = {name: state_dict[name] for name in ("metric", "per_label", "zero_division")}
-        restored, thresholds = (
-            type(self)(**options, grid=state_dict["grid"]),
-            state_dict["thresholds"],
-        )
+        names = ("metric", "per_label", "zero_division", "grid")
+        restored = type(self)(**{name: state_dict[name] for name in names})
+        thresholds = state_dict["thresholds"]
         restored.thresholds = None if thresholds is None else np.array(thresholds, dtype=float)
         restored.best_value = state_dict["best_value"]
         vars(self).update(vars(restored))
         return self
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.metric!r}, per_label={self.per_label}, thresholds={self.thresholds})"
+        options = f"{self.metric!r}, per_label={self.per_label}"
+        return f"{type(self).__name__}({options}, thresholds={self.thresholds})"
 
     def fit_counts(self, counts: GridCounts) -> Self:
         """Chooses the thresholds from counts at every one of a grid."""
-        values = values_of(
-            self.metric, counts.per(DECISION_METRICS[self.metric]), self.zero_division
-        )
+        per = DECISION_METRICS[self.metric]
+        values = values_of(self.metric, counts.per(per), self.zero_division)
         if np.isnan(values).all():
-            raise ValueError(
-                f"Expected {self.metric} to be defined at some threshold (got neither positives nor predictions, and "
-                f"zero_division='drop')"
-            )
+            got = "neither positives nor predictions, and zero_division='drop'"
+            raise ValueError(f"Expected {self.metric} to be defined at some threshold (got {got})")
         best = _middle_of_best(values)
         self.best_value = float(values[best])
         if self.per_label:
             columns = f1_per_item(counts.per(LABELS), 0).T
-            place = [_middle_of_best(column) if column.max() > 0.0 else best for column in columns]
-            self.thresholds = cast("FloatArray", counts.grid[place])
+            index = [_middle_of_best(column) if column.max() > 0.0 else best for column in columns]
+            self.thresholds = cast("FloatArray", counts.grid[index])
         else:
-            # one for all labels, or one for each
             self.thresholds = np.atleast_1d(counts.grid[..., best])
         return self
 
     def fitted(self) -> FloatArray:
-        """Thresholds, of shape :math:`(1)` or :math:`(L)`; a :obj:`RuntimeError` before :meth:`fit`."""
+        """Thresholds :math:`(1)` or :math:`(L)`. Raises a RuntimeError before :meth:`fit`."""
         if self.thresholds is None:
             raise RuntimeError("Expected 'fit' to be called first (got a tuner without thresholds)")
         return self.thresholds
@@ -221,46 +214,40 @@ def tune_thresholds(
         tuners = tune_thresholds(y_val, scores_val, "frequency", y_train=y_train)
         print(evaluate(y_test, scores_test, tuners))
 
-    =================== ==============================================================================================
-    method              thresholds
-    =================== ==============================================================================================
-    ``"shared"``        one for all labels, as in the papers
-    ``"per_label"``     one for each label, which maximises its F1
-    ``"frequency"``     lower for rare labels, by the logit adjustment of Menon et al. 2021 (arXiv 2007.07314):
-                        :math:`\operatorname{logit} \theta_i = \operatorname{logit} \theta + \tau ( \log \pi_i -
-                        \frac{1}{L} \sum_j \log \pi_j )` with :math:`\pi_i` the frequency of label :math:`i` among
-                        training samples (one positive and one negative added); validation samples choose
-                        :math:`\theta` and :math:`\tau`, two numbers, where a threshold for each label needs :math:`L`
-                        and overfits rare labels
-    ``"rank"``          those that predict each label as often as it occurs, times a rate that all labels share:
-                        proportional thresholds (PCut) of the `"A Study of Thresholding Strategies for Text
-                        Categorization" <https://doi.org/10.1145/383952.383975>`_ paper, which suit labels with few
-                        positives best, because only the order of a label's scores counts
-    ``"cross_fitted"``  those of the method above that is best on the half of the samples that it was not fitted to;
-                        they are then fitted to all samples. For macro-F1, labels with fewer than 5 positives have
-                        thresholds by rank in any case, because their few scores say too little. Subset accuracy and
-                        the F1 of samples have :class:`LabelSets` in place of thresholds where these do better on
-                        samples whose own sets they leave out, and at least a quarter of the samples share theirs;
-                        samples are then those that models learned from, with scores by models that had not seen them
-    =================== ==============================================================================================
+    - ``"shared"``: one for all labels, as in the papers.
+    - ``"per_label"``: one for each label, which maximises its F1.
+    - ``"frequency"``: lower for rare labels, by the logit adjustment of Menon et al. 2021 (arXiv
+      2007.07314), :math:`\operatorname{logit} \theta_i = \operatorname{logit} \theta + \tau ( \log
+      \pi_i - \frac{1}{L} \sum_j \log \pi_j )` with :math:`\pi_i` the frequency of label :math:`i`
+      in training (one positive and one negative added). Validation chooses :math:`\theta` and
+      :math:`\tau`, two numbers, where thresholds per label need :math:`L` and overfit rare labels.
+    - ``"rank"``: thresholds that predict each label as often as it occurs, times a rate that all
+      labels share: proportional thresholds (PCut) of the `"A Study of Thresholding Strategies for
+      Text Categorization" <https://doi.org/10.1145/383952.383975>`_ paper. Only the order of a
+      label's scores counts, which suits labels with few positives.
+    - ``"cross_fitted"``: the method above that is best on the half of the samples to which it was
+      not fitted, then fitted to all. For macro-F1, labels with fewer than 5 positives have
+      thresholds by rank. Subset accuracy and the F1 of samples have :class:`LabelSets` where these
+      do better and at least a quarter of the samples share their set; the samples are then training
+      samples, with held-out scores.
 
     Args:
-        y (Tensor or numpy.ndarray): Targets :math:`(N, L)` of validation samples: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Their probabilities :math:`(N, L)`, by models that have not seen them.
-        method (str, optional): One of the table. (default: :obj:`"shared"`)
-        y_train (Tensor or numpy.ndarray, optional): Targets :math:`(N_{train}, L)` whose frequencies ``"frequency"``
-            follows. (default: :obj:`y`)
+        y, scores (Tensor or numpy.ndarray): Targets :math:`(N, L)` (0, 1, or NaN for unknown) and
+            held-out probabilities :math:`(N, L)`.
+        method (str, optional): One of the list. (default: :obj:`"shared"`)
+        y_train (Tensor or numpy.ndarray, optional): Training targets for ``"frequency"``.
+            (default: :obj:`y`)
         metrics (Sequence[str], optional): Names of the metrics. (default: all)
-        grid (Sequence[float], optional): The candidates, except those of ``"rank"``. (default: the grid of the papers,
-            of 27 thresholds; 0.01 to 0.99 by 0.01 for ``"cross_fitted"``)
-        strengths (Sequence[float], optional): The candidates for :math:`\tau`; the first of equally good ones is taken.
+        grid (Sequence[float], optional): The candidates, except for ``"rank"``. (default: that of
+            the papers, finer for ``"cross_fitted"``)
+        strengths (Sequence[float], optional): The candidates for :math:`\tau`.
             (default: 0 to 1 by 0.1)
-        zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`. (default: :obj:`None`)
+        zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`.
+            (default: :obj:`None`)
         seed (int, optional): Seed of the halves of ``"cross_fitted"``. (default: :obj:`0`)
 
     Raises:
-        ValueError: If the method is unknown, shapes or numbers of labels differ, a value is not allowed, no label is
-            observed, or a metric is undefined at every threshold.
+        ValueError: If an argument is not allowed, or a metric is undefined at every threshold.
     """
     check_choice("method", method, get_args(Method))
     usual = FINE_GRID if method == "cross_fitted" else PAPER_GRID
@@ -274,29 +261,17 @@ def tune_thresholds(
         grids = _shifted_grids(candidates, trained, targets.observed.shape[1], strengths)
     elif method == "rank":
         columns = zip(targets.positive.T, targets.observed.T, matrix.T, strict=True)
-        grids = [
-            np.stack(
-                [
-                    _at_rates(positive[rows].sum(), column[rows])
-                    for positive, rows, column in columns
-                ]
-            )
-        ]
+        grids = [np.stack([_at_rates(y[rows].sum(), column[rows]) for y, rows, column in columns])]
     else:
         grids = [np.asarray(candidates)]
-    best: dict[str, Decider] = {}
-    options: dict[str, Any] = {
-        "per_label": method == "per_label",
-        "grid": candidates,
-        "zero_division": zero_division,
-    }
-    for each in grids:
-        counts = GridCounts(targets, matrix, each)
+    best: dict[str, Any] = {}
+    options: Any = {"grid": candidates, "zero_division": zero_division}
+    options["per_label"] = method == "per_label"
+    for thresholds in grids:
+        counts = GridCounts(targets, matrix, thresholds)
         for metric in metrics:
             tuner = ThresholdTuner(metric, **options).fit_counts(counts)
-            if metric not in best or cast(float, tuner.best_value) > cast(
-                float, best[metric].best_value
-            ):
+            if metric not in best or cast(float, tuner.best_value) > best[metric].best_value:
                 tuner.per_label = method != "shared"
                 best[metric] = tuner
     return best
@@ -305,32 +280,31 @@ def tune_thresholds(
 def _shifted_grids(
     grid: Sequence[float], trained: Targets, num_labels: int, strengths: Sequence[float]
 ) -> list[FloatArray]:
-    """The thresholds of each label [num_labels, num_thresholds] at every strength, lower for rare labels."""
+    """The thresholds [num_labels, num_thresholds] at every strength, lower for rare labels."""
     positive, observed = trained
     if not strengths:
         raise ValueError("Expected 'strengths' to hold at least one number (got none)")
     if observed.shape[1] != num_labels:
-        raise ValueError(
-            f"Expected 'y_train' with {num_labels} labels, as 'y' has (got {observed.shape[1]})"
-        )
+        got = observed.shape[1]
+        raise ValueError(f"Expected 'y_train' with {num_labels} labels, as 'y' has (got {got})")
     logs = np.log((positive.sum(axis=0) + 1) / (observed.sum(axis=0) + 2))
-    odds = [(strength * (logs - logs.mean()))[:, None] for strength in strengths]
-    # Exactly the grid where the odds of a label are not shifted.
-    return [
-        np.where(shift == 0, np.asarray(grid), expit(logit(np.asarray(grid)) + shift))
-        for shift in odds
-    ]
+    shifts = [(strength * (logs - logs.mean()))[:, None] for strength in strengths]
+    # A label without a shift has exactly the thresholds of the grid.
+    odds = logit(np.asarray(grid))
+    return [np.where(shift == 0, np.asarray(grid), expit(odds + shift)) for shift in shifts]
 
 
 def _at_rates(num_positives: int, scores: FloatArray) -> FloatArray:
     """The threshold of a label at every rate, half-way between the scores of neighbouring ranks."""
     ordered = np.sort(scores) if len(scores) else np.ones(1)
-    wanted = num_positives * np.array(RATES)
+    num_predicted = num_positives * np.array(RATES)
     last = len(ordered) - 1
-    between = np.interp(last + 0.5 - wanted, np.arange(len(ordered)), ordered)
-    # Equal scores share the lower rank: a label of constant scores is not predicted for all samples.
-    beyond = ordered[np.maximum(last - np.ceil(wanted).astype(int), 0)]
-    return np.maximum(between, np.where(wanted < len(ordered), np.nextafter(beyond, 2.0), between))
+    between = np.interp(last + 0.5 - num_predicted, np.arange(len(ordered)), ordered)
+    # Equal scores share the lower rank: a label of constant scores is not predicted for all
+    # samples.
+    beyond = ordered[np.maximum(last - np.ceil(num_predicted).astype(int), 0)]
+    above = np.where(num_predicted < len(ordered), np.nextafter(beyond, 2.0), between)
+    return np.maximum(between, above)
 
 
 def _cross_fitted(
@@ -341,12 +315,13 @@ def _cross_fitted(
     zero_division: ZeroDivisions,
     seed: int,
 ) -> dict[str, Decider]:
-    """The thresholds of the method that is best on the half of the samples that it was not fitted to; or label sets."""
+    """Thresholds of the method that is best on the half it was not fitted to; or label sets."""
     values = np.where(targets.observed, targets.positive, np.nan)
     order = np.random.default_rng(seed).permutation(len(values))
     halves = (order[::2], order[1::2])
     tune = partial(tune_thresholds, metrics=metrics, zero_division=zero_division)
-    # From few to many thresholds: the first of equally good methods is taken. All strengths would take twice the time.
+    # The first of equally good methods is taken, so that those with few thresholds come first. All
+    # strengths would take twice the time.
     methods: list[dict[str, Any]] = [
         {"grid": grid},
         {"method": "frequency", "grid": grid, "strengths": STRENGTHS[::2]},
@@ -354,50 +329,42 @@ def _cross_fitted(
         {"method": "per_label", "grid": grid},
     ]
     gains = np.zeros((len(methods), len(metrics)))
-    for (fit, check), (place, options) in product((halves, halves[::-1]), enumerate(methods)):
+
+    def value_on(half: IntArray, name: str, decisions: BoolArray) -> float:
+        part = Targets(targets.positive[half], targets.observed[half])
+        return value_of(name, part, decisions, DEFAULT_ZERO_DIVISION)
+
+    for (fit, check), (i, options) in product((halves, halves[::-1]), enumerate(methods)):
         tuners = tune(values[fit], matrix[fit], **options)
-        held_out = Targets(targets.positive[check], targets.observed[check])
-        for at, name in enumerate(metrics):
-            decisions = tuners[name].predict(matrix[check]) == 1
-            gains[place, at] += value_of(name, held_out, decisions, DEFAULT_ZERO_DIVISION) / 2
+        for j, name in enumerate(metrics):
+            gains[i, j] += value_on(check, name, tuners[name].predict(matrix[check]) == 1) / 2
     fitted = [tune(values, matrix, **options) for options in methods]
-    best: dict[str, Any] = {
-        name: fitted[place][name] for name, place in zip(metrics, gains.argmax(axis=0), strict=True)
-    }
+    chosen = zip(metrics, gains.argmax(axis=0), strict=True)
+    best: dict[str, Any] = {name: fitted[i][name] for name, i in chosen}
     if targets.observed.all(axis=1).any():
-        for at, name in enumerate(metrics):
+        for j, name in enumerate(metrics):
             sets = LabelSets(values, metric=name)
             if DECISION_METRICS[name] == SAMPLES and sets.share_repeated >= MIN_REPEATED:
                 decisions = sets.decide(matrix, PRIORS, of_training=True)
-                parts = [Targets(targets.positive[half], targets.observed[half]) for half in halves]
-                on = np.array(
-                    [
-                        [
-                            value_of(name, part, each[half], DEFAULT_ZERO_DIVISION)
-                            for each in decisions
-                        ]
-                        for part, half in zip(parts, halves, strict=True)
-                    ]
-                )
-                if (on[0, on[1].argmax()] + on[1, on[0].argmax()]) / 2 > gains[:, at].max():
-                    best[name] = sets.choose(PRIORS, on.mean(axis=0))
+                table = [[value_on(half, name, d[half]) for d in decisions] for half in halves]
+                first, second = on_halves = np.array(table)
+                if (first[second.argmax()] + second[first.argmax()]) / 2 > gains[:, j].max():
+                    best[name] = sets.choose(PRIORS, on_halves.mean(axis=0))
     rare = targets.positive.sum(axis=0) < MIN_POSITIVES
     if "f1_macro" in best and rare.any():
         tuner = best["f1_macro"]
         by_rank: Any = tune(values, matrix, "rank", metrics=["f1_macro"])["f1_macro"]
         tuner.thresholds, tuner.per_label = np.where(rare, by_rank.fitted(), tuner.fitted()), True
-        tuner.best_value = value_of(
-            "f1_macro", targets, decide(matrix, tuner.thresholds), DEFAULT_ZERO_DIVISION
-        )
+        mixed = decide(matrix, tuner.thresholds)
+        tuner.best_value = value_of("f1_macro", targets, mixed, DEFAULT_ZERO_DIVISION)
     return best
 
 
 def decide(scores: FloatArray, thresholds: FloatArray) -> BoolArray:
     """Returns where scores [num_samples, num_labels] reach one threshold, or one per label."""
     if thresholds.shape not in {(), (1,), scores.shape[1:]}:
-        raise ValueError(
-            f"Expected one threshold or {scores.shape[1]}, one per label (got shape {thresholds.shape})"
-        )
+        got = f"shape {thresholds.shape}"
+        raise ValueError(f"Expected one threshold or {scores.shape[1]}, one per label (got {got})")
     if np.isnan(thresholds).any():
         raise ValueError("Expected 'thresholds' to be numbers (got NaN)")
     return np.asarray(scores >= thresholds)
@@ -412,7 +379,7 @@ def check_grid(grid: Sequence[float]) -> tuple[float, ...]:
 
 
 def _middle_of_best(values: FloatArray) -> int:
-    """The index in the middle of the longest run of maxima of [num_thresholds]; NaN is never a maximum."""
+    """The index in the middle of the longest run of maxima; NaN is never a maximum."""
     tied = values >= np.nanmax(values) - _TIE
     steps = np.diff(tied.astype(np.int8), prepend=0, append=0)
     starts, ends = np.flatnonzero(steps == 1), np.flatnonzero(steps == -1)

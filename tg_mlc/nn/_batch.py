@@ -13,6 +13,11 @@ from tg_mlc.ops.patterns import check_ptr, longest
 from tg_mlc.ops.runtime import is_recorded
 
 
+def shape_error(name: str, expected: Any, x: Tensor, cure: str = "") -> ValueError:
+    """The error for a tensor of another shape than expected."""
+    return ValueError(f"Expected {name} of shape {expected} (got {list(x.shape)}){cure}")
+
+
 def to_ptr(
     x: Tensor,
     batch: Tensor | None,
@@ -20,7 +25,7 @@ def to_ptr(
     batch_size: int | None,
     max_num_nodes: int | None = None,
 ) -> Tensor:
-    """Pointers to where the rows of every sample begin and end, from whichever of the two forms is given."""
+    """Pointers to where the rows of every sample begin and end, from ``batch`` or ``ptr``."""
     if batch is not None and ptr is not None:
         raise ValueError("Expected either 'batch' or 'ptr' (got both)")
     if batch is not None:
@@ -34,52 +39,46 @@ def to_ptr(
         ptr = torch.tensor([0, x.size(0)], device=x.device)
     elif not is_recorded():
         check_ptr("ptr", ptr, x.size(0), None)
-    if max_num_nodes is not None and not is_recorded() and longest(ptr) > max_num_nodes:
-        raise ValueError(
-            f"Expected 'max_num_nodes' to be at least {longest(ptr)}, the components of the largest sample "
-            f"(got {max_num_nodes})"
-        )
+    if max_num_nodes is not None and not is_recorded() and (most := longest(ptr)) > max_num_nodes:
+        expected = f"'max_num_nodes' to be at least {most}, the components of the largest sample"
+        raise ValueError(f"Expected {expected} (got {max_num_nodes})")
     return ptr
 
 
 def to_dense(x: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of every sample in :obj:`[B, m, *]`, filled up with zeros, and which of the :math:`m >= 1` it has."""
-    batch = ptr2index(ptr, output_size=x.size(0))
-    return to_dense_batch(x, batch, max_num_nodes=max(longest(ptr), 1), batch_size=ptr.numel() - 1)  # type: ignore[no-any-return]
+    """The rows of every sample in :obj:`[B, m, *]`, padded with zeros, and a mask of the rows."""
+    batch, size = ptr2index(ptr, output_size=x.size(0)), max(longest(ptr), 1)
+    dense: tuple[Tensor, Tensor]
+    dense = to_dense_batch(x, batch, max_num_nodes=size, batch_size=ptr.numel() - 1)
+    return dense
 
 
 def check_components(x: Any) -> None:
-    """Refuses anything but the states of components."""
+    """Raises unless :obj:`x` is a matrix of states, a row for each component."""
     if not isinstance(x, Tensor):
-        hint = "; pass a batch as its 'x' and its 'batch'" if hasattr(x, "x") else ""
-        raise TypeError(f"Expected 'x' to be a tensor (got {type(x).__name__}){hint}")
+        cure = "; pass a batch as its 'x' and its 'batch'" if hasattr(x, "x") else ""
+        raise TypeError(f"Expected 'x' to be a tensor (got {type(x).__name__}){cure}")
     if x.dim() != 2:
-        raise ValueError(
-            f"Expected 'x' of shape [N, channels], a row for each component (got {list(x.shape)})"
-        )
+        raise shape_error("'x'", "[N, channels], a row for each component", x)
 
 
 def check_batch(batch: Any, num_rows: int, batch_size: int | None) -> int:
-    """Refuses anything but a sample for every row, in ascending order, and returns the number of samples."""
+    """Checks the sample of every row, which has to ascend, and returns the number of samples."""
     if not isinstance(batch, Tensor) or batch.dtype != torch.long:
         got = batch.dtype if isinstance(batch, Tensor) else type(batch).__name__
         raise TypeError(f"Expected 'batch' to be a tensor of torch.long (got {got})")
     if batch.shape != (num_rows,):
-        raise ValueError(
-            f"Expected 'batch' of shape [{num_rows}], as 'x' has rows (got {list(batch.shape)})"
-        )
+        raise shape_error("'batch'", f"[{num_rows}], as 'x' has rows", batch)
     if num_rows == 0 and batch_size is None:
         raise ValueError("Expected 'batch_size' beside an empty 'batch' (got None)")
     if num_rows == 0:
         return int(batch_size or 0)
-    # Every question would wait for the device, so that all are asked at once:
+    # All values are read at once, because each reading waits for the device.
     first, last, falls = torch.stack([batch[0], batch[-1], (batch.diff() < 0).any()]).tolist()
     if first < 0 or falls:
-        raise ValueError(
-            "Expected 'batch' in ascending order from 0, as a PyG Batch has it (got another order)"
-        )
+        expected = "'batch' in ascending order from 0, as a PyG Batch has it"
+        raise ValueError(f"Expected {expected} (got another order)")
     if batch_size is not None and last >= batch_size:
-        raise ValueError(
-            f"Expected 'batch' to be less than 'batch_size' (got {last} and {batch_size})"
-        )
+        got = f"{last} and {batch_size}"
+        raise ValueError(f"Expected 'batch' to be less than 'batch_size' (got {got})")
     return int(last + 1 if batch_size is None else batch_size)

@@ -1,12 +1,14 @@
 r"""The fast ways of an attention block, which :mod:`tg_mlc.nn._plan` chooses.
 
-Projections by oneDNN, the faster library for matrix products on some processors, forward and backward.
+Projections by oneDNN, which is the faster library on some processors.
 
-Residual branches, :math:`\textrm{norm}(\mathbf{r} + \textrm{dropout}(\textrm{layers}(\mathbf{x})))`: in narrow models,
-the steps between the matrix products take as long as the products, because states too large for a cache are written and
-read again. A CPU takes all steps for some rows before it goes on to the next.
+Residual branches, :math:`\textrm{norm}(\mathbf{r} +
+\textrm{dropout}(\textrm{layers}(\mathbf{x})))`: in narrow models, the steps between the matrix
+products take as long as the products, because states do not fit a cache. All steps are therefore
+taken for some rows at a time.
 
-Attention of many queries to few keys, with the projections of queries and messages folded into keys and values:
+Attention of many queries to few keys, with the projections of queries and messages folded into keys
+and values:
 
 .. math::
     (\mathbf{W}^{q,k} \mathbf{u}_i)^{\top} \mathbf{k}^k_j
@@ -14,8 +16,8 @@ Attention of many queries to few keys, with the projections of queries and messa
     \mathbf{W}^{c,k} \sum_j \alpha^k_{ij} \mathbf{v}^k_j
     = \sum_j \alpha^k_{ij} \mathbf{W}^{c,k} \mathbf{v}^k_j
 
-The scores of all heads are then one product with the states themselves, and so are their messages with the weights. If
-all samples share the states, queries are projected once, which costs less than to fold them.
+The scores of all heads are then one product, and so are their messages. If all samples share the
+states, queries are projected once, which costs less than folding.
 """
 
 from __future__ import annotations
@@ -39,8 +41,7 @@ from tg_mlc.ops.runtime import is_exporting, is_legacy_batchedtensor, onednn_lin
 def projected(x: Tensor, layer: nn.Module, by_onednn: bool) -> Tensor:
     """Applies a linear layer, by oneDNN if so planned."""
     if by_onednn:
-        out: Tensor = _Projection.apply(x, layer.weight, layer.bias)  # type: ignore[no-untyped-call]
-        return out
+        return cast(Tensor, cast(Any, _Projection).apply(x, layer.weight, layer.bias))
     return cast(Tensor, layer(x))
 
 
@@ -55,38 +56,32 @@ class _Projection(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
-        of_x, of_weight, of_bias = ctx.needs_input_grad
-        # Gradients that are to be differentiated once more, or several gradients at once, are for PyTorch's operators.
+        needs_x, needs_weight, needs_bias = ctx.needs_input_grad
+        # Second derivatives, and several gradients at once, are for PyTorch's operators.
         by_torch = torch.is_grad_enabled() or is_legacy_batchedtensor(grad)
         product = torch.matmul if by_torch else lambda a, b: onednn_linear(a, b.mT)
-        return (
-            product(grad, weight) if of_x else None,
-            product(grad.mT, x) if of_weight else None,
-            grad.sum(dim=0) if of_bias else None,
-        )
+        grad_x = product(grad, weight) if needs_x else None
+        grad_weight = product(grad.mT, x) if needs_weight else None
+        return grad_x, grad_weight, grad.sum(dim=0) if needs_bias else None
 
 
 def normalised_branch(
     residual: Tensor, x: Tensor, layers: nn.Module, norm: nn.LayerNorm, p: float, fuses: bool
 ) -> Tensor:
-    """Normalises the sum of a residual, whose rows repeat if they are fewer, and what layers return, after dropout."""
+    """Computes ``norm(residual + dropout(layers(x)))``; rows of the residual may repeat."""
     if not fuses:
         return cast(Tensor, norm(add_repeated(residual, dropout(layers(x), p))))
     linears = linears_of(layers)
     first = (None, None) if len(linears) == 1 else (linears[0].weight, linears[0].bias)
     tensors = (residual, x, *first, linears[-1].weight, linears[-1].bias, norm.weight, norm.bias)
     seed = int(torch.randint(2**31, (), device="cpu")) if p > 0.0 else 0
-    keep = torch.is_grad_enabled() and any(
-        tensor is not None and tensor.requires_grad for tensor in tensors
-    )
-    out: Tensor = _Branch.apply(*tensors, norm.eps, p, seed, keep)  # type: ignore[no-untyped-call]
-    return out
+    differentiated = any(x is not None and x.requires_grad for x in tensors)
+    keep = torch.is_grad_enabled() and differentiated
+    return cast(Tensor, cast(Any, _Branch).apply(*tensors, norm.eps, p, seed, keep))
 
 
 def any_number(size: int) -> bool:
-    """Tells whether a program that is exported leaves a size open, and so may not ask whether it is 1, as broadcasting
-    does.
-    """
+    """Tells whether an export leaves a size open: broadcasting would ask whether it is 1."""
     return is_exporting() and isinstance(size, torch.SymInt)
 
 
@@ -120,25 +115,20 @@ class _Branch(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         residual, x, *parameters, hidden, normalised, deviation = ctx.saved_tensors
-        # Gradients that are to be differentiated once more, or several gradients at once, are for PyTorch's operators.
+        # Second derivatives, and several gradients at once, are for PyTorch's operators.
         if torch.is_grad_enabled() or is_legacy_batchedtensor(grad):
             with torch.enable_grad():
-                found = _differentiable_gradients(grad, (residual, x, *parameters), *ctx.options)
-            return *found, *(None,) * 4
+                grads = _differentiable_gradients(grad, (residual, x, *parameters), *ctx.options)
+            return *grads, *(None,) * 4
         kernels = import_module("tg_mlc.ops.kernels.residual_numba")
-        branch, kept = (
-            kernels.Branch(*parameters, *ctx.options),
-            kernels.Activations(hidden, normalised, deviation),
-        )
-        of_sum, of_x, found = kernels.backward(
-            grad.contiguous(), x.contiguous(), branch, kept, ctx.same
-        )
-        if residual.shape != of_sum.shape:
-            of_sum = of_sum.view(-1, *residual.shape).sum(dim=0)
-        grads = [
-            None if tensor is None else of for tensor, of in zip(parameters, found, strict=True)
-        ]
-        return None if ctx.same else of_sum, of_x, *grads, *(None,) * 4
+        branch = kernels.Branch(*parameters, *ctx.options)
+        kept = kernels.Activations(hidden, normalised, deviation)
+        inputs = (grad.contiguous(), x.contiguous(), branch, kept, ctx.same)
+        grad_sum, grad_x, grads = kernels.backward(*inputs)
+        if residual.shape != grad_sum.shape:
+            grad_sum = grad_sum.view(-1, *residual.shape).sum(dim=0)
+        grads = [None if p is None else g for p, g in zip(parameters, grads, strict=True)]
+        return None if ctx.same else grad_sum, grad_x, *grads, *(None,) * 4
 
 
 def _differentiable_gradients(
@@ -147,24 +137,14 @@ def _differentiable_gradients(
     """Computes gradients by PyTorch's operators, with the same entries dropped."""
     aliases: Any = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
     residual, x, first, first_bias, last, last_bias, weight, bias = aliases
-    hidden = F.linear(
-        x if first is None else F.relu(F.linear(x, first, first_bias)), last, last_bias
-    )
-    hidden = hidden * import_module("tg_mlc.ops.kernels.residual_numba").kept_entries(
-        hidden, p, seed
-    )
+    hidden = x if first is None else F.relu(F.linear(x, first, first_bias))
+    hidden = F.linear(hidden, last, last_bias)
+    kernels = import_module("tg_mlc.ops.kernels.residual_numba")
+    hidden = hidden * kernels.kept_entries(hidden, p, seed)
     out = F.layer_norm(add_repeated(residual, hidden), weight.shape, weight, bias, eps)
-    wanted = {
-        place: one for place, one in enumerate(aliases) if one is not None and one.requires_grad
-    }
-    found = dict(
-        zip(
-            wanted,
-            torch.autograd.grad(out, list(wanted.values()), grad, create_graph=True),
-            strict=True,
-        )
-    )
-    return [found.get(place) for place in range(len(aliases))]
+    leaves = [x for x in aliases if x is not None and x.requires_grad]
+    grads = iter(torch.autograd.grad(out, leaves, grad, create_graph=True))
+    return [next(grads) if x is not None and x.requires_grad else None for x in aliases]
 
 
 def folded_attention(
@@ -178,15 +158,12 @@ def folded_attention(
     dropout_p: float,
     num_copies: int,
 ) -> Tensor:
-    """Computes messages to the targets as ``out`` projects them, ``[num_queries, d]``, from the states that ``query``
-    would project, ``[num_queries / num_copies, d]``. All samples have equally many queries, with states of their own or
-    shared ones.
-    """
+    """Computes messages as ``out`` projects them, ``[num_queries, d]``, from unprojected states."""
     channels, heads, num_keys = out.weight.size(0), value.size(1), max(pattern.max_keys, 1)
     key, absent = key * scale, None
     if pattern.num_samples * num_keys != pattern.num_keys:
-        # The keys that are padding, [B, 1, S]. A sample without keys attends to one of them, whose value is zero, so
-        # that it yields zeros and never NaN.
+        # The keys that are padding, [B, 1, S]. A sample without keys attends to one of them, whose
+        # value is zero, so that it yields zeros and never NaN.
         absent = torch.arange(num_keys) >= pattern.key_ptr.diff().clamp(min=1).view(-1, 1, 1)
     if num_copies != 1:
         queries = query(states).view(states.size(0), *key.shape[1:])
@@ -212,6 +189,6 @@ def folded_attention(
 
 
 def _fold(x: Tensor, weight: Tensor, pattern: Blocks) -> Tensor:
-    """``[num_keys, heads, C]`` times ``[heads, C, d]``, as ``[B, heads * max_keys, d]`` with zeros for padding."""
+    """Multiplies ``[num_keys, heads, C]`` by ``[heads, C, d]``, padded to ``[B, heads * S, d]``."""
     folded = torch.bmm(x.transpose(0, 1), weight).transpose(0, 1)
     return pad(folded, pattern.key_ptr, max(pattern.max_keys, 1)).flatten(1, 2)

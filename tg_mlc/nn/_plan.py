@@ -1,4 +1,4 @@
-"""The plan of an attention block: which ways it takes for a call, decided in one place, once for each shape of call."""
+"""The plan of an attention block: which ways it takes for a call, once for each shape of call."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tg_mlc.ops.runtime import (
 
 #: Where a block normalises: after each residual, or before each half of the block.
 Norm = Literal["post", "pre"]
-#: How many plans a block keeps: ragged batches each have a shape of their own.
+#: The most plans that a block caches: each ragged batch has a shape of its own.
 MAX_PLANS = 64
-#: Numbers of a residual branch from which on the fused kernel is faster without gradients: measured on one core of an
-#: EPYC with 64 channels, 27 rows take 97 us fused and 37 us step by step, 4,096 rows 2.2 and 2.0 ms, and 16,384 rows 11
-#: and 19 ms.
+#: Size of a residual branch above which the fused kernel is faster without gradients. On one core
+#: of an EPYC with 64 channels, 27 rows take 97 us fused and 37 us step by step, 4,096 rows 2.2 and
+#: 2.0 ms, and 16,384 rows 11 and 19 ms.
 FUSED_NUMBERS = 2**19
 _NO_EDGES = torch.empty(2, 0, dtype=torch.long, device="cpu")
 
@@ -71,9 +71,7 @@ class Block(Protocol):
     _plans: dict[tuple[Any, ...], Plan]
     _last_plan: Plan | None
 
-    def needs_messages(self) -> bool:
-        """Tells whether single messages are needed."""
-        ...
+    def needs_messages(self) -> bool: ...
 
 
 def plan(
@@ -84,76 +82,59 @@ def plan(
     num_copies: int = 1,
     return_weights: bool = False,
 ) -> Plan:
-    """Returns the plan for target states (normalised, if the block does that first), source states and edges; without
-    edges, that of the steps around the attention.
+    """Returns the plan for target states (normalised, if the block does that first), source states
+    and edges; without edges, that of the steps around the attention.
 
-    A plan holds as long as nothing that it depends on changes: sizes, types, devices, modes, the backends that were
-    set, and the modules of the block and hooks on them. A compiler traces the decisions instead.
+    Plans are cached by what they depend on: sizes, types, devices, modes, the backends that were
+    set, and modules with their hooks. A compiler traces the decisions instead.
     """
     if torch.compiler.is_compiling() or in_forward_mode() or in_transform():
         return _decide(conv, states, source, edges, num_copies, return_weights)
     device = states.device
-    key: tuple[Any, ...] = (
+    lins = (conv.lin_query, conv.lin_key, conv.lin_value, conv.lin_out)
+    modules = (*lins, conv.attention_norm, conv.mlp, *conv.mlp.children(), conv.mlp_norm)
+    autocasts = torch.is_autocast_enabled(device.type) and torch.get_autocast_dtype(device.type)
+    key = (
         (states.shape, states.dtype, device, None if source is None else source.shape),
         _signature(conv, edges, return_weights),
-        (
-            num_copies,
-            return_weights,
-            conv.training,
-            conv.attention_dropout,
-            conv.norm,
-            conv.backend,
-        ),
-        (
-            registry.forced(),
-            torch.get_num_threads(),
-            torch.backends.mkldnn.enabled,
-            torch.is_grad_enabled(),
-        ),
-        torch.is_autocast_enabled(device.type) and torch.get_autocast_dtype(device.type),
-        *map(_signature_of, (conv.lin_query, conv.lin_key, conv.lin_value, conv.lin_out)),
-        *map(_signature_of, (conv.attention_norm, conv.mlp, *conv.mlp.children(), conv.mlp_norm)),
+        (num_copies, return_weights),
+        (conv.training, conv.attention_dropout, conv.norm, conv.backend),
+        (registry.forced(), torch.get_num_threads(), torch.backends.mkldnn.enabled),
+        (torch.is_grad_enabled(), autocasts),
+        *map(_signature_of, modules),
     )
-    found = conv._plans.get(key)
-    if found is None:
+    planned = conv._plans.get(key)
+    if planned is None:
         if len(conv._plans) >= MAX_PLANS:
             conv._plans.clear()
-        found = conv._plans[key] = _decide(conv, states, source, edges, num_copies, return_weights)
+        planned = _decide(conv, states, source, edges, num_copies, return_weights)
+        conv._plans[key] = planned
     if edges is not None:
-        conv._last_plan = found
-    return found
+        conv._last_plan = planned
+    return planned
 
 
 def _signature(conv: Block, edges: Adj | Pattern | None, return_weights: bool) -> tuple[Any, ...]:
     """The properties of the edges that a plan depends on."""
     if isinstance(edges, Blocks):
-        return (
-            edges.num_queries,
-            edges.num_keys,
-            edges.num_samples,
-            edges.max_queries,
-            edges.max_keys,
-            edges.num_edges,
-        )
+        sizes = (edges.num_queries, edges.num_keys, edges.num_samples)
+        return *sizes, edges.max_queries, edges.max_keys, edges.num_edges
     if isinstance(edges, Shared):
         return edges.num_samples, edges.num_nodes, edges.graph.num_edges, edges.graph.is_multigraph
     if isinstance(edges, Edges):
-        # Whether pairs repeat takes long to find out, and matters only to backends that were set.
+        # Repeated pairs take long to find, and matter only to backends that were set.
         chosen = conv.backend != "auto" or registry.forced()
         return edges.num_queries, edges.num_keys, edges.is_multigraph if chosen else None
     return () if edges is None else (_is_adjacency(edges), return_weights or conv.needs_messages())
 
 
 def _signature_of(module: nn.Module) -> tuple[Any, ...]:
-    """The properties of a module that a plan depends on: its type, whether it has hooks, and what its weights are."""
-    plain = next(
-        (each for each in (Linear, nn.LayerNorm, nn.Sequential, nn.ReLU) if is_plain(module, each)),
-        None,
-    )
-    weights = (module._parameters.get("weight"), module._parameters.get("bias"))
-    return plain, *(
-        (None if w is None or is_lazy(w) else (w.shape, w.dtype, w.device)) for w in weights
-    )
+    """The properties of a module that a plan depends on."""
+    kinds = (Linear, nn.LayerNorm, nn.Sequential, nn.ReLU)
+    plain = next((kind for kind in kinds if is_plain(module, kind)), None)
+    weights = [module._parameters.get(name) for name in ("weight", "bias")]
+    weights = [None if w is None or is_lazy(w) else w for w in weights]
+    return plain, *(None if w is None else (w.shape, w.dtype, w.device) for w in weights)
 
 
 def _decide(
@@ -167,18 +148,15 @@ def _decide(
     unable = no_kernels(states)
     num_keys = 0 if source is None else source.size(0)
     rows = {"lin_query": states.size(0), "lin_key": num_keys, "lin_value": num_keys}
-    onednn = tuple(
-        name
-        for name, size in rows.items()
-        if unable is None and takes_onednn(size, getattr(conv, name))
-    )
+    rows = {} if unable else rows
+    onednn = tuple(name for name in rows if takes_onednn(rows[name], getattr(conv, name)))
+    way: Any = "none"
+    backend: str | None = None
     reasons: list[str] = []
-    way, backend = "none", None
     if source is not None and edges is not None:
         way, backend, reasons = _way(conv, states, source, edges, num_copies, return_weights)
-    reasons += [
-        f"projections by oneDNN: {', '.join(onednn) or unable or 'none, as PyTorch takes the faster library'}"
-    ]
+    none = unable or "none, as PyTorch takes the faster library"
+    reasons += [f"projections by oneDNN: {', '.join(onednn) or none}"]
 
     num_rows = states.size(0) * num_copies
     branches = {"attention": (conv.lin_out, conv.attention_norm), "MLP": (conv.mlp, conv.mlp_norm)}
@@ -190,10 +168,9 @@ def _decide(
         elif name == "attention" and way == "folded":
             reason = "its projection is folded"
         fused.append(reason is None)
-        reasons.append(
-            f"residual branch of the {name}: {'fused' if reason is None else f'step by step, as {reason}'}"
-        )
-    return Plan(cast(Any, way), backend, onednn, (fused[0], fused[1]), tuple(reasons))
+        how = "fused" if reason is None else f"step by step, as {reason}"
+        reasons.append(f"residual branch of the {name}: {how}")
+    return Plan(way, backend, onednn, (fused[0], fused[1]), tuple(reasons))
 
 
 def _way(
@@ -208,47 +185,35 @@ def _way(
     num_queries, num_keys = states.size(0) * num_copies, source.size(0)
     pattern = edges
     if not isinstance(edges, Pattern):
+        reason = None
         if return_weights or conv.needs_messages():
-            return (
-                "messages",
-                None,
-                ["messages one by one, as weights, hooks or options of the layer need them"],
-            )
-        if not _is_adjacency(edges):
-            return (
-                "messages",
-                None,
-                ["messages one by one, along a list of edges; a Pattern or an adjacency is faster"],
-            )
-        # whose edges do not matter to the choice
+            reason = "as weights, hooks or options of the layer need them"
+        elif not _is_adjacency(edges):
+            reason = "along a list of edges; a Pattern or an adjacency is faster"
+        if reason is not None:
+            return "messages", None, [f"messages one by one, {reason}"]
+        # The choice of a backend does not depend on which edges there are.
         pattern = Edges(_NO_EDGES, num_queries, num_keys, validate=False)
     assert isinstance(pattern, Pattern)
     if (pattern.num_queries, pattern.num_keys) != (num_queries, num_keys):
-        raise ValueError(
-            f"Expected as many target and source states as {pattern} says (got {num_queries} and {num_keys})"
-        )
+        expected = f"as many target and source states as {pattern} says"
+        raise ValueError(f"Expected {expected} (got {num_queries} and {num_keys})")
     reasons = []
     if isinstance(pattern, Blocks):
         reason = _not_folded(conv, states, pattern, num_copies, return_weights)
         if reason is None:
-            return (
-                "folded",
-                None,
-                ["the operator with folded projections, which takes fewer multiplications"],
-            )
+            reason = "the operator with folded projections, which takes fewer multiplications"
+            return "folded", None, [reason]
         reasons = [f"projections not folded, as {reason}"]
-    dtype = states.dtype
-    if torch.is_autocast_enabled(states.device.type) and dtype != torch.float64:
-        dtype = torch.get_autocast_dtype(states.device.type)
-    compiling = torch.compiler.is_compiling()
-    sizes, p = (
-        (conv.heads, conv.head_channels, conv.value_channels),
-        conv.attention_dropout if conv.training else 0.0,
-    )
+    device, dtype, compiling = states.device.type, states.dtype, torch.compiler.is_compiling()
+    if torch.is_autocast_enabled(device) and dtype != torch.float64:
+        dtype = torch.get_autocast_dtype(device)
+    sizes = (conv.heads, conv.head_channels, conv.value_channels)
+    p = conv.attention_dropout if conv.training else 0.0
     modes = not compiling and in_forward_mode(), not compiling and in_transform()
-    shape = CallShape(pattern, states.device.type, dtype, *sizes, p, False, return_weights, *modes)
+    shape = CallShape(pattern, device, dtype, *sizes, p, False, return_weights, *modes)
     backend, reason = registry.choose(shape, conv.backend)
-    # Without the pattern's name, whose sizes may be symbolic while a model is compiled.
+    # The pattern's name holds sizes, which may be symbolic while a model is compiled.
     kind = type(pattern).__name__ if compiling else str(pattern)
     return "operator", backend.name, [f"the operator by {backend.name}: {kind} {reason}", *reasons]
 
@@ -257,24 +222,18 @@ def _not_folded(
     conv: Block, states: Tensor, pattern: Blocks, num_copies: int, return_weights: bool
 ) -> str | None:
     """Why the projections of queries and messages are not folded into keys and values, if so."""
+    lin_query, lin_out, heads = conv.lin_query, conv.lin_out, conv.heads
     if return_weights or conv.backend != "auto" or registry.forced():
         return "weights are returned or a backend is set"
     if states.device.type != "cpu" or torch.compiler.is_compiling():
         return "that is for a CPU, and not compiled"
-    if not (is_plain(conv.lin_query, Linear) and is_plain(conv.lin_out, Linear)):
+    if not (is_plain(lin_query, Linear) and is_plain(lin_out, Linear)):
         return "a projection has hooks or is of another type"
     regular = pattern.num_samples * pattern.max_queries == pattern.num_queries
     if not (regular and num_copies in (1, pattern.num_samples)):
         return "samples differ in their number of queries"
-    sizes = (conv.lin_query.in_channels, conv.lin_query.out_channels, conv.lin_out.in_channels)
-    channels, head_channels, value_channels = (
-        sizes[0],
-        sizes[1] // conv.heads,
-        sizes[2] // conv.heads,
-    )
-    ratio = folding_ratio(
-        pattern, conv.heads, channels, head_channels, value_channels, shared=num_copies > 1
-    )
+    sizes = (lin_query.in_channels, lin_query.out_channels // heads, lin_out.in_channels // heads)
+    ratio = folding_ratio(pattern, heads, *sizes, shared=num_copies > 1)
     return None if ratio > 1.0 else "that would take more multiplications"
 
 
@@ -284,30 +243,22 @@ def _is_adjacency(edges: Adj) -> bool:
 
 
 def no_kernels(x: Tensor) -> str | None:
-    """Says why kernels that only know single precision on a CPU and one derivative cannot take a tensor, if so."""
+    """Says why kernels in single precision with one derivative cannot take a tensor, if so."""
     if torch.compiler.is_compiling():
         return "the model is compiled"
-    if (
-        x.dim() != 2
-        or x.device.type != "cpu"
-        or x.dtype != torch.float32
-        or torch.is_autocast_enabled("cpu")
-    ):
+    single = x.device.type == "cpu" and x.dtype == torch.float32
+    if x.dim() != 2 or not single or torch.is_autocast_enabled("cpu"):
         return "states are no matrix in single precision on a CPU"
     if in_forward_mode() or in_transform():
-        return "other derivatives than those of a backward pass are asked for"
+        return "other derivatives than those of a backward pass are requested"
     return None
 
 
 def takes_onednn(num_rows: int, layer: nn.Module) -> bool:
-    """Tells whether oneDNN projects so many rows faster than the layer, and no hook has to see the layer's call."""
-    weight = cast(Tensor, layer.weight) if is_plain(layer, Linear) else None
-    return (
-        weight is not None
-        and not is_lazy(weight)
-        and prefers_onednn(num_rows, weight)
-        and _is_single(layer)
-    )
+    """Tells whether oneDNN projects faster than the layer, and no hook has to see the call."""
+    if not is_plain(layer, Linear) or is_lazy(weight := cast(Tensor, layer.weight)):
+        return False
+    return prefers_onednn(num_rows, weight) and _is_single(layer)
 
 
 def not_fused(num_rows: int, layers: nn.Module, norm: nn.Module) -> str | None:
@@ -319,21 +270,17 @@ def not_fused(num_rows: int, layers: nn.Module, norm: nn.Module) -> str | None:
     weight, bias = (norm._parameters[name] for name in ("weight", "bias"))
     if weight is None or bias is None or weight.dim() != 1 or num_rows == 0:
         return "there are no rows, or no weights of the normalisation"
-    if any(
-        a.size(0) != b.size(-1) for a, b in pairwise([*(layer.weight for layer in linears), weight])
-    ):
+    weights = [*(layer.weight for layer in linears), weight]
+    if any(a.size(0) != b.size(-1) for a, b in pairwise(weights)):
         return "its sizes do not fit"
     if num_rows * weight.numel() < FUSED_NUMBERS and not torch.is_grad_enabled():
         return "its few rows stay in the cache, and need no gradients"
-    return (
-        None
-        if all(map(_is_single, (*linears, norm)))
-        else "its weights are not in single precision on a CPU"
-    )
+    single = all(map(_is_single, (*linears, norm)))
+    return None if single else "its weights are not in single precision on a CPU"
 
 
 def linears_of(layers: nn.Module) -> list[Linear]:
-    """Returns a linear layer, or two with a ReLU in between, unless modules are of other types or have hooks."""
+    """Returns a linear layer, or two with a ReLU between, unless they are other or have hooks."""
     modules = list(layers.children()) if is_plain(layers, nn.Sequential) else [layers]
     kinds = [Linear] if len(modules) == 1 else [Linear, nn.ReLU, Linear]
     fits = len(modules) == len(kinds) and all(map(is_plain, modules, kinds))

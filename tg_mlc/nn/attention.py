@@ -17,14 +17,9 @@ from torch_geometric.typing import Adj, OptTensor, SparseTensor
 from torch_geometric.utils import softmax
 
 from tg_mlc._options import check_choice, check_count, check_share
-from tg_mlc.nn._fast import (
-    add_repeated,
-    any_number,
-    folded_attention,
-    normalised_branch,
-    projected,
-    repeat_rows,
-)
+from tg_mlc.nn import _fast
+from tg_mlc.nn._batch import shape_error
+from tg_mlc.nn._fast import add_repeated, any_number, folded_attention, normalised_branch
 from tg_mlc.nn._plan import Norm, Plan, no_kernels, not_fused, plan
 from tg_mlc.ops import Blocks, Edges, Pattern, graph_attention
 from tg_mlc.ops.attention import registry
@@ -32,12 +27,13 @@ from tg_mlc.ops.attention.backend import AttentionCall
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.patterns import to_list
 
-#: Options of PyG's message passing that layers pass on; the first dimension is always that of the nodes.
+#: Options of PyG's message passing that layers pass on; the first dimension is always that of the
+#: nodes.
 MESSAGE_PASSING_OPTIONS = frozenset(inspect.signature(MessagePassing).parameters) - {"node_dim"}
 
 
 class BlockOptions(TypedDict, total=False):
-    """Options of an :class:`AttentionConv`, which documents them, as layers and models hand them down."""
+    """Options of an :class:`AttentionConv`, which documents them."""
 
     heads: int
     mlp_channels: int | None
@@ -57,62 +53,67 @@ class AttentionConv(MessagePassing):
     <https://arxiv.org/abs/1904.08049>`_ paper.
 
     .. math::
-        \mathbf{m}_i = \mathbf{v}_i + \Big( \big\Vert_{k=1}^{K} \sum_{j \in \mathcal{N}(i)} \alpha^k_{ij}
-        \mathbf{W}^{v,k} \mathbf{v}_j \Big) \mathbf{W}^c, \qquad
+        \mathbf{m}_i = \mathbf{v}_i + \Big( \big\Vert_{k=1}^{K} \sum_{j \in \mathcal{N}(i)}
+        \alpha^k_{ij} \mathbf{W}^{v,k} \mathbf{v}_j \Big) \mathbf{W}^c, \qquad
         \mathbf{v}_i^{\prime} = \mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)
 
-    with :math:`\alpha^k_{ij} = \textrm{softmax}_j \big( s \, (\mathbf{W}^{q,k} \mathbf{v}_i)^{\top} \mathbf{W}^{u,k}
-    \mathbf{v}_j \big)` and a layer normalisation after each residual (or, with :obj:`norm="pre"`, before each block).
+    with :math:`\alpha^k_{ij} = \textrm{softmax}_j \big( s \, (\mathbf{W}^{q,k} \mathbf{v}_i)^{\top}
+    \mathbf{W}^{u,k} \mathbf{v}_j \big)` and a layer normalisation after each residual (or, with
+    :obj:`norm="pre"`, before each block).
 
     Along an :obj:`edge_index` it passes messages the PyG way, with all of PyG's hooks. Along a
-    :class:`~tg_mlc.ops.Pattern` it calls :func:`~tg_mlc.ops.graph_attention`, which never makes messages one by one. It
-    does the same along an adjacency (a :class:`~torch_geometric.EdgeIndex` sorted by column or a sparse matrix), unless
-    hooks on messages, an explainer, edge features, another :obj:`flow` or the request for attention weights need each
-    message. :meth:`explain_choice` says which ways the last call took, and why.
+    :class:`~tg_mlc.ops.Pattern`, it calls :func:`~tg_mlc.ops.graph_attention`, which makes no
+    single messages; so does an adjacency (a :class:`~torch_geometric.EdgeIndex` sorted by column or
+    a sparse matrix), unless hooks, an explainer, edge features, another :obj:`flow` or the request
+    for attention weights need them. :meth:`explain_choice` says which ways the last call took, and
+    why.
 
     Args:
-        channels (int or tuple): Size :math:`d` of a state, or the sizes of source and target states. The source's may
-            be :obj:`-1`, to be taken from the first input.
-        heads (int, optional): Number of attention heads :math:`K`, a divisor of the target's size unless
+        channels (int or tuple): Size :math:`d` of a state, or the sizes of source and target
+            states. The source's may be :obj:`-1`, taken from the first input.
+        heads (int, optional): Number of heads :math:`K`, a divisor of :math:`d` unless
             :obj:`head_channels` is given. (default: :obj:`4`)
-        mlp_channels (int, optional): Hidden size of the MLP, :math:`d` if :obj:`None`. (default: :obj:`None`)
-        dropout (float, optional): Dropout on the outputs of attention and MLP. (default: :obj:`0.0`)
-        attention_dropout (float, optional): Dropout on the attention weights, as :obj:`dropout` if :obj:`None`.
+        mlp_channels (int, optional): Hidden size of the MLP, by default :math:`d`.
             (default: :obj:`None`)
-        norm (str, optional): :obj:`"post"` or :obj:`"pre"`, in which case separate source states are expected to be
+        dropout (float, optional): Dropout after attention and MLP. (default: :obj:`0.0`)
+        attention_dropout (float, optional): Dropout on attention weights, by default
+            :obj:`dropout`. (default: :obj:`None`)
+        norm (str, optional): :obj:`"post"` or :obj:`"pre"`, for which source states must be
             normalised already. (default: :obj:`"post"`)
-        bias (bool, optional): If set to :obj:`True`, the four projections of the attention have a bias.
+        bias (bool, optional): If set to :obj:`True`, the four projections have a bias.
             (default: :obj:`False`)
-        scale (float, optional): The factor :math:`s` on the scores. The paper writes :math:`1 / \sqrt{d}`, its
-            released code takes :math:`1 / \sqrt{d / K}`, as :obj:`None` does. (default: :obj:`None`)
-        head_channels (int, optional): Size :math:`C` of a head's queries and keys, :math:`d / K` if :obj:`None`; with
-            it, :obj:`heads` need not divide :math:`d`. (default: :obj:`None`)
-        value_channels (int, optional): Size of a head's values, :math:`C` if :obj:`None`. (default: :obj:`None`)
-        checkpointing (bool, optional): If set to :obj:`True`, training keeps only the inputs of the block and
-            recomputes the rest on the way back (`"Training Deep Nets with Sublinear Memory Cost"
-            <https://arxiv.org/abs/1604.06174>`_), for less memory and one more forward pass. (default: :obj:`False`)
+        scale (float, optional): The factor :math:`s`, by default :math:`1 / \sqrt{d / K}` as in the
+            authors' code; the paper writes :math:`1 / \sqrt{d}`. (default: :obj:`None`)
+        head_channels (int, optional): Size :math:`C` of a head's queries and keys, by default
+            :math:`d / K`. (default: :obj:`None`)
+        value_channels (int, optional): Size of a head's values, by default :math:`C`.
+            (default: :obj:`None`)
+        checkpointing (bool, optional): If set to :obj:`True`, training keeps only the block's
+            inputs and recomputes the rest in the backward pass (`"Training Deep Nets with Sublinear
+            Memory Cost" <https://arxiv.org/abs/1604.06174>`_). (default: :obj:`False`)
         backend (str, optional): The backend of the operator. (default: :obj:`"auto"`)
-        edge_dim (int, optional): Size of edge features, which are projected and added to keys and values as in
-            :class:`~torch_geometric.nn.TransformerConv`. (default: :obj:`None`)
+        edge_dim (int, optional): Size of edge features, added to keys and values after a
+            projection. (default: :obj:`None`)
         **kwargs (optional): Additional arguments of :class:`torch_geometric.nn.MessagePassing`.
 
     Shapes:
-        - **input:** node states :math:`(N, d)` or :math:`((N_s, d_s), (N_t, d))`, edges :math:`(2, |\mathcal{E}|)`,
-          edge features :math:`(|\mathcal{E}|, D)`
+        - **input:** node states :math:`(N, d)` or :math:`((N_s, d_s), (N_t, d))`, edges
+          :math:`(2, |\mathcal{E}|)`, edge features :math:`(|\mathcal{E}|, D)`
         - **output:** node states :math:`(N, d)` or :math:`(N_t, d)`
 
     Raises:
-        TypeError: If :obj:`channels` is no size or pair of sizes, an option is unknown, or states are of another type.
-        ValueError: If an option is out of range, :obj:`heads` does not divide the target's size, :obj:`edge_dim` is
-            given beside values of another size than the keys, or states are of another size than :obj:`channels`.
+        TypeError: If :obj:`channels` is no size, an option is unknown, or states are of another
+            type.
+        ValueError: If an option is out of range, :obj:`heads` does not divide :math:`d`, values
+            have another size than keys beside :obj:`edge_dim`, or states are of another size.
     """
 
     SUPPORTS_FUSED_EDGE_INDEX: Final[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # PyG swaps a class's 'propagate' for a compiled one. A subclass that took over its parent's compiled one would
-        # fall back to it under an explainer, whose edge mask would then be ignored.
+        # PyG replaces 'propagate' of a class by a compiled one, which ignores the masks of
+        # explainers. A subclass must not inherit it.
         if "propagate" not in cls.__dict__:
             cls.propagate = MessagePassing.propagate
 
@@ -144,18 +145,16 @@ class AttentionConv(MessagePassing):
         check_share("dropout", dropout)
         check_share("attention_dropout", attention_dropout)
         if head_channels is None and target % heads != 0:
-            raise ValueError(
-                f"Expected 'heads' to divide 'channels' (got heads={heads}, channels={target})"
-            )
+            got = f"heads={heads}, channels={target}"
+            raise ValueError(f"Expected 'heads' to divide 'channels' (got {got})")
         head_channels = target // heads if head_channels is None else head_channels
         value_channels = head_channels if value_channels is None else value_channels
         check_count("head_channels", head_channels)
         check_count("value_channels", value_channels)
         if edge_dim is not None and value_channels != head_channels:
-            raise ValueError(
-                f"Expected 'value_channels' to equal 'head_channels' beside 'edge_dim', as edge features are added to "
-                f"keys and values (got {value_channels} and {head_channels})"
-            )
+            got = f"{value_channels} and {head_channels}"
+            expected = "'value_channels' to equal 'head_channels' beside 'edge_dim'"
+            raise ValueError(f"Expected {expected} (got {got})")
         check_choice("norm", norm, get_args(Norm))
         if backend != "auto":
             registry.get(backend)
@@ -178,11 +177,9 @@ class AttentionConv(MessagePassing):
         self.lin_query = Linear(target, heads * head_channels, bias=bias, **glorot)
         self.lin_key = Linear(source, heads * head_channels, bias=bias, **glorot)
         self.lin_value = Linear(source, heads * value_channels, bias=bias, **glorot)
-        self.lin_edge = (
-            None
-            if edge_dim is None
-            else Linear(edge_dim, heads * head_channels, bias=False, **glorot)
-        )
+        self.lin_edge = None
+        if edge_dim is not None:
+            self.lin_edge = Linear(edge_dim, heads * head_channels, bias=False, **glorot)
         self.lin_out = Linear(heads * value_channels, target, bias=bias, **glorot)
         self.attention_norm = nn.LayerNorm(target)
         self.mlp = nn.Sequential(
@@ -211,24 +208,21 @@ class AttentionConv(MessagePassing):
         Args:
             x (torch.Tensor or tuple): The node states, or those of sources and targets.
             edge_index (torch.Tensor, SparseTensor or Pattern): The edges, from sources to targets.
-            edge_attr (torch.Tensor, optional): The edge features, along an edge list. (default: :obj:`None`)
-            num_copies (int, optional): How many samples share the given target states; they are projected once and
-                then repeated. (default: :obj:`1`)
-            return_attention_weights (bool, optional): If set to :obj:`True`, returns
-                :obj:`(out, (edge_index, attention_weights))`, in whatever form the edges were given.
+            edge_attr (torch.Tensor, optional): The edge features, along an edge list.
                 (default: :obj:`None`)
+            num_copies (int, optional): Number of samples that share the target states, which are
+                projected once. (default: :obj:`1`)
+            return_attention_weights (bool, optional): If set to :obj:`True`, returns
+                :obj:`(out, (edge_index, attention_weights))`. (default: :obj:`None`)
         """
         trains = self.training and torch.is_grad_enabled() and not torch.compiler.is_compiling()
-        # Lazy weights are drawn at the first call alone, and would leave dropout with other numbers at the second.
-        if (
-            self.checkpointing
-            and trains
-            and not (return_attention_weights or any(map(is_lazy, self.parameters())))
-        ):
-            return checkpoint(
-                self._forward, x, edge_index, edge_attr, num_copies, False, use_reentrant=False
-            )
-        return self._forward(x, edge_index, edge_attr, num_copies, bool(return_attention_weights))
+        # A lazy layer draws weights in its first call only, which would change dropout in the
+        # second.
+        arguments = (x, edge_index, edge_attr, num_copies, bool(return_attention_weights))
+        recomputes = self.checkpointing and trains and not return_attention_weights
+        if recomputes and not any(map(is_lazy, self.parameters())):
+            return checkpoint(self._forward, *arguments, use_reentrant=False)
+        return self._forward(*arguments)
 
     def _forward(
         self,
@@ -255,7 +249,7 @@ class AttentionConv(MessagePassing):
         return out, (edge_index, weights)
 
     def explain_choice(self) -> str:
-        r"""Says which ways the last call took that was not compiled, and why, one line for each choice.
+        r"""Says which ways the last uncompiled call took, and why, one line for each choice.
 
         .. code-block:: python
 
@@ -266,43 +260,37 @@ class AttentionConv(MessagePassing):
             RuntimeError: If there has been no call.
         """
         if self._last_plan is None:
-            raise RuntimeError(
-                "Expected a call of the layer before (got none); pass it a batch, then ask again"
-            )
+            raise RuntimeError("Expected a call of the layer before (got none); pass it a batch")
         return str(self._last_plan)
 
     def project(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        r"""The keys and values of source states, for :meth:`attend`: projected once, however often attended to."""
+        r"""The keys and values of source states for :meth:`attend`."""
         onednn = plan(self, source, source).onednn
         return self._project(source, "lin_key", onednn), self._project(source, "lin_value", onednn)
 
     def attend(self, x: Tensor, key: Tensor, value: Tensor, mask: OptTensor = None) -> Tensor:
-        r"""The block for targets in equal groups, with keys and values of each group that :meth:`project` has made.
+        r"""The block for targets in groups of equal size, with keys and values from
+        :meth:`project`.
 
         Args:
             x (torch.Tensor): The target states :math:`(G \cdot n, d)`.
             key (torch.Tensor): The keys :math:`(G, m, K, C)`.
             value (torch.Tensor): The values :math:`(G, m, K, C_v)`.
-            mask (torch.Tensor, optional): Which of them each group has, :math:`(G, m)`, all if :obj:`None`.
+            mask (torch.Tensor, optional): The mask :math:`(G, m)` of the keys that each group has.
                 (default: :obj:`None`)
         """
         states = self.attention_norm(x) if self.norm == "pre" else x
         planned = plan(self, states)
-        query = self._project(states, "lin_query", planned.onednn).view(
-            key.size(0), -1, self.heads, key.size(-1)
-        )
-        message = scaled_dot_product_attention(
-            query.transpose(1, 2),
-            key.transpose(1, 2),
-            value.transpose(1, 2),
-            attn_mask=None if mask is None else mask[:, None, None],
-            dropout_p=self.attention_dropout if self.training else 0.0,
-            scale=self.scale,
-        )
+        query = self._project(states, "lin_query", planned.onednn)
+        query = query.view(key.size(0), -1, self.heads, key.size(-1))
+        query, key, value = (x.transpose(1, 2) for x in (query, key, value))
+        allowed = None if mask is None else mask[:, None, None]
+        p = self.attention_dropout if self.training else 0.0
+        message = scaled_dot_product_attention(query, key, value, allowed, p, scale=self.scale)
         return self._update(x, message.transpose(1, 2).reshape(x.size(0), -1), planned)
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        r"""The second half of the block, :math:`\mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)` with its normalisation."""
+        r"""The second half of the block: the MLP, its residual and normalisation."""
         unable = no_kernels(x) or not_fused(x.size(0), self.mlp, self.mlp_norm)
         return self._feed_forward(x, unable is None)
 
@@ -313,7 +301,7 @@ class AttentionConv(MessagePassing):
         return normalised_branch(x, x, self.mlp, self.mlp_norm, p, fuses)
 
     def _project(self, x: Tensor, name: str, onednn: tuple[str, ...]) -> Tensor:
-        return self._split_heads(projected(x, getattr(self, name), name in onednn))
+        return self._split_heads(_fast.projected(x, getattr(self, name), name in onednn))
 
     def _message(
         self,
@@ -324,25 +312,18 @@ class AttentionConv(MessagePassing):
         num_copies: int,
         return_weights: bool,
     ) -> tuple[Tensor, Any, Plan]:
-        """The message to every target, the attention weights if asked for, and the plan of the block."""
+        """The message to every target, the weights if requested, and the plan of the block."""
         planned = plan(self, states, source, edge_index, num_copies, return_weights)
-        key, value = (
-            self._project(source, name, planned.onednn) for name in ("lin_key", "lin_value")
-        )
+        key = self._project(source, "lin_key", planned.onednn)
+        value = self._project(source, "lin_value", planned.onednn)
         p = self.attention_dropout if self.training else 0.0
         if planned.way == "folded":
             assert isinstance(edge_index, Blocks)
-            linears = self.lin_query, self.lin_out
-            return (
-                folded_attention(
-                    states, key, value, edge_index, *linears, self.scale, p, num_copies
-                ),
-                None,
-                planned,
-            )
+            options = (self.lin_query, self.lin_out, self.scale, p, num_copies)
+            return folded_attention(states, key, value, edge_index, *options), None, planned
         query = self._project(states, "lin_query", planned.onednn)
         if any_number(num_copies):
-            query = repeat_rows(query, num_copies * query.size(0))
+            query = _fast.repeat_rows(query, num_copies * query.size(0))
         elif num_copies != 1:  # the gradient of a single copy would be summed over nothing
             query = query.expand(num_copies, *query.shape).flatten(end_dim=1)
         if isinstance(edge_index, Pattern):
@@ -360,9 +341,8 @@ class AttentionConv(MessagePassing):
         p = self.dropout if self.training else 0.0
         lin_out = nn.Identity() if planned.way == "folded" else self.lin_out
         if self.norm == "post":
-            out = normalised_branch(
-                target, message, lin_out, self.attention_norm, p, planned.fused[0]
-            )
+            norm, fuses = self.attention_norm, planned.fused[0]
+            out = normalised_branch(target, message, lin_out, norm, p, fuses)
         else:
             out = add_repeated(target, dropout(lin_out(message), p))
         return self._feed_forward(out, planned.fused[1])
@@ -375,11 +355,10 @@ class AttentionConv(MessagePassing):
         if edge_attr is None and self.lin_edge is not None and isinstance(edge_index, SparseTensor):
             edge_attr = edge_index.storage.value()
         if (self.lin_edge is None) != (edge_attr is None):
-            given = None if edge_attr is None else list(edge_attr.shape)
-            wanted = None if self.lin_edge is None else self.lin_edge.in_channels
-            raise ValueError(
-                f"Expected 'edge_attr' exactly if 'edge_dim' was given (got {given}, edge_dim={wanted})"
-            )
+            shape = None if edge_attr is None else list(edge_attr.shape)
+            edge_dim = None if self.lin_edge is None else self.lin_edge.in_channels
+            got = f"{shape}, edge_dim={edge_dim}"
+            raise ValueError(f"Expected 'edge_attr' exactly if 'edge_dim' was given (got {got})")
         if edge_attr is not None and isinstance(edge_index, Pattern):
             raise ValueError("Expected 'edge_attr' only beside an edge list (got a Pattern)")
         return edge_attr
@@ -392,29 +371,20 @@ class AttentionConv(MessagePassing):
     @explain.setter
     def explain(self, explain: bool | None) -> None:
         MessagePassing.explain.fset(self, explain)
-        # A subclass's own 'propagate' ends in that of a parent, whose compiled form ignores the masks of explainers.
+        # A subclass's 'propagate' calls its parent's, whose compiled form ignores explainers'
+        # masks.
         for parent in type(self).__mro__[1:] if explain else ():
             if "_orig_propagate" in vars(parent):
-                setattr(parent, "propagate", vars(parent)["_orig_propagate"])  # noqa: B010 (a class of any kind)
+                cast(Any, parent).propagate = vars(parent)["_orig_propagate"]
 
     def needs_messages(self) -> bool:
-        """Tells whether single messages are needed; PyG asks neither for hooks, nor the flow, nor subclasses."""
-        plain = (
-            self.flow == "source_to_target"
-            and self.aggr in ("add", "sum")
-            and self.lin_edge is None
-        )
-        own = (
-            type(self).message is AttentionConv.message
-            and type(self).aggregate is MessagePassing.aggregate
-        )
-        hooks = (
-            self._message_forward_pre_hooks,
-            self._message_forward_hooks,
-            self._aggregate_forward_pre_hooks,
-            self._aggregate_forward_hooks,
-        )
-        return not (plain and own) or bool(self.explain) or any(hooks)
+        """Tells whether hooks, an explainer, the flow or a subclass need single messages."""
+        adds = self.flow == "source_to_target" and self.aggr in ("add", "sum")
+        own = type(self).message is AttentionConv.message
+        own = own and type(self).aggregate is MessagePassing.aggregate
+        message_hooks = self._message_forward_pre_hooks or self._message_forward_hooks
+        hooks = message_hooks or self._aggregate_forward_pre_hooks or self._aggregate_forward_hooks
+        return not (adds and own) or self.lin_edge is not None or bool(self.explain or hooks)
 
     def message_and_aggregate(
         self, edge_index: Adj, query: Tensor, key: Tensor, value: Tensor
@@ -429,9 +399,9 @@ class AttentionConv(MessagePassing):
             ptr, index = edge_index.get_csc()[0] if is_index else edge_index.csr()[:2]
             pattern = Edges.from_csr(ptr, index, num_queries, num_keys)
         p = self.attention_dropout if self.training else 0.0
-        return graph_attention(
-            query, key, value, pattern, scale=self.scale, dropout_p=p, backend=self.backend
-        )
+        options: Any = {"scale": self.scale, "dropout_p": p, "backend": self.backend}
+        out: Tensor = graph_attention(query, key, value, pattern, **options)
+        return out
 
     def message(
         self,
@@ -444,7 +414,7 @@ class AttentionConv(MessagePassing):
         size_i: int | None,
     ) -> Tensor:
         """The messages along all edges, weighed by attention."""
-        # PyG fills in the values of a sparse adjacency, whether features or not
+        # PyG passes the values of a sparse adjacency, even if they are no edge features.
         if self.lin_edge is not None:
             key_j, value_j = key_j + edge_attr, value_j + edge_attr
         alpha = softmax((query_i * key_j).sum(dim=-1) * self.scale, index, ptr, size_i)
@@ -453,49 +423,37 @@ class AttentionConv(MessagePassing):
         return value_j * alpha.unsqueeze(-1).to(value_j.dtype)
 
     def __repr__(self) -> str:
-        size = (
-            self.channels
-            if self.source_channels == self.channels
-            else (self.source_channels, self.channels)
-        )
+        sizes = (self.source_channels, self.channels)
+        size = self.channels if sizes[0] == sizes[1] else sizes
         return f"{self.__class__.__name__}({size}, heads={self.heads})"
 
 
 def check_options(
     given: Iterable[str], known: Iterable[str] = BlockOptions.__annotations__
 ) -> None:
-    """Refuses unknown options, and names the known ones."""
-    if unknown := sorted(set(given) - set(known)):
-        raise TypeError(
-            f"Expected options of a block among {', '.join(sorted(known))} (got {', '.join(unknown)})"
-        )
+    """Raises a TypeError that names unknown options, and the known ones."""
+    if unknown := ", ".join(sorted(set(given) - set(known))):
+        expected = f"options of a block among {', '.join(sorted(known))}"
+        raise TypeError(f"Expected {expected} (got {unknown})")
 
 
 def pair_of(channels: Any) -> tuple[int, int]:
     """The sizes of source and target states."""
-    source, target = (
-        channels
-        if isinstance(channels, tuple | list) and len(channels) == 2
-        else (channels, channels)
-    )
+    is_pair = isinstance(channels, tuple | list) and len(channels) == 2
+    source, target = channels if is_pair else (channels, channels)
     if not isinstance(source, int) or not isinstance(target, int):
-        raise TypeError(
-            f"Expected 'channels' to be a size or a pair of sizes (got {type(channels).__name__})"
-        )
+        got = type(channels).__name__
+        raise TypeError(f"Expected 'channels' to be a size or a pair of sizes (got {got})")
     if source < -1 or source == 0 or target <= 0:
-        raise ValueError(
-            f"Expected 'channels' to be at least 1, or -1 for a source's (got {channels})"
-        )
+        expected = "'channels' to be at least 1, or -1 for a source's"
+        raise ValueError(f"Expected {expected} (got {channels})")
     return source, target
 
 
 def _check_states(name: str, states: Tensor, channels: int, dtype: torch.dtype) -> None:
     if states.dim() != 2 or (channels != -1 and states.size(1) != channels):
         size = "channels" if channels == -1 else channels
-        raise ValueError(
-            f"Expected {name} states of shape [N, {size}], as 'channels' says (got {list(states.shape)})"
-        )
+        raise shape_error(f"{name} states", f"[N, {size}], as 'channels' says", states)
     if states.dtype != dtype and not torch.is_autocast_enabled(states.device.type):
-        raise TypeError(
-            f"Expected {name} states in {dtype}, as the parameters are (got {states.dtype})"
-        )
+        expected = f"{name} states in {dtype}, as the parameters are"
+        raise TypeError(f"Expected {expected} (got {states.dtype})")

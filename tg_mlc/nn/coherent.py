@@ -10,13 +10,14 @@ from tg_mlc.graphs.hierarchy import coherent, coherent_loss, pairs_of
 
 class CoherentHead(nn.Module):
     r"""The constraint layer from the `"Coherent Hierarchical Multi-Label Classification Networks"
-    <https://arxiv.org/abs/2010.10151>`_ paper, by which a label never scores more than one above it.
+    <https://arxiv.org/abs/2010.10151>`_ paper, by which a label never scores more than one above
+    it.
 
     .. math::
         p_i^{\prime} = \max_{j \in \mathcal{D}_i} p_j
 
-    over the label itself and all below it, :math:`\mathcal{D}_i`, along the edges of the hierarchy's transitive
-    closure: time and memory grow with their number, not with :math:`L^2`. Logits will do as well as probabilities.
+    over the label and all labels below it, :math:`\mathcal{D}_i`, along the transitive closure of
+    the hierarchy: time and memory grow with its edges. Scores are probabilities or logits.
 
     .. code-block:: python
 
@@ -25,15 +26,14 @@ class CoherentHead(nn.Module):
         probabilities = head(logits.sigmoid())
 
     Args:
-        label_graph (LabelGraph): A label graph that keeps the parents of labels, as :func:`~tg_mlc.graphs.tree` makes
-            it, whatever its edges.
+        label_graph (LabelGraph): A label graph with parents, as of :func:`~tg_mlc.graphs.tree`.
 
     Shapes:
         - **input:** scores :math:`(B, L)`
         - **output:** coherent scores :math:`(B, L)`
 
     Raises:
-        ValueError: If :obj:`label_graph` keeps no parents, they form a cycle, or scores are of another shape.
+        ValueError: If parents are missing or form a cycle, or scores are of another shape.
     """
 
     pairs: Tensor
@@ -49,21 +49,21 @@ class CoherentHead(nn.Module):
         return coherent(scores, self.pairs)
 
     def loss(self, logits: Tensor, y: Tensor) -> Tensor:
-        r"""The paper's loss: the cross-entropy of coherent logits, of labels that apply by the maximum over those
-        below that apply too, so that no other one is taught to be likely.
+        r"""The paper's loss: the cross-entropy of coherent logits. For labels that apply, the
+        maximum is over labels below that apply, too.
 
         Args:
             logits (Tensor): Logits :math:`(B, L)` before the constraint.
-            y (Tensor): Targets :math:`(B, L)`: 0, 1, or NaN for unknown, which counts neither as a term nor in maxima.
+            y (Tensor): Targets :math:`(B, L)`: 0, 1, or NaN for unknown, which is ignored.
         """
         self._check("logits", logits)
         return coherent_loss(logits, y, self.pairs)
 
     def _check(self, name: str, scores: Tensor) -> None:
         if scores.dim() != 2 or scores.size(1) != self.num_labels:
-            raise ValueError(
-                f"Expected '{name}' of shape [B, {self.num_labels}] (got {list(scores.shape)})"
-            )
+            got = list(scores.shape)
+            raise ValueError(f"Expected '{name}' of shape [B, {self.num_labels}] (got {got})")
 
     def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(num_labels={self.num_labels}, num_pairs={self.pairs.size(1)})"
+        sizes = f"num_labels={self.num_labels}, num_pairs={self.pairs.size(1)}"
+        return f"{self.__class__.__name__}({sizes})"

@@ -25,24 +25,26 @@ class FeatureStates(NamedTuple):
 
 
 class FeatureMessagePassing(nn.Module):
-    r"""The feature message passing module from the `"Neural Message Passing for Multi-Label Classification"
-    <https://arxiv.org/abs/1904.08049>`_ paper: attention among the components of a sample, along a known graph where
-    there is one (the bonds of a molecule), else complete within the sample.
+    r"""The feature message passing module from the `"Neural Message Passing for Multi-Label
+    Classification" <https://arxiv.org/abs/1904.08049>`_ paper: attention among the components of a
+    sample, along a known graph where there is one (the bonds of a molecule), else complete within
+    the sample.
 
     .. math::
-        \mathbf{m}_i = \mathbf{z}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v \mathbf{z}_j, \qquad
+        \mathbf{m}_i = \mathbf{z}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v
+        \mathbf{z}_j, \qquad
         \mathbf{z}_i^{\prime} = \mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)
 
     Args:
         channels (int): Size :math:`d` of a component's state.
-        num_layers (int, optional): Number of blocks; their weights are not shared. (default: :obj:`2`)
+        num_layers (int, optional): Number of blocks, without shared weights. (default: :obj:`2`)
         edge_dim (int, optional): Size of the features of the known edges. (default: :obj:`None`)
-        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`); with :obj:`norm="pre"`, the
-            final states are normalised once more.
+        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`); with
+            :obj:`norm="pre"`, the final states are normalised once more.
 
     Shapes:
-        - **input:** component states :math:`(N, d)`, batch vector :math:`(N)`, edges :math:`(2, |\mathcal{E}|)`, edge
-          features :math:`(|\mathcal{E}|, D)`
+        - **input:** component states :math:`(N, d)`, batch vector :math:`(N)`, edges
+          :math:`(2, |\mathcal{E}|)`, edge features :math:`(|\mathcal{E}|, D)`
         - **output:** component states :math:`(N, d)`
 
     Raises:
@@ -88,13 +90,13 @@ class FeatureMessagePassing(nn.Module):
         r"""Runs the forward pass of the module.
 
         Args:
-            x, batch, ptr, batch_size, max_num_nodes: As in :meth:`LabelMessagePassing.forward`; the last two are
-                needed under :meth:`torch.compile` where there is no :obj:`edge_index`.
-            edge_index (torch.Tensor or SparseTensor, optional): The known graph among the components. If :obj:`None`,
-                each attends to all of its sample, itself included. (default: :obj:`None`)
+            x, batch, ptr, batch_size, max_num_nodes: As in :meth:`LabelMessagePassing.forward`; the
+                last two are needed under :meth:`torch.compile` where there is no :obj:`edge_index`.
+            edge_index (torch.Tensor or SparseTensor, optional): The known graph among the
+                components, by default complete in each sample. (default: :obj:`None`)
             edge_attr (torch.Tensor, optional): The features of those edges. (default: :obj:`None`)
-            return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`FeatureStates` with the
-                attention of every block. (default: :obj:`False`)
+            return_attention_weights (bool, optional): If set to :obj:`True`, returns
+                :class:`FeatureStates` with the attention of every block. (default: :obj:`False`)
         """
         check_components(x)
         edges: Adj | Blocks = edge_index
@@ -102,15 +104,12 @@ class FeatureMessagePassing(nn.Module):
             ptr = to_ptr(x, batch, ptr, batch_size, max_num_nodes)
             sizes = {"num_queries": x.size(0), "num_keys": x.size(0)}
             bounds = {"max_queries": max_num_nodes, "max_keys": max_num_nodes}
-            # the pointers have been checked
             edges = Blocks(ptr, ptr, **sizes, **bounds, validate=False)
         attention: list[FeatureAttention] = []
         for conv in self.convs:
-            if return_attention_weights:
-                x, weights = conv(x, edges, edge_attr, return_attention_weights=True)
-                attention.append(weights)
-            else:
-                x = conv(x, edges, edge_attr)
+            out = conv(x, edges, edge_attr, return_attention_weights=return_attention_weights)
+            x, weights = out if return_attention_weights else (out, None)
+            attention += [] if weights is None else [weights]
         x = self.final_norm(x)
         return FeatureStates(x, attention) if return_attention_weights else x
 

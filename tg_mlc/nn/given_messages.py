@@ -1,4 +1,4 @@
-"""Layers by which the values of given labels change base logits, beside :class:`~tg_mlc.nn.ResidualMessages`."""
+"""Layers that change base logits by the values of given labels."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from torch.nn.functional import normalize
 from torch_geometric.data import Data
 from typing_extensions import Self
 
-# The scale of the scores of an autoencoder: more than is needed, because the combination can only shrink them.
+# The scale of an autoencoder's scores is large, because the combination can only shrink them.
 _SCALE = 10.0
-# Added to the variance of a label in training samples, because rare labels would outweigh all others.
+# Added to the variance of a label, because rare labels would outweigh all others.
 _LEAST_VARIANCE = 0.01
-# The share of label frequencies in averages over neighbours, because few neighbours say 0 or 1.
+# The weight of label frequencies in averages over neighbours, because few neighbours give 0 or 1.
 _PRIOR_SHARE = 0.02
 
 
 class LinearMessages(nn.Module):
-    r"""Logistic regressions of every label on its own base logit and on which other labels are given as present and as
-    absent, fitted together.
+    r"""Logistic regressions of every label on its own base logit and on which other labels are
+    given as present and as absent, fitted together.
 
     .. math::
-        z_i = a_i b_i + c_i + \sum_{j \in \mathcal{N}(i)} \big( s_{ij} [y_j = 1] + t_{ij} [y_j = 0] \big)
+        z_i = a_i b_i + c_i + \sum_{j \in \mathcal{N}(i)} \big( s_{ij} [y_j = 1] + t_{ij} [y_j = 0]
+        \big)
     """
 
     learning_rate = 1e-2
@@ -33,38 +34,33 @@ class LinearMessages(nn.Module):
         edge = torch.zeros(num_labels, num_labels)
         edge[label_graph.edge_index[0], label_graph.edge_index[1]] = 1.0
         self.register_buffer("edge", edge.fill_diagonal_(0.0), persistent=False)
-        self.scale, self.bias = (
-            nn.Parameter(torch.ones(num_labels)),
-            nn.Parameter(torch.zeros(num_labels)),
-        )
+        self.scale = nn.Parameter(torch.ones(num_labels))
+        self.bias = nn.Parameter(torch.zeros(num_labels))
         self.present, self.absent = (nn.Parameter(torch.zeros_like(edge)) for _ in range(2))
 
     def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
         """Returns logits :math:`(B, L)`."""
-        sums = [
-            (given == value).float() @ (part * self.edge)
-            for value, part in ((1, self.present), (0, self.absent))
-        ]
-        return self.scale * base_logits + self.bias + sums[0] + sums[1]
+        present = (given == 1).float() @ (self.present * self.edge)
+        absent = (given == 0).float() @ (self.absent * self.edge)
+        return self.scale * base_logits + self.bias + present + absent
 
     def penalty(self) -> Tensor:
         """The squared distance from the base logits."""
-        apart = (self.present, self.absent, self.scale - 1)
-        return 0.01 * torch.stack([each.square().sum() for each in apart]).sum()
+        weights = (self.present, self.absent, self.scale - 1)
+        return 0.01 * torch.stack([weight.square().sum() for weight in weights]).sum()
 
 
 class LabelAutoencoder(nn.Module):
-    r"""A variant of the linear autoencoder from the `"Embarrassingly Shallow Autoencoders for Sparse Data"
-    <https://arxiv.org/abs/1905.03375>`_ paper, over base logits: labels are centred, so that those outside the given
-    labels :math:`\mathcal{G}` count as their frequencies.
+    r"""A variant of the linear autoencoder from the `"Embarrassingly Shallow Autoencoders for
+    Sparse Data" <https://arxiv.org/abs/1905.03375>`_ paper, over base logits: labels are centred,
+    so that those outside the given labels :math:`\mathcal{G}` count as their frequencies.
 
     .. math::
-        \mathbf{P} = \Big( \frac{1}{N} (\mathbf{Y} - \bar{\mathbf{y}})^{\top} (\mathbf{Y} - \bar{\mathbf{y}})
-        + \lambda \mathbf{I} \Big)^{-1}, \qquad
+        \mathbf{P} = \Big( \frac{1}{N} (\mathbf{Y} - \bar{\mathbf{y}})^{\top} (\mathbf{Y} -
+        \bar{\mathbf{y}}) + \lambda \mathbf{I} \Big)^{-1}, \qquad
         z_i = b_i - 10 \sum_{j \in \mathcal{G} \setminus i} (y_j - \bar{y}_j) \frac{P_{ji}}{P_{ii}}
 
-    Its weights are those of whole label sets, while residual messages of many given labels add up to too much where
-    present ones alone are given.
+    Where only present labels are given, residual messages of many add up to too much; these do not.
     """
 
     covariance: Tensor
@@ -96,17 +92,19 @@ class LabelAutoencoder(nn.Module):
 
 
 class LabelNeighbours(nn.Module):
-    r"""Averages the labels :math:`\mathbf{y}_n` of training samples that agree with the given labels
-    :math:`\mathcal{G}`, and whose base logits :math:`\mathbf{b}_n` are alike: messages between samples.
+    r"""Averages the labels :math:`\mathbf{y}_n` of training samples that agree with the given
+    labels :math:`\mathcal{G}`, and whose base logits :math:`\mathbf{b}_n` are alike: messages
+    between samples.
 
     .. math::
         w_n = \operatorname{softmax}_n \big( \alpha \cos(\tilde{\mathbf{y}}_{\mathcal{G}},
         \tilde{\mathbf{y}}_{n, \mathcal{G}}) + \beta \cos(\mathbf{b} - \bar{\mathbf{b}},
         \mathbf{b}_n - \bar{\mathbf{b}}) \big), \qquad
-        z_i = \operatorname{logit} \big( 0.98 \, \textstyle\sum_n w_n y_{ni} + 0.02 \, \bar{y}_i \big)
+        z_i = \operatorname{logit} \big( 0.98 \, \textstyle\sum_n w_n y_{ni} + 0.02 \, \bar{y}_i
+        \big)
 
-    with standardised labels :math:`\tilde{\mathbf{y}}`. Where few labels depend on each other in more than pairs, whole
-    label sets say what sums of messages cannot. A label that is given keeps its base logit.
+    with standardised labels :math:`\tilde{\mathbf{y}}`. Whole label sets hold dependencies of more
+    than pairs. A given label keeps its base logit.
     """
 
     frequency: Tensor
@@ -121,9 +119,7 @@ class LabelNeighbours(nn.Module):
         self.register_buffer("sharpness", torch.zeros(2))
 
     def start_from_samples(self, base_logits: Tensor, y: Tensor) -> Self:
-        """Keeps training samples: held-out logits :math:`(N, L)`, and targets 0, 1, or NaN for unknown, which count as
-        the logits expect them.
-        """
+        """Stores held-out logits and targets; unknown targets count as expected."""
         self.frequency = y.nanmean(dim=0).nan_to_num(0.5)
         self.base_logits, self.y = base_logits, torch.where(y.isnan(), base_logits.sigmoid(), y)
         return self
@@ -136,14 +132,11 @@ class LabelNeighbours(nn.Module):
     def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
         """Returns logits :math:`(B, L)`."""
         spread = (self.frequency * (1 - self.frequency) + _LEAST_VARIANCE).sqrt()
-        own, others = (
-            (given - self.frequency).nan_to_num(0.0) / spread,
-            (self.y - self.frequency) / spread,
-        )
-        # Each cosine is one of the given labels alone.
-        lengths = (
-            own.norm(dim=1, keepdim=True) * ((~given.isnan()).float() @ others.square().t()).sqrt()
-        )
+        own = (given - self.frequency).nan_to_num(0.0) / spread
+        others = (self.y - self.frequency) / spread
+        # Only the given labels count in the lengths of vectors.
+        lengths = ((~given.isnan()).float() @ others.square().t()).sqrt()
+        lengths = own.norm(dim=1, keepdim=True) * lengths
         centre = self.base_logits.mean(dim=0)
         mine, theirs = (normalize(b - centre, dim=1) for b in (base_logits, self.base_logits))
         agreement, likeness = own @ others.t() / lengths.clamp(min=1e-6), mine @ theirs.t()

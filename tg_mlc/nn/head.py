@@ -10,7 +10,7 @@ from tg_mlc.nn.label import LabelMessagePassing
 
 @torch.no_grad()
 def start_from_frequencies(bias: Tensor, y: Tensor, frequency_strength: float = 1.0) -> None:
-    """Sets a bias of logits :math:`(L)` as :meth:`LabelHead.start_from_frequencies` does, which see."""
+    """Sets a bias of logits :math:`(L)` by the frequencies of labels."""
     odds = torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3)
     bias.copy_(torch.lerp(odds.mean(), odds, frequency_strength))
 
@@ -22,16 +22,15 @@ class LabelHead(nn.Module):
     .. math::
         y_i = \mathbf{W}^o_i \mathbf{u}_i^{\top} + b_i
 
-    The paper writes :math:`\mathbf{W}^o = \mathbf{W}^y`, the label embedding. Because a state keeps its embedding in
-    its residual stream, all logits would then start large and positive. By default the readout has a weight of its own,
-    as in the authors' released code.
+    The paper ties :math:`\mathbf{W}^o` to the label embedding. As a state keeps its embedding in
+    its residual stream, all logits would then start large. By default, as in the authors' code, the
+    readout has a weight of its own.
 
     Args:
         labels (LabelMessagePassing): The layer whose states are read out.
-        tied (bool, optional): If set to :obj:`True`, :math:`\mathbf{W}^o` is the label embedding itself, which is drawn
-            anew with variance :math:`1 / d`; state dicts then hold it once, as that of :obj:`labels`.
-            (default: :obj:`False`)
-        bias (bool, optional): If set to :obj:`True`, adds a term :math:`b_i` for each label. (default: :obj:`False`)
+        tied (bool, optional): If set to :obj:`True`, :math:`\mathbf{W}^o` is the label embedding,
+            drawn anew with variance :math:`1 / d`. (default: :obj:`False`)
+        bias (bool, optional): If set to :obj:`True`, adds :math:`b_i`. (default: :obj:`False`)
 
     Shapes:
         - **input:** label states :math:`(*, L, d)`
@@ -49,8 +48,9 @@ class LabelHead(nn.Module):
                 f"Expected 'labels' to be a LabelMessagePassing (got {type(labels).__name__})"
             )
         self.tied = tied
-        # In a tuple, so that it is no submodule. A parameter of two modules comes apart where each gets a new one, as
-        # in 'to_empty' and 'load_state_dict(assign=True)', and so does an embedding of two where one gets another.
+        # In a tuple, so that it is no submodule. A parameter of two modules comes apart where each
+        # gets a new one, as in 'to_empty' and 'load_state_dict(assign=True)', and so does an
+        # embedding of two where one gets another.
         self._labels: tuple[LabelMessagePassing, ...] = (labels,) if tied else ()
         self.own_weight = None if tied else nn.Parameter(torch.empty_like(labels.embedding.weight))
         self.bias = nn.Parameter(torch.empty(labels.num_labels)) if bias else None
@@ -62,26 +62,23 @@ class LabelHead(nn.Module):
         return self._labels[0].embedding.weight if self.own_weight is None else self.own_weight
 
     def reset_parameters(self) -> None:
-        """Resets all learnable parameters of the module, a tied label embedding among them, with variance
-        :math:`1 / d`, so that logits of independent normalised states have unit variance.
-        """
+        """Draws weights with variance :math:`1 / d`, so that logits have unit variance."""
         nn.init.normal_(self.weight, std=self.weight.size(1) ** -0.5)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
     def start_from_frequencies(self, y: Tensor, frequency_strength: float = 1.0) -> None:
-        r"""Sets the bias so that a label whose state is uninformative gets its frequency in training as probability.
+        r"""Sets the bias so that uninformative states give the frequencies of training labels.
 
         .. math::
             b_i = \bar{b} + \tau (\operatorname{logit} \pi_i - \bar{b}), \qquad
             \bar{b} = \frac{1}{L} \sum_j \operatorname{logit} \pi_j
 
-        Rare labels that start at their frequency :math:`\pi_i` (:math:`\tau = 1`) need more evidence than a few epochs
-        teach them to give; a smaller :math:`\tau` starts them nearer to the others.
+        With few epochs, rare labels that start at their frequency (:math:`\tau = 1`) are hardly
+        ever predicted; a smaller :math:`\tau` starts them nearer to the others.
 
         Args:
-            y (torch.Tensor): The training labels :math:`(N, L)`: 0, 1, or NaN for unknown; a label without known
-                entries counts as one half.
+            y (torch.Tensor): The training labels :math:`(N, L)`: 0, 1, or NaN for unknown.
             frequency_strength (float, optional): :math:`\tau`. (default: :obj:`1.0`)
 
         Raises:
@@ -92,17 +89,14 @@ class LabelHead(nn.Module):
         start_from_frequencies(self.bias, y, frequency_strength)
 
     def forward(self, u: Tensor, label: Tensor | None = None) -> Tensor:
-        """Reads logits :math:`(*, L)` out of label states :obj:`u`; those :math:`(M)` of a shortlist out of states
-        :math:`(M, d)` of these labels.
-        """
+        """Logits :math:`(*, L)` of label states, or :math:`(M)` of a shortlist's states."""
         if label is not None:
             logits = (u * self.weight[label]).sum(dim=-1)
             return logits if self.bias is None else logits + self.bias[label]
         num_labels, channels = self.weight.shape
         if u.shape[-2:] != (num_labels, channels):
-            raise ValueError(
-                f"Expected 'u' of shape [*, {num_labels}, {channels}] (got {list(u.shape)})"
-            )
+            message = f"Expected 'u' of shape [*, {num_labels}, {channels}] (got {list(u.shape)})"
+            raise ValueError(message)
         logits = (u * self.weight).sum(dim=-1)
         return logits if self.bias is None else logits + self.bias
 

@@ -1,4 +1,4 @@
-"""Label message passing: messages to labels from the components of the input, then from neighbour labels."""
+"""Label message passing: messages from components to labels, then among labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing_extensions import Unpack
 
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
-from tg_mlc.nn._batch import check_components, to_ptr
+from tg_mlc.nn._batch import check_components, shape_error, to_ptr
 from tg_mlc.nn.attention import AttentionConv, BlockOptions, check_options, pair_of
 from tg_mlc.nn.shortlist import Shortlist
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
@@ -24,30 +24,36 @@ from tg_mlc.ops.patterns import adjacency_of, check_edge_index, to_list
 
 
 class FeatureToLabelConv(AttentionConv):
-    r"""The feature-to-label message passing block from the `"Neural Message Passing for Multi-Label Classification"
-    <https://arxiv.org/abs/1904.08049>`_ paper, in which every label attends to components of its own sample.
+    r"""The feature-to-label message passing block from the `"Neural Message Passing for Multi-Label
+    Classification" <https://arxiv.org/abs/1904.08049>`_ paper, in which every label attends to
+    components of its own sample.
 
     .. math::
-        \mathbf{m}_i = \mathbf{u}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v \mathbf{z}_j, \qquad
+        \mathbf{m}_i = \mathbf{u}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v
+        \mathbf{z}_j, \qquad
         \mathbf{u}_i^{\prime} = \mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)
 
     Args:
-        channels (int or tuple): Size :math:`d` of a label state, or the sizes of component and label states.
-        heads (int, optional): Number of attention heads, a divisor of the label states' size. (default: :obj:`4`)
-        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`, whose errors are raised.
+        channels (int or tuple): Size :math:`d` of a label state, or the sizes of component and
+            label states.
+        heads (int, optional): Number of attention heads, a divisor of the label states' size.
+            (default: :obj:`4`)
+        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`.
 
     Shapes:
-        - **input:** component and label states :math:`((N, d_x), (B \cdot L, d))`, edges from components to labels
+        - **input:** component and label states :math:`((N, d_x), (B \cdot L, d))`, edges from
+          components to labels
         - **output:** label states :math:`(B \cdot L, d)`
     """
 
 
 class LabelToLabelConv(AttentionConv):
-    r"""The label-to-label message passing block of the same paper, in which every label attends to its neighbours in
-    the label graph.
+    r"""The label-to-label message passing block of the same paper, in which every label attends to
+    its neighbours in the label graph.
 
     .. math::
-        \mathbf{m}_i = \mathbf{u}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v \mathbf{u}_j, \qquad
+        \mathbf{m}_i = \mathbf{u}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v
+        \mathbf{u}_j, \qquad
         \mathbf{u}_i^{\prime} = \mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)
 
     Args:
@@ -76,37 +82,41 @@ class LabelStates(NamedTuple):
 
 class LabelMessagePassing(nn.Module):
     r"""Label message passing from the `"Neural Message Passing for Multi-Label Classification"
-    <https://arxiv.org/abs/1904.08049>`_ paper, in place of the pooling and the linear layer at the end of a GNN.
+    <https://arxiv.org/abs/1904.08049>`_ paper, in place of the pooling and the linear layer at the
+    end of a GNN.
 
-    The labels start from the rows of an embedding, the same for every sample. In each of :obj:`num_steps` steps they
-    attend to the components of their own sample (:class:`~tg_mlc.nn.FeatureToLabelConv`, state :math:`t.1`) and then
-    to their neighbours in the label graph (:class:`~tg_mlc.nn.LabelToLabelConv`, state :math:`t.2`):
+    Labels start from an embedding, the same for every sample. In each of :obj:`num_steps` steps
+    they attend to the components of their own sample (:class:`~tg_mlc.nn.FeatureToLabelConv`, state
+    :math:`t.1`) and then to their neighbours in the label graph
+    (:class:`~tg_mlc.nn.LabelToLabelConv`, state :math:`t.2`):
 
     .. math::
-        \mathbf{u}^{t.1}_i = \textrm{xy}^t \big( \mathbf{u}^{t-1}_i, \{ \mathbf{z}_j \} \big), \qquad
-        \mathbf{u}^{t.2}_i = \textrm{yy}^t \big( \mathbf{u}^{t.1}_i, \{ \mathbf{u}^{t.1}_j : j \in \mathcal{N}(i) \}
-        \big), \qquad \mathbf{u}^0_i = \mathbf{W}^y_i
+        \mathbf{u}^{t.1}_i = \textrm{xy}^t \big( \mathbf{u}^{t-1}_i, \{ \mathbf{z}_j \} \big),
+        \qquad
+        \mathbf{u}^{t.2}_i = \textrm{yy}^t \big( \mathbf{u}^{t.1}_i, \{ \mathbf{u}^{t.1}_j : j \in
+        \mathcal{N}(i) \} \big), \qquad \mathbf{u}^0_i = \mathbf{W}^y_i
 
     Args:
-        channels (int or tuple): Size :math:`d` of a label state, or the sizes of component and label states. The
-            components' may be :obj:`-1`, to be taken from the first input.
-        label_graph (LabelGraph): The label graph, any :class:`~torch_geometric.data.Data` with :obj:`num_nodes` and
-            :obj:`edge_index` or :obj:`adj_t`, or a sparse matrix with the targets in its rows. It may be replaced later
-            by assigning :obj:`label_graph`. State dicts hold a summary of it, and load into a model with the same one.
-        num_steps (int, optional): Number of steps :math:`T`; their weights are not shared. (default: :obj:`2`)
-        label_messages (bool, optional): If set to :obj:`False`, there are no blocks among labels, and so no states
-            :math:`t.2`, whatever the label graph. (default: :obj:`True`)
-        label_kwargs (dict, optional): Options of the blocks among labels that differ from :obj:`block`, *e.g.*
-            :obj:`{"heads": 2}`. (default: :obj:`None`)
-        **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`); with :obj:`norm="pre"`, every
-            state that is handed out is normalised once more.
+        channels (int or tuple): Size :math:`d` of a label state, or the sizes of component and
+            label states (:obj:`-1` to take the components' from the first input).
+        label_graph (LabelGraph): The label graph, a :class:`~torch_geometric.data.Data` or a sparse
+            matrix with the targets in its rows. Assign :obj:`label_graph` to replace it. State
+            dicts load into a model with the same graph.
+        num_steps (int, optional): Number of steps :math:`T`, without shared weights.
+            (default: :obj:`2`)
+        label_messages (bool, optional): If set to :obj:`False`, there are no blocks among labels.
+            (default: :obj:`True`)
+        label_kwargs (dict, optional): Other options of the blocks among labels.
+            (default: :obj:`None`)
+        **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`); with
+            :obj:`norm="pre"`, returned states are normalised once more.
 
     Shapes:
         - **input:** component states :math:`(N, d_x)`, batch vector :math:`(N)`
         - **output:** label states :math:`(B, L, d)`; of a shortlist :math:`(M, d)`
 
     Raises:
-        TypeError: If :obj:`label_graph` is neither a :class:`~torch_geometric.data.Data` nor a sparse matrix.
+        TypeError: If :obj:`label_graph` is no graph.
         ValueError: If :obj:`num_steps` is less than 1, or the label graph has no label.
     """
 
@@ -141,7 +151,7 @@ class LabelMessagePassing(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Resets all learnable parameters; the embedding is drawn with unit variance, that of normalised states."""
+        """Resets all learnable parameters; embeddings have unit variance."""
         nn.init.normal_(self.embedding.weight)
         for conv in (*self.feature_to_label, *self.label_to_label):
             conv.reset_parameters()
@@ -150,7 +160,7 @@ class LabelMessagePassing(nn.Module):
 
     @property
     def label_graph(self) -> Data:
-        """The label graph; assign another one with the same labels in the same order to replace it."""
+        """The label graph, which another one with the same labels may replace."""
         return self._label_graph
 
     @label_graph.setter
@@ -160,9 +170,8 @@ class LabelMessagePassing(nn.Module):
         if num_labels < 1:
             raise ValueError("Expected 'label_graph' to hold at least 1 label (got 0)")
         if num_labels != self.num_labels:
-            raise ValueError(
-                f"Expected 'label_graph' to hold {self.num_labels} labels (got {num_labels})"
-            )
+            message = f"Expected 'label_graph' to hold {self.num_labels} labels (got {num_labels})"
+            raise ValueError(message)
         present: Data | None = getattr(self, "_label_graph", None)
         if present is not None:
             names = label_graph.get("label_names"), present.get("label_names")
@@ -217,42 +226,36 @@ class LabelMessagePassing(nn.Module):
 
         Args:
             x (torch.Tensor): The component states.
-            batch (torch.Tensor, optional): The sample of every component, in ascending order. Without :obj:`batch` and
-                :obj:`ptr`, all components belong to one sample. (default: :obj:`None`)
-            ptr (torch.Tensor, optional): Where the components of every sample begin and end, instead of
-                :obj:`batch`. (default: :obj:`None`)
-            edge_index (torch.Tensor or SparseTensor, optional): Edges from components (rows of :obj:`x`) to the
-                labels :math:`0, \ldots, L - 1` of their own sample. If :obj:`None`, every label attends to all
-                components of its sample. (default: :obj:`None`)
-            components (torch.Tensor, optional): Pairs :math:`(2, M)` of a component (row of :obj:`x`) and its sample,
-                in any order, where samples share components, as neighbourhoods do (see
-                :class:`~tg_mlc.nn.NeighbourComponents`), instead of :obj:`batch`, :obj:`ptr` and :obj:`edge_index`.
+            batch (torch.Tensor, optional): The sample of every component, ascending, by default all
+                one sample. (default: :obj:`None`)
+            ptr (torch.Tensor, optional): Where samples begin and end, instead of :obj:`batch`.
                 (default: :obj:`None`)
-            base_scores (torch.Tensor, optional): Prior knowledge of every label of every sample, as states of
-                shape :math:`(B, L, d)` that are added once labels have attended to components, before they attend to
-                each other. (default: :obj:`None`)
-            shortlist (Shortlist, optional): Some labels of each sample (see :class:`~tg_mlc.nn.Shortlister`), to which
-                computations are restricted, without :obj:`edge_index` and :obj:`components`; states, and base scores,
-                are then of shape :math:`(M, d)`. (default: :obj:`None`, all labels)
-            batch_size (int, optional): The number of samples, needed beside :obj:`batch` or :obj:`components` if the
-                last samples have no component, and under :meth:`torch.compile`. (default: :obj:`None`)
-            max_num_nodes (int, optional): The most components of a sample; if :obj:`None`, it is read from the
-                pointers, which waits for the device. (default: :obj:`None`)
-            return_intermediate (bool, optional): If set to :obj:`True`, returns :class:`LabelStates` with all
-                intermediate states. (default: :obj:`False`)
-            return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`LabelStates` with the
-                attention of every step. (default: :obj:`False`)
+            edge_index (torch.Tensor or SparseTensor, optional): Edges from components to the labels
+                :math:`0, \ldots, L - 1` of their sample, by default all. (default: :obj:`None`)
+            components (torch.Tensor, optional): Pairs :math:`(2, M)` of a component and its sample,
+                where samples share components (see :class:`~tg_mlc.nn.NeighbourComponents`).
+                (default: :obj:`None`)
+            base_scores (torch.Tensor, optional): States :math:`(B, L, d)` that are added once
+                labels have attended to components. (default: :obj:`None`)
+            shortlist (Shortlist, optional): The labels to compute (see
+                :class:`~tg_mlc.nn.Shortlister`); states and base scores are then :math:`(M, d)`.
+                (default: :obj:`None`)
+            batch_size (int, optional): The number of samples, needed if the last are empty, and
+                under :meth:`torch.compile`. (default: :obj:`None`)
+            max_num_nodes (int, optional): The most components of a sample, else read from the
+                device. (default: :obj:`None`)
+            return_intermediate (bool, optional): If set to :obj:`True`, returns
+                :class:`LabelStates`. (default: :obj:`False`)
+            return_attention_weights (bool, optional): If set to :obj:`True`, returns
+                :class:`LabelStates` with the attention of every step. (default: :obj:`False`)
         """
         check_components(x)
         if components is not None:
             if batch is not None or ptr is not None or edge_index is not None:
-                raise ValueError(
-                    "Expected either 'components' or 'batch', 'ptr' and 'edge_index' (got both)"
-                )
+                expected = "either 'components' or 'batch', 'ptr' and 'edge_index'"
+                raise ValueError(f"Expected {expected} (got both)")
             if components.dim() != 2 or components.size(0) != 2:
-                raise ValueError(
-                    f"Expected 'components' of shape [2, M] (got {list(components.shape)})"
-                )
+                raise shape_error("'components'", "[2, M]", components)
             components = components[:, components[1].argsort(stable=True)]
         member, rows = (batch, x) if components is None else (components[1], components[1])
         ptr = to_ptr(rows, member, ptr, batch_size, max_num_nodes)
@@ -262,18 +265,18 @@ class LabelMessagePassing(nn.Module):
         if shortlist is not None:
             label_edges = Edges(shortlist.edge_index, len(shortlist.label), len(shortlist.label))
 
-        def call(
-            conv: nn.Module, x: Any, edges: Tensor | Pattern, **options: int
-        ) -> tuple[Tensor, Any]:
-            out = conv(x, edges, return_attention_weights=return_attention_weights, **options)
-            return out if return_attention_weights else (out, None)
+        def call(conv: nn.Module, x: Any, edges: Any, num_copies: int = 1) -> tuple[Tensor, Any]:
+            weighs = return_attention_weights
+            out = conv(x, edges, num_copies=num_copies, return_attention_weights=weighs)
+            return out if weighs else (out, None)
 
         keep = return_intermediate or return_attention_weights
         u = self.embedding.weight if shortlist is None else self.embedding(shortlist.label)
         states: list[Tensor] = []
         attention: list[StepAttention] = []
         for step, xy in enumerate(self.feature_to_label):
-            # All samples share the label states of the first step, so these are projected once and then repeated.
+            # All samples share the label states of the first step, so these are projected once and
+            # then repeated.
             num_copies = num_samples if step == 0 and shortlist is None else 1
             u, to_label = call(xy, (x, u), edges, num_copies=num_copies)
             if step == 0 and base_scores is not None:
@@ -285,26 +288,17 @@ class LabelMessagePassing(nn.Module):
                 states += [u] if keep else []
             attention += [StepAttention(to_label, among_labels)] if return_attention_weights else []
 
-        shape = (
-            (num_samples, self.num_labels, self.channels)
-            if shortlist is None
-            else (-1, self.channels)
-        )
-        states = [self.final_norm(u).view(shape) for u in (states if keep else [u])]
+        shape = (-1,) if shortlist is not None else (num_samples, self.num_labels)
+        states = [self.final_norm(u).view(*shape, self.channels) for u in states or [u]]
         if not keep:
             return states[-1]
         return LabelStates(states[-1], states[:-1], attention)
 
-    def _checked(
-        self, base_scores: Tensor, num_samples: int, shortlist: Shortlist | None
-    ) -> Tensor:
-        expected = [num_samples, self.num_labels, self.channels]
-        expected = expected if shortlist is None else [len(shortlist.label), self.channels]
-        if list(base_scores.shape) != expected:
-            raise ValueError(
-                f"Expected 'base_scores' of shape {expected} (got {list(base_scores.shape)})"
-            )
-        return base_scores.reshape(-1, self.channels)
+    def _checked(self, scores: Tensor, num_samples: int, shortlist: Shortlist | None) -> Tensor:
+        shape = [num_samples, self.num_labels] if shortlist is None else [len(shortlist.label)]
+        if list(scores.shape) != [*shape, self.channels]:
+            raise shape_error("'base_scores'", [*shape, self.channels], scores)
+        return scores.reshape(-1, self.channels)
 
     def _edges(
         self,
@@ -317,68 +311,57 @@ class LabelMessagePassing(nn.Module):
     ) -> Tensor | Pattern:
         num_samples = ptr.numel() - 1
         if shortlist is not None:
-            if (
-                edge_index is not None
-                or components is not None
-                or shortlist.ptr.numel() != ptr.numel()
-            ):
+            alone = edge_index is None and components is None
+            if not alone or shortlist.ptr.numel() != ptr.numel():
                 got = f"{shortlist.ptr.numel() - 1} shortlists for {num_samples} samples"
-                raise ValueError(
-                    f"Expected a shortlist for each sample without other edges (got {got})"
-                )
+                expected = "a shortlist for each sample without other edges"
+                raise ValueError(f"Expected {expected} (got {got})")
             return Blocks(shortlist.ptr, ptr, num_queries=len(shortlist.label), num_keys=x.size(0))
         if edge_index is not None:
             edge_index = to_list(edge_index)
             if not torch.compiler.is_compiling():
                 check_edge_index(edge_index, x.size(0), self.num_labels)
-            sample = ptr2index(ptr, output_size=x.size(0))
-            return torch.stack(
-                [edge_index[0], sample[edge_index[0]] * self.num_labels + edge_index[1]]
-            )
+            source, label = edge_index
+            sample = ptr2index(ptr, output_size=x.size(0))[source]
+            return torch.stack([source, sample * self.num_labels + label])
         query_ptr = torch.arange(num_samples + 1, device=x.device) * self.num_labels
         num_keys = x.size(0) if components is None else components.size(1)
         sizes = {"num_queries": num_samples * self.num_labels, "num_keys": num_keys}
         bounds = {"max_queries": self.num_labels, "max_keys": max_num_nodes}
-        # the pointers have been checked
         blocks = Blocks(query_ptr, ptr, **sizes, **bounds, validate=False)
         if components is None:
             return blocks
-        by_query, place, _ = blocks.csr()
-        return Edges.from_csr(by_query, components[0][place], blocks.num_queries, x.size(0))
+        by_query, index, _ = blocks.csr()
+        return Edges.from_csr(by_query, components[0][index], blocks.num_queries, x.size(0))
 
     def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({self.channels}, num_labels={self.num_labels}, num_steps={self.num_steps})"
+        sizes = f"num_labels={self.num_labels}, num_steps={self.num_steps}"
+        return f"{self.__class__.__name__}({self.channels}, {sizes})"
 
 
 def summary_of(label_graph: Data) -> Tensor:
-    """Summarises a label graph by its kind, names, number of edges and a hash of these, as a tensor, so that any file
-    of weights can hold it.
-    """
+    """A summary of a label graph as a tensor, so that any file of weights can hold it."""
     source, target = to_list(adjacency_of(label_graph)).cpu()
-    places = (target * int(label_graph.num_nodes or 0) + source).sort().values
+    edges = (target * int(label_graph.num_nodes or 0) + source).sort().values
     kind, names = label_graph.get("kind"), label_graph.get("label_names")
     summary = {
         "kind": None if kind is None else str(kind),
         "label_names": None if names is None else [str(name) for name in names],
-        "num_edges": places.numel(),
-        "edges": hashlib.sha256(places.numpy()).hexdigest(),
+        "num_edges": edges.numel(),
+        "edges": hashlib.sha256(edges.numpy()).hexdigest(),
     }
     return torch.tensor(list(json.dumps(summary).encode()), dtype=torch.uint8, device="cpu")
 
 
 def check_summary(stored: Tensor, present: Tensor) -> None:
-    """Refuses weights that belong to another label graph, along which they would give other outputs."""
+    """Raises for weights that belong to another label graph."""
     there, here = (json.loads(bytes(summary.tolist())) for summary in (stored, present))
     check_same_names(there["label_names"], here["label_names"], "the weights", "'label_graph'")
     if there["edges"] != here["edges"]:
-        described = [
-            f"{summary['num_edges']} edges of kind {summary['kind']!r}" for summary in (here, there)
-        ]
-        raise ValueError(
-            f"Expected weights of a model with the same label graph, {described[0]} (got weights of one with "
-            f"{described[1]}); build the model with the graph of the weights, load them, and then assign 'label_graph' "
-            f"to use another"
-        )
+        got, has = (f"{each['num_edges']} edges of kind {each['kind']!r}" for each in (there, here))
+        expected = f"weights of a model with the same label graph, {has}"
+        cure = "build the model with the graph of the weights, load them, and assign 'label_graph'"
+        raise ValueError(f"Expected {expected} (got weights of one with {got}); {cure}")
 
 
 def _as_data(label_graph: Data | Adj) -> Data:
@@ -386,8 +369,6 @@ def _as_data(label_graph: Data | Adj) -> Data:
         return label_graph
     if is_sparse(label_graph):
         return Data(adj_t=label_graph, num_nodes=label_graph.size(0))
-    raise TypeError(
-        f"Expected 'label_graph' to be a LabelGraph, another Data or a sparse matrix (got "
-        f"{type(label_graph).__name__}); tg_mlc.graphs makes one: fully_connected, from_networkx, "
-        f"LabelGraph(edge_index, num_nodes=...), ..."
-    )
+    expected = "'label_graph' to be a LabelGraph, another Data or a sparse matrix"
+    cure = "tg_mlc.graphs makes one: fully_connected, from_networkx, ..."
+    raise TypeError(f"Expected {expected} (got {type(label_graph).__name__}); {cure}")

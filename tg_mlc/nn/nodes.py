@@ -1,4 +1,4 @@
-"""Labels on nodes: the sampled neighbourhoods of seed nodes as components of label message passing."""
+"""Labels on nodes: sampled neighbourhoods of seed nodes as components."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ class NodeComponents(NamedTuple):
 
 
 class NeighbourComponents(nn.Module):
-    r"""The components of nodes that carry labels: each seed itself, its neighbours by hop, and what is known of their
-    labels.
+    r"""The components of nodes that carry labels: each seed itself, its neighbours by hop, and what
+    is known of their labels.
 
     .. math::
-        \mathcal{Z}_s = \{ \mathbf{x}_s + \mathbf{e}_0 \} \cup \bigcup_{k=1}^{K} \{ \mathbf{x}_v + \mathbf{e}_k :
-        v \in \mathcal{N}_k(s) \} \cup \{ \mathbf{W} \mathbf{y}_v + \mathbf{e}_k : v \in \mathcal{N}_k(s) \}
+        \mathcal{Z}_s = \{ \mathbf{x}_s + \mathbf{e}_0 \} \cup \bigcup_{k=1}^{K} \{ \mathbf{x}_v +
+        \mathbf{e}_k : v \in \mathcal{N}_k(s) \} \cup \{ \mathbf{W} \mathbf{y}_v + \mathbf{e}_k : v
+        \in \mathcal{N}_k(s) \}
 
-    with :math:`\mathcal{N}_k(s)` the nodes from which the shortest path of edges to seed :math:`s` has :math:`k` steps.
-    States are made once for each node and hop, not for each edge: time and memory are linear in the pairs of a node and
-    a seed, for one hop the sampled edges.
+    with :math:`\mathcal{N}_k(s)` the nodes from which the shortest path of edges to seed :math:`s`
+    has :math:`k` steps. States are made once for each node and hop: time and memory are linear in
+    the pairs.
 
     .. code-block:: python
 
@@ -48,17 +49,17 @@ class NeighbourComponents(nn.Module):
     Args:
         channels (int): Size :math:`d` of a state.
         num_hops (int, optional): Number of hops :math:`K`. (default: :obj:`1`)
-        num_labels (int, optional): Number of labels, if known labels of neighbours are to be components.
+        num_labels (int, optional): Number of labels, if known labels are components.
             (default: :obj:`None`)
 
     Shapes:
-        - **input:** node states :math:`(|\mathcal{V}|, d)`, edges :math:`(2, |\mathcal{E}|)`, known labels
-          :math:`(|\mathcal{V}|, L)`: 0, 1, or NaN for unknown
+        - **input:** node states :math:`(|\mathcal{V}|, d)`, edges :math:`(2, |\mathcal{E}|)`, known
+          labels :math:`(|\mathcal{V}|, L)`: 0, 1, or NaN for unknown
         - **output:** component states :math:`(N, d)`, pairs :math:`(2, M)`
 
     Raises:
-        ValueError: If an option is out of range, there are neither one nor :math:`K` edge lists with states of their
-            own, a seed is no node or repeats, or there are known labels without :obj:`num_labels`.
+        ValueError: If an option is out of range, the number of edge lists is wrong, a seed is no
+            node or repeats, or there are known labels without :obj:`num_labels`.
     """
 
     def __init__(self, channels: int, num_hops: int = 1, num_labels: int | None = None) -> None:
@@ -72,7 +73,7 @@ class NeighbourComponents(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        r"""Resets all learnable parameters of the module; a hop begins as a small part of a state."""
+        r"""Resets all learnable parameters; a hop begins as a small part of a state."""
         nn.init.normal_(self.hop.weight, std=0.1)
         if self.lin_known is not None:
             nn.init.normal_(self.lin_known.weight)
@@ -87,61 +88,53 @@ class NeighbourComponents(nn.Module):
         r"""Runs the forward pass of the module.
 
         Args:
-            x (torch.Tensor or list): The node states. Along a metapath, those of the node type of every hop, the seeds'
-                type first.
-            edge_index (torch.Tensor, SparseTensor or list): The edges, from neighbours to seeds. Along a metapath,
-                those of the relation of every hop, from the seeds outwards.
-            seeds (int or torch.Tensor): How many of the first nodes are seeds, as the :obj:`batch_size` of a
-                :class:`~torch_geometric.loader.NeighborLoader`, or which, as numbers or a mask.
-            known (torch.Tensor, optional): The known labels of the seeds' node type. Those of the seeds of this call
-                are never read, neither their own nor as neighbours of each other. (default: :obj:`None`)
+            x (torch.Tensor or list): The node states, or those of the node type of every hop.
+            edge_index (torch.Tensor, SparseTensor or list): The edges, or those of the relation of
+                every hop, from the seeds outwards.
+            seeds (int or torch.Tensor): The number of first nodes that are seeds (the
+                :obj:`batch_size` of a :class:`~torch_geometric.loader.NeighborLoader`), or their
+                indices or mask.
+            known (torch.Tensor, optional): Known labels of the seeds' node type. Labels of this
+                call's seeds are never read. (default: :obj:`None`)
         """
-        # The states of all hops are one list where they are of one type: how labels that are known find their hops.
+        # The states of all hops are one list where they are of one type: how labels that are known
+        # find their hops.
         states = [x] * (self.num_hops + 1) if isinstance(x, Tensor) else list(x)
-        edges = (
-            list(edge_index)
-            if isinstance(edge_index, list | tuple)
-            else [edge_index] * self.num_hops
-        )
+        by_hop = isinstance(edge_index, list | tuple)
+        edges = list(edge_index) if by_hop else [edge_index] * self.num_hops
         if (len(states), len(edges)) != (self.num_hops + 1, self.num_hops):
-            raise ValueError(
-                f"Expected 'x' and 'edge_index' to hold states of {self.num_hops + 1} node types and {self.num_hops} "
-                f"relations, or one of each (got {len(states)} and {len(edges)})"
-            )
+            expected = f"states of {self.num_hops + 1} node types and {self.num_hops} relations"
+            got = f"{len(states)} and {len(edges)}"
+            raise ValueError(f"Expected 'x' and 'edge_index' to hold {expected} (got {got})")
         for hop, state in enumerate(states):
-            if (
-                state is not states[0]
-                and state.shape == states[0].shape
-                and torch.equal(state, states[0])
-            ):
-                raise ValueError(
-                    f"Expected 'x' to have the states of the seeds' node type as one tensor at all of its hops (got "
-                    f"equal states in another tensor at hop {hop}); pass the tensor itself, not a copy"
-                )
+            is_copy = state is not states[0] and state.shape == states[0].shape
+            if is_copy and torch.equal(state, states[0]):
+                expected = "'x' to have the states of the seeds' node type as one tensor"
+                got = f"equal states in another tensor at hop {hop}"
+                raise ValueError(f"Expected {expected} (got {got}); pass the tensor, not a copy")
         seeds = _as_index(seeds, states[0])
         if known is not None:
             known = self._hidden(known, seeds, states[0])
-        number = torch.arange(seeds.numel(), device=seeds.device)
-        rows, pairs, size = (
-            [states[0][seeds] + self.hop.weight[0]],
-            [torch.stack([number, number])],
-            seeds.numel(),
-        )
+        num_seeds = seeds.numel()
+        number = torch.arange(num_seeds, device=seeds.device)
+        rows, size = [states[0][seeds] + self.hop.weight[0]], num_seeds
+        pairs = [torch.stack([number, number])]
         frontier = torch.stack([seeds, number])
-        seen = seeds * seeds.numel() + number
+        visited = seeds * num_seeds + number
         for hop, (state, relation) in enumerate(zip(states[1:], edges, strict=True), start=1):
-            check_edge_index(step := to_list(relation), state.size(0), states[hop - 1].size(0))
-            frontier = _step(frontier, step, states[hop - 1].size(0), seeds.numel())
+            num_nodes = states[hop - 1].size(0)
+            check_edge_index(step := to_list(relation), state.size(0), num_nodes)
+            frontier = _step(frontier, step, num_nodes, num_seeds)
             if state is states[0]:
-                place = frontier[0] * seeds.numel() + frontier[1]
-                frontier, seen = frontier[:, ~torch.isin(place, seen)], torch.cat([seen, place])
-            found = [(state, frontier)]
+                pair = frontier[0] * num_seeds + frontier[1]
+                frontier = frontier[:, ~torch.isin(pair, visited)]
+                visited = torch.cat([visited, pair])
+            components = [(state, frontier)]
             if known is not None and self.lin_known is not None and state is states[0]:
-                tells = (known == 1).any(dim=1)[frontier[0]]
-                found.append(
-                    (self.lin_known(known.nan_to_num(0.0).to(state.dtype)), frontier[:, tells])
-                )
-            for values, (node, seed) in found:
+                applies = (known == 1).any(dim=1)[frontier[0]]
+                embedded = self.lin_known(known.nan_to_num(0.0).to(state.dtype))
+                components.append((embedded, frontier[:, applies]))
+            for values, (node, seed) in components:
                 rows.append(values + self.hop.weight[hop])
                 pairs.append(torch.stack([node + size, seed]))
                 size += values.size(0)
@@ -151,14 +144,12 @@ class NeighbourComponents(nn.Module):
     def _hidden(self, known: Tensor, seeds: Tensor, x: Tensor) -> Tensor:
         """Known labels without those of the seeds."""
         if self.lin_known is None:
-            raise ValueError(
-                "Expected no 'known' labels without 'num_labels' (got some); give the module 'num_labels'"
-            )
+            expected = "no 'known' labels without 'num_labels'"
+            raise ValueError(f"Expected {expected} (got some); give the module 'num_labels'")
         shape = [x.size(0), self.lin_known.in_features]
         if list(known.shape) != shape:
-            raise ValueError(
-                f"Expected 'known' of shape {shape}, as 'x' has rows (got {list(known.shape)})"
-            )
+            got = list(known.shape)
+            raise ValueError(f"Expected 'known' of shape {shape}, as 'x' has rows (got {got})")
         known = known.to(x.dtype)
         if not ((known == 0) | (known == 1) | known.isnan()).all():
             raise ValueError("Expected 'known' to hold 0, 1 or NaN for unknown (got other numbers)")
@@ -173,34 +164,29 @@ class NeighbourComponents(nn.Module):
 def _as_index(seeds: Any, x: Tensor) -> Tensor:
     """The numbers of seeds, which may be counted, numbered or marked."""
     index = torch.as_tensor(seeds, device=x.device)
-    is_mask, is_whole = (
-        index.dtype == torch.bool,
-        not (index.is_floating_point() or index.is_complex()),
-    )
-    if index.dim() > 1 or not is_whole or (is_mask and list(index.shape) != [x.size(0)]):
-        expected = f"a number of nodes, or the numbers or a mask of seeds among {x.size(0)} nodes"
-        raise ValueError(
-            f"Expected 'seeds' to be {expected} (got {index.dtype} of shape {list(index.shape)})"
-        )
+    num_nodes, is_mask = x.size(0), index.dtype == torch.bool
+    is_whole = not (index.is_floating_point() or index.is_complex())
+    if index.dim() > 1 or not is_whole or (is_mask and list(index.shape) != [num_nodes]):
+        expected = f"a number of nodes, or the numbers or a mask of seeds among {num_nodes} nodes"
+        got = f"{index.dtype} of shape {list(index.shape)}"
+        raise ValueError(f"Expected 'seeds' to be {expected} (got {got})")
     if index.dim() == 0:
         count = int(index)
         if not 0 <= count <= x.size(0):
-            raise ValueError(
-                f"Expected 'seeds' to be different nodes of {x.size(0)} (got the first {count})"
-            )
+            got = f"the first {count}"
+            raise ValueError(f"Expected 'seeds' to be different nodes of {x.size(0)} (got {got})")
         return torch.arange(count, device=x.device)
     index = index.nonzero().flatten() if is_mask else index.long()
     outside = index.numel() > 0 and (int(index.min()) < 0 or int(index.max()) >= x.size(0))
     if outside or torch.unique(index).numel() != index.numel():
-        raise ValueError(
-            f"Expected 'seeds' to be different nodes of {x.size(0)} (got {index.tolist()[:8]}...)"
-        )
+        got = f"{index.tolist()[:8]}..."
+        raise ValueError(f"Expected 'seeds' to be different nodes of {x.size(0)} (got {got})")
     return index
 
 
 def _step(frontier: Tensor, edge_index: Tensor, num_nodes: int, num_seeds: int) -> Tensor:
     """Pairs of a node one step farther from its seed, each once."""
     node, seed = frontier
-    place, source = gathered(node, *grouped(edge_index, num_nodes))
-    pairs = torch.unique(source * num_seeds + seed[place])
+    index, source = gathered(node, *grouped(edge_index, num_nodes))
+    pairs = torch.unique(source * num_seeds + seed[index])
     return torch.stack([pairs // num_seeds, pairs % num_seeds])

@@ -1,4 +1,4 @@
-"""Messages of residuals: what the values of given labels say of the others, beyond what base logits expect."""
+"""Messages of residuals: what given labels say of the others beyond their base logits."""
 
 from __future__ import annotations
 
@@ -15,56 +15,55 @@ from tg_mlc.nn.label import LabelToLabelConv
 from tg_mlc.ops import Edges, Shared
 from tg_mlc.ops.patterns import adjacency_of, to_list
 
-#: Graphs with a larger share of all pairs send messages by matrix products.
+#: Density above which messages are matrix products.
 DENSE = 0.1
-# Added to the mean square of residuals, for labels that are predicted perfectly.
+# Added to the mean square of residuals, because labels may be predicted perfectly.
 _LEAST_VARIANCE = 1e-4
 # Joint observations of two labels that count as evidence against a correlation.
 _PRIOR_PAIRS = 1.0
-# The least curvature of a direction, which keeps conjugate gradients finite where a sparse graph has cut correlations
-# off, so that their matrix is no longer positive definite.
+# The least curvature keeps conjugate gradients finite where a sparse graph has cut off
+# correlations, so that their matrix is not positive definite.
 _LEAST_CURVATURE = 0.01
 _PRODUCTS = 2**22  # of residuals along edges, at a time
 
 
 class ResidualMessages(nn.Module):
-    r"""Messages from labels whose values are given to the other labels of the sample, which start from the residuals of
-    base logits.
+    r"""Messages from given labels to the other labels of a sample, from residuals of base logits.
 
-    Given the inputs, predictions of other labels hold nothing new for a label; their values do, as far as they differ
-    from what was expected of them. With base logits :math:`\mathbf{b}` of the :math:`L` labels, standard deviations
-    :math:`\sigma_i` of their residuals :math:`y_i - p_i`, :math:`p_i = \operatorname{sigmoid}(b_i)`, and
-    :math:`\mathcal{G}` the set of given labels,
+    Values of given labels inform others as far as they differ from predictions. With base logits
+    :math:`\mathbf{b}` of the :math:`L` labels, standard deviations :math:`\sigma_i` of their
+    residuals :math:`y_i - p_i`, :math:`p_i = \operatorname{sigmoid}(b_i)`, and :math:`\mathcal{G}`
+    the set of given labels,
 
     .. math::
         r_i &= \frac{y_i - p_i}{\sigma_i}, \quad i \in \mathcal{G} \\
-        \lambda_i w_i + w_i + \sum_{j \in \mathcal{N}(i) \cap \mathcal{G}} \frac{u_{ij} + u_{ji}}{2} \, w_j &= r_i,
-        \quad i \in \mathcal{G} \\
-        z_i &= (1 + a) \, b_i + c_i + \frac{e^g}{\sigma_i^e} \sum_{j \in \mathcal{N}(i) \cap \mathcal{G}} v_{ij} w_j
-        + \sum_{j \in \mathcal{N}(i) \cap \mathcal{G}} m_{ij}
+        \lambda_i w_i + w_i + \sum_{j \in \mathcal{N}(i) \cap \mathcal{G}} \frac{u_{ij} + u_{ji}}{2}
+        \, w_j &= r_i, \quad i \in \mathcal{G} \\
+        z_i &= (1 + a) \, b_i + c_i + \frac{e^g}{\sigma_i^e} \sum_{j \in \mathcal{N}(i) \cap
+        \mathcal{G}} v_{ij} w_j + \sum_{j \in \mathcal{N}(i) \cap \mathcal{G}} m_{ij}
 
-    The second line, solved by conjugate gradients, is a conversation among the given labels, after which none repeats
-    what another has said; the third is the message to the others. :meth:`start_from_residuals` sets
-    :math:`u_{ij} = v_{ij}` to the correlations of residuals along the edges and :math:`a, c, g, m` to 0: the
-    conditional mean of Gaussian residuals, which needs no training. Training under random masks refines all of them.
-    With :obj:`channels`, labels with states for unknown, absent and present attend to each other in the label graph
-    (:class:`~tg_mlc.nn.LabelToLabelConv`), too; the readout starts from zero. A sample without given labels keeps its
-    base logits.
+    The second line, solved by conjugate gradients, removes what given labels repeat of each other;
+    the third is the message to the others. :meth:`start_from_residuals` sets
+    :math:`u_{ij} = v_{ij}` to the correlations of residuals along the edges and :math:`a, c, g, m`
+    to 0: the conditional mean of Gaussian residuals, which needs no training. Training under random
+    masks refines all of them. With :obj:`channels`, labels with states for unknown, absent and
+    present also attend to each other (:class:`~tg_mlc.nn.LabelToLabelConv`); the readout starts
+    from zero. A sample without given labels keeps its base logits.
 
     .. code-block:: python
 
-        messages = ResidualMessages(fully_connected(27)).start_from_residuals(held_out_logits, y_train)
+        messages = ResidualMessages(label_graph).start_from_residuals(held_out_logits, y_train)
         logits = messages(base_logits, given)
 
     Args:
         label_graph (LabelGraph or Data): The labels and their edges, used in both directions.
-        channels (int, optional): Size of label states that attend to each other; none if 0. (default: :obj:`0`)
+        channels (int, optional): Size of attending label states; 0 for none. (default: :obj:`0`)
         heads (int, optional): Number of attention heads. (default: :obj:`4`)
         num_rounds (int, optional): Number of steps of conjugate gradients. (default: :obj:`8`)
         dropout (float, optional): Dropout of attending labels. (default: :obj:`0.1`)
 
     Shapes:
-        - **input:** base logits :math:`(B, L)`; given labels :math:`(B, L)`: 0, 1, or NaN for unknown
+        - **input:** base logits and given labels :math:`(B, L)`
         - **output:** logits :math:`(B, L)`
 
     Raises:
@@ -93,10 +92,9 @@ class ResidualMessages(nn.Module):
         edge_index = to_undirected(edge_index, num_nodes=self.num_labels)
         source, target = edge_index
         num_edges = source.numel()
+        opposite = (target * self.num_labels + source).argsort()
         self.register_buffer("edge_index", edge_index, persistent=False)
-        self.register_buffer(
-            "opposite", (target * self.num_labels + source).argsort(), persistent=False
-        )
+        self.register_buffer("opposite", opposite, persistent=False)
         self.register_buffer("correlation", torch.zeros(num_edges))
         self.register_buffer("deviation", torch.ones(self.num_labels))
         self.among_given = nn.Parameter(torch.zeros(num_edges))
@@ -107,9 +105,9 @@ class ResidualMessages(nn.Module):
         self.log_scale = nn.Parameter(torch.zeros(()))
         self.base_scale = nn.Parameter(torch.zeros(()))
         self.bias = nn.Parameter(torch.zeros(self.num_labels))
-        self.attention = (
-            _StateAttention(label_graph, channels, heads, dropout) if channels else None
-        )
+        self.attention = None
+        if channels:
+            self.attention = _StateAttention(label_graph, channels, heads, dropout)
 
     @torch.no_grad()
     def start_from_residuals(
@@ -118,9 +116,9 @@ class ResidualMessages(nn.Module):
         r"""Sets the closed form by training samples.
 
         Args:
-            base_logits (Tensor): Logits :math:`(N, L)` of models that were trained without these samples.
+            base_logits (Tensor): Held-out logits :math:`(N, L)`.
             y (Tensor): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-            damping (float, optional): :math:`\lambda`, the more the less given labels are trusted.
+            damping (float, optional): :math:`\lambda`, distrust of given labels.
                 (default: :obj:`0.3`)
             power (float, optional): :math:`e`. (default: :obj:`1.0`)
         """
@@ -134,12 +132,12 @@ class ResidualMessages(nn.Module):
             source, target = self.edge_index
             products, pairs = residual.t() @ residual, observed.t() @ observed
             self.correlation.copy_((products / (pairs + _PRIOR_PAIRS))[source, target])
-        edges = max(1, _PRODUCTS // max(1, len(y)))
-        for place in range(0, 0 if self._is_dense else self.edge_index.size(1), edges):
-            source, target = self.edge_index[:, place : place + edges]
+        size = max(1, _PRODUCTS // max(1, len(y)))
+        for first in range(0, 0 if self._is_dense else self.edge_index.size(1), size):
+            source, target = self.edge_index[:, first : first + size]
             products = (residual[:, source] * residual[:, target]).sum(dim=0)
             pairs = (observed[:, source] * observed[:, target]).sum(dim=0)
-            self.correlation[place : place + edges] = products / (pairs + _PRIOR_PAIRS)
+            self.correlation[first : first + size] = products / (pairs + _PRIOR_PAIRS)
         self.among_given.copy_(self.correlation)
         self.to_others.copy_(self.correlation)
         for zero in (self.presence, self.log_scale, self.base_scale, self.bias):
@@ -163,20 +161,15 @@ class ResidualMessages(nn.Module):
         residual = torch.where(known, given - p, 0.0) / self.deviation
         among = self._along((self.among_given + self.among_given[self.opposite]) / 2)
         damping = 1 + self.log_damping.exp()
-        weight = conjugate_gradients(
-            lambda w: mask * among(mask * w) + damping * w, residual, self.num_rounds
-        )
-        message = (
-            self._along(self.to_others)(mask * weight)
-            * self.log_scale.exp()
-            / self.deviation**self.power
-        )
-        logits = (
-            (1 + self.base_scale) * base_logits
-            + self.bias
-            + message
-            + self._along(self.presence)(mask)
-        )
+
+        def matrix(w: Tensor) -> Tensor:
+            return mask * among(mask * w) + damping * w
+
+        weight = conjugate_gradients(matrix, residual, self.num_rounds)
+        message = self._along(self.to_others)(mask * weight) * self.log_scale.exp()
+        message = message / self.deviation**self.power
+        logits = (1 + self.base_scale) * base_logits + self.bias + message
+        logits = logits + self._along(self.presence)(mask)
         if self.attention is not None:
             # The state of a given label holds its value.
             logits = logits + torch.where(known, 0.0, self.attention(base_logits, residual, given))
@@ -187,21 +180,18 @@ class ResidualMessages(nn.Module):
         return self.edge_index.size(1) > DENSE * self.num_labels**2
 
     def penalty(self) -> Tensor:
-        """The squared distance from the closed form, a scalar, which a loss may add in proportion to :math:`1 / N`."""
-        apart = (self.among_given - self.correlation, self.to_others - self.correlation)
+        """The squared distance from the closed form, which a loss may add."""
+        edges = (self.among_given - self.correlation, self.to_others - self.correlation)
         scales = (self.bias, self.base_scale, self.log_damping - self.log_damping.mean())
-        return sum(
-            (each.square().sum() for each in (*apart, *scales)),
-            start=10 * self.presence.square().sum(),
-        )
+        squares = [difference.square().sum() for difference in (*edges, *scales)]
+        return sum(squares, start=10 * self.presence.square().sum())
 
     def _along(self, edge_weight: Tensor) -> Callable[[Tensor], Tensor]:
         """Sends numbers :math:`(B, L)` of labels along all edges to their sums at the targets."""
         source, target = self.edge_index
         if self._is_dense:
-            matrix = edge_weight.new_zeros(self.num_labels, self.num_labels).index_put(
-                (source, target), edge_weight
-            )
+            matrix = edge_weight.new_zeros(self.num_labels, self.num_labels)
+            matrix = matrix.index_put((source, target), edge_weight)
             return lambda x: x @ matrix
 
         def send(x: Tensor) -> Tensor:
@@ -211,22 +201,19 @@ class ResidualMessages(nn.Module):
         return send
 
     def _check(self, base_logits: Tensor, labels: Tensor, name: str) -> None:
-        if (
-            base_logits.shape != labels.shape
-            or base_logits.dim() != 2
-            or base_logits.size(1) != self.num_labels
-        ):
-            raise ValueError(
-                f"Expected 'base_logits' and '{name}' of shape [B, {self.num_labels}] (got {list(base_logits.shape)} "
-                f"and {list(labels.shape)})"
-            )
+        shape = base_logits.shape
+        if shape != labels.shape or len(shape) != 2 or shape[1] != self.num_labels:
+            expected = f"'base_logits' and '{name}' of shape [B, {self.num_labels}]"
+            got = f"{list(base_logits.shape)} and {list(labels.shape)}"
+            raise ValueError(f"Expected {expected} (got {got})")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(num_labels={self.num_labels}, num_edges={self.edge_index.size(1)})"
+        sizes = f"num_labels={self.num_labels}, num_edges={self.edge_index.size(1)}"
+        return f"{type(self).__name__}({sizes})"
 
 
 class _StateAttention(nn.Module):
-    """Attention of labels to each other's states (unknown, absent, present), which adds nothing to logits at first."""
+    """Attention among labels with states for unknown, absent, present; at first, it adds 0."""
 
     def __init__(self, label_graph: Data, channels: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -251,17 +238,14 @@ class _StateAttention(nn.Module):
 def conjugate_gradients(
     matrix: Callable[[Tensor], Tensor], right: Tensor, num_rounds: int
 ) -> Tensor:
-    """Solves symmetric systems, one for each row of right-hand sides :math:`(B, L)`, by a few differentiable steps;
-    :obj:`matrix` multiplies each row by the matrix of its system.
-    """
+    """Solves a symmetric system for each row of ``right`` :math:`(B, L)` by conjugate gradients."""
     solution, rest = torch.zeros_like(right), right
     direction, squares = rest, (rest * rest).sum(dim=1, keepdim=True)
     for _ in range(num_rounds):
         image = matrix(direction)
         length = (direction * direction).sum(dim=1, keepdim=True)
-        curvature = torch.maximum(
-            (direction * image).sum(dim=1, keepdim=True), _LEAST_CURVATURE * length
-        )
+        curvature = (direction * image).sum(dim=1, keepdim=True)
+        curvature = torch.maximum(curvature, _LEAST_CURVATURE * length)
         step = squares / curvature.clamp(min=1e-12)
         solution, rest = solution + step * direction, rest - step * image
         now = (rest * rest).sum(dim=1, keepdim=True)

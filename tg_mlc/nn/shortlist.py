@@ -35,9 +35,8 @@ class Shortlist(NamedTuple):
 
 
 class Shortlister:
-    r"""Makes shortlists of candidates, to which it adds their ancestors in a hierarchy, so that predictions can be made
-    coherent, with the label graph induced on them. Its time does not grow with the number of labels, but with those of
-    candidates and of their neighbours.
+    r"""Makes shortlists of candidates and their ancestors in a hierarchy, with the label graph
+    among them. Time grows with the candidates and their neighbours, not with all labels.
 
     .. code-block:: python
 
@@ -58,23 +57,21 @@ class Shortlister:
     def __call__(self, candidates: Tensor) -> Shortlist:
         """Makes the shortlists of candidates :math:`(B, K)`, labels of each sample."""
         if candidates.dim() != 2:
-            raise ValueError(
-                f"Expected 'candidates' of shape [B, K] (got {list(candidates.shape)})"
-            )
-        sample = torch.arange(candidates.size(0), device=candidates.device).repeat_interleave(
-            candidates.size(1)
-        )
+            message = f"Expected 'candidates' of shape [B, K] (got {list(candidates.shape)})"
+            raise ValueError(message)
+        sample = torch.arange(candidates.size(0), device=candidates.device)
+        sample = sample.repeat_interleave(candidates.size(1))
         keys = sample * self.num_labels + candidates.flatten()
         if self._above is not None:
-            place, above = gathered(candidates.flatten(), *self._above)
-            keys = torch.cat([keys, sample[place] * self.num_labels + above])
+            index, above = gathered(candidates.flatten(), *self._above)
+            keys = torch.cat([keys, sample[index] * self.num_labels + above])
         keys = torch.unique(keys)  # sorted by sample, then by label
         sample, label = keys // self.num_labels, keys % self.num_labels
-        place, neighbour = gathered(label, *self._neighbours)
-        wanted = sample[place] * self.num_labels + neighbour
-        found = torch.searchsorted(keys, wanted).clamp(max=max(len(keys) - 1, 0))
-        listed = keys[found] == wanted
-        edge_index = torch.stack([found[listed], place[listed]])
+        index, neighbour = gathered(label, *self._neighbours)
+        neighbour_keys = sample[index] * self.num_labels + neighbour
+        position = torch.searchsorted(keys, neighbour_keys).clamp(max=max(len(keys) - 1, 0))
+        is_listed = keys[position] == neighbour_keys
+        edge_index = torch.stack([position[is_listed], index[is_listed]])
         return Shortlist(label, index2ptr(sample, candidates.size(0)), edge_index)
 
 
@@ -86,8 +83,8 @@ def grouped(edge_index: Tensor, num_targets: int) -> tuple[Tensor, Tensor]:
 
 
 def gathered(target: Tensor, ptr: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
-    """The sources of some targets, each with the place of its target."""
+    """The sources of some targets, each with the index of its target."""
     begin, count = ptr[target], ptr[target + 1] - ptr[target]
-    place = torch.repeat_interleave(count)
-    within = torch.arange(len(place), device=target.device) - (count.cumsum(0) - count)[place]
-    return place, source[begin[place] + within]
+    index = torch.repeat_interleave(count)
+    within = torch.arange(len(index), device=target.device) - (count.cumsum(0) - count)[index]
+    return index, source[begin[index] + within]

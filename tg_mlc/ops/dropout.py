@@ -1,6 +1,4 @@
-"""Dropout on a CPU whose random numbers are hashes of places, by all threads; PyTorch draws them on one thread, which
-takes longer than the matrix product before it.
-"""
+"""Dropout on a CPU by hashes on all threads; PyTorch draws its numbers on one thread."""
 
 from __future__ import annotations
 
@@ -16,27 +14,22 @@ from tg_mlc.ops.runtime import is_functorch_wrapped_tensor, numba_problem
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
-    """Zeroes entries with a probability, and scales the others so that the mean stays, as
-    :func:`torch.nn.functional.dropout` does.
-    """
+    """Zeroes entries with a probability, and scales the others so that the mean stays."""
     check_share("p", p)
     if not training or p == 0.0:
         return x
-    if (
-        x.device.type != "cpu"
-        or torch.compiler.is_compiling()
-        or is_functorch_wrapped_tensor(x)
-        or numba_problem()
-    ):
+    wrapped = torch.compiler.is_compiling() or is_functorch_wrapped_tensor(x)
+    if x.device.type != "cpu" or wrapped or numba_problem():
         return F.dropout(x, p)
     seed = int(torch.randint(2**31, (), device="cpu"))
-    out: Tensor = _Hashed.apply(x.to(torch.promote_types(x.dtype, torch.float32)), p, seed)  # type: ignore[no-untyped-call]
+    exact = x.to(torch.promote_types(x.dtype, torch.float32))
+    out: Tensor = _Hashed.apply(exact, p, seed)  # type: ignore[no-untyped-call]
     return out.to(x.dtype)
 
 
 @torch.library.custom_op("tg_mlc::hashed_dropout", mutates_args=(), device_types="cpu")
 def hashed_dropout(x: Tensor, p: float, seed: int) -> Tensor:
-    """An operator, so that PyTorch knows what to do with it where there are several gradients at once."""
+    """An operator, so that PyTorch can vectorise several gradients."""
     out: Tensor = import_module("tg_mlc.ops.kernels.dropout_numba").drop(x.detach(), p, seed)
     return out
 

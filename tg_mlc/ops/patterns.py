@@ -1,7 +1,9 @@
-"""Patterns of attention: which queries attend to which keys, as values that say what can be fast: complete blocks are
-matrix products, and one label graph that all samples share need not be repeated for each of them.
+"""Patterns of attention: which queries attend to which keys, as values that say what can be fast:
+complete blocks are matrix products, and one label graph that all samples share need not be repeated
+for each of them.
 
-Attention weights, edge biases and the compressed form of a pattern follow the order of :meth:`Pattern.to_edge_index`.
+Attention weights, edge biases and the compressed form of a pattern follow the order of
+:meth:`Pattern.to_edge_index`.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -27,7 +29,7 @@ Form = TypeVar("Form")
 
 
 class CSR(NamedTuple):
-    """Edges grouped by query: those of ``i`` stand at ``ptr[i]:ptr[i + 1]``, by key unless they came grouped."""
+    """Edges grouped by query: the edges of query ``i`` are ``ptr[i]:ptr[i + 1]``."""
 
     ptr: Tensor  #: ``[num_queries + 1]``
     key: Tensor  #: ``[num_edges]``, the key of every edge
@@ -51,7 +53,7 @@ class LongRows(NamedTuple):
 
 
 class Pattern(ABC):
-    """Base of :class:`~tg_mlc.ops.Edges`, :class:`~tg_mlc.ops.Blocks` and :class:`~tg_mlc.ops.Shared`."""
+    """Base of the patterns."""
 
     num_queries: int
     num_keys: int
@@ -64,7 +66,7 @@ class Pattern(ABC):
 
     @abstractmethod
     def to_edge_index(self) -> Tensor:
-        """The literal ``[2, num_edges]`` list, keys (sources) in row 0 and queries (targets) in row 1."""
+        """The list ``[2, num_edges]``, with keys in row 0 and queries in row 1."""
 
     @abstractmethod
     def csr(self) -> CSR:
@@ -81,7 +83,7 @@ class Pattern(ABC):
 
     @property
     def weights_size(self) -> tuple[int, ...]:
-        """The leading sizes of attention weights in the pattern's own layout; the heads come last."""
+        """The leading sizes of attention weights; the heads come last."""
         return (self.num_edges,)
 
     @property
@@ -94,7 +96,7 @@ class Pattern(ABC):
         return edge_bias
 
     def to_edge_list(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Lowers weights in the pattern's own layout to ``edge_index`` and ``[num_edges, heads]``."""
+        """Converts weights to ``edge_index`` and ``[num_edges, heads]``."""
         return self.to_edge_index(), weights.reshape(self.num_edges, weights.size(-1))
 
     def shared(self) -> tuple[Edges, int]:
@@ -121,11 +123,12 @@ class Edges(Pattern):
     r"""An explicit list of edges, which caches the forms that it has been converted to.
 
     Args:
-        edge_index (torch.Tensor or SparseTensor): Keys (sources) in row 0 and queries (targets) in row 1, as in PyG; or
-            an adjacency, with the targets in its rows.
+        edge_index (torch.Tensor or SparseTensor): Keys in row 0 and queries in row 1, or an
+            adjacency with the queries in its rows.
         num_queries (int): The number of queries.
         num_keys (int): The number of keys.
-        validate (bool, optional): If set to :obj:`False`, trusts the arguments. (default: :obj:`True`)
+        validate (bool, optional): If set to :obj:`False`, trusts the arguments.
+            (default: :obj:`True`)
 
     Shapes:
         - **edge_index:** :math:`(2, |\mathcal{E}|)`
@@ -149,12 +152,10 @@ class Edges(Pattern):
     @classmethod
     def from_csr(cls, ptr: Tensor, key: Tensor, num_queries: int, num_keys: int) -> Edges:
         """Takes edges that are grouped by query already; queries beyond the pointer have none."""
-        edges = cls(
-            torch.stack([key, ptr2index(ptr, output_size=key.numel())]), num_queries, num_keys
-        )
+        edge_index = torch.stack([key, ptr2index(ptr, output_size=key.numel())])
+        edges = cls(edge_index, num_queries, num_keys)
         if ptr.numel() <= num_queries:
             ptr = torch.cat([ptr, ptr[-1:].expand(num_queries + 1 - ptr.numel())])
-        # the check above found no edge beyond
         edges._kept["csr"] = CSR(ptr[: num_queries + 1], key, None)
         return edges
 
@@ -188,7 +189,7 @@ class Edges(Pattern):
 
     @_kept
     def finite_mask(self) -> Tensor:
-        """The dense form in which an isolated query sees all keys, so that its softmax is finite."""
+        """The mask in which isolated queries see all keys, for a finite softmax."""
         return self.mask() | self.isolated().unsqueeze(-1)
 
     def to_edge_index(self) -> Tensor:
@@ -198,9 +199,8 @@ class Edges(Pattern):
     @_kept
     def csr(self) -> CSR:
         """The edges grouped by query, sorted once."""
-        perm = torch.sort(
-            self.edge_index[1] * self.num_keys + self.edge_index[0], stable=True
-        ).indices
+        pair = self.edge_index[1] * self.num_keys + self.edge_index[0]
+        perm = torch.sort(pair, stable=True).indices
         key, query = self.edge_index[:, perm]
         return CSR(_pointers(query, self.num_queries), key, perm)
 
@@ -223,17 +223,14 @@ class Edges(Pattern):
         return CSC(_pointers(key, self.num_keys), query[order], order)
 
     def prepare(self) -> Edges:
-        """Derives all forms that calls need (the dense one unless no backend would take it), so that calls neither wait
-        for the device nor trace it.
-        """
+        """Derives all forms that calls need, so that calls neither wait nor trace."""
         _ = self.is_multigraph
         self.csc()
         self.long_rows()
+        # No backend takes the dense forms of larger graphs.
         if self.num_queries * self.num_keys <= 64 * max(self.num_edges, 2**14):
-            # One tensor in place of two where both are the same:
-            self._kept["finite_mask"] = (
-                self.finite_mask() if bool(self.isolated().any()) else self.mask()
-            )
+            finite = self.finite_mask() if bool(self.isolated().any()) else self.mask()
+            self._kept["finite_mask"] = finite
             self.mask()
         return self
 
@@ -252,7 +249,8 @@ class Edges(Pattern):
         return edges
 
     def __repr__(self) -> str:
-        return f"Edges(num_queries={self.num_queries}, num_keys={self.num_keys}, num_edges={self.num_edges})"
+        sizes = f"num_queries={self.num_queries}, num_keys={self.num_keys}"
+        return f"Edges({sizes}, num_edges={self.num_edges})"
 
 
 class Blocks(Pattern):
@@ -261,19 +259,20 @@ class Blocks(Pattern):
     Args:
         query_ptr (torch.Tensor): Where the queries of every sample begin and end.
         key_ptr (torch.Tensor): Where the keys of every sample begin and end.
-        num_queries (int, optional): The number of queries. As for the arguments below, it is read from the pointers if
-            :obj:`None`, which waits for the device and cannot be traced. (default: :obj:`None`)
+        num_queries (int, optional): The number of queries. Without it, or the arguments below,
+            values are read from the device, which cannot be traced. (default: :obj:`None`)
         num_keys (int, optional): The number of keys. (default: :obj:`None`)
         max_queries (int, optional): The most queries of a sample. (default: :obj:`None`)
         max_keys (int, optional): The most keys of a sample. (default: :obj:`None`)
-        validate (bool, optional): If set to :obj:`False`, trusts the arguments. (default: :obj:`True`)
+        validate (bool, optional): If set to :obj:`False`, trusts the arguments.
+            (default: :obj:`True`)
 
     Shapes:
         - **query_ptr, key_ptr:** :math:`(B + 1)`
 
     Raises:
         TypeError: If a pointer does not hold :obj:`torch.long`.
-        ValueError: If a pointer does not start at 0, decreases or ends elsewhere than told, or if the two disagree.
+        ValueError: If a pointer does not start at 0, decreases or ends elsewhere, or both disagree.
     """
 
     def __init__(
@@ -292,9 +291,8 @@ class Blocks(Pattern):
             check_ptr("key_ptr", key_ptr, num_keys, max_keys)
             if query_ptr.numel() != key_ptr.numel():
                 got = f"{query_ptr.numel() - 1} and {key_ptr.numel() - 1}"
-                raise ValueError(
-                    f"Expected 'query_ptr' and 'key_ptr' of the same number of samples (got {got})"
-                )
+                expected = "'query_ptr' and 'key_ptr' of the same number of samples"
+                raise ValueError(f"Expected {expected} (got {got})")
         self.query_ptr = query_ptr
         self.key_ptr = key_ptr
         self.num_samples = query_ptr.numel() - 1
@@ -326,14 +324,11 @@ class Blocks(Pattern):
 
     @property
     def num_edges(self) -> int:
-        # the device is asked only where the answer does not follow from what is known
+        # Values are read from the device only if known sizes do not give the number.
         if self._num_edges is None:
-            if (
-                self._max_queries is not None
-                and self._max_queries * self.num_samples == self.num_queries
-            ):
-                # all samples have as many queries
-                self._num_edges = self._max_queries * self.num_keys
+            most = self._max_queries
+            if most is not None and most * self.num_samples == self.num_queries:
+                self._num_edges = most * self.num_keys
             elif self.query_ptr is self.key_ptr and not torch.compiler.is_compiling():
                 self._num_edges = segments(self.key_ptr).num_pairs
             else:
@@ -349,10 +344,8 @@ class Blocks(Pattern):
         sample = self.sample_of_query()
         ptr = cumsum(self.key_ptr.diff()[sample])
         row = ptr2index(ptr, output_size=self.num_edges)
-        key = (
-            torch.arange(self.num_edges, device=self.device) - ptr[row] + self.key_ptr[sample[row]]
-        )
-        return CSR(ptr, key, None)
+        edge = torch.arange(self.num_edges, device=self.device)
+        return CSR(ptr, edge - ptr[row] + self.key_ptr[sample[row]], None)
 
     def sample_of_query(self) -> Tensor:
         """The sample of every query."""
@@ -360,34 +353,32 @@ class Blocks(Pattern):
         return sample
 
     def to(self, device: torch.device | str) -> Blocks:
-        sizes = {"num_queries": self.num_queries, "num_keys": self.num_keys}
-        bounds = {"max_queries": self._max_queries, "max_keys": self._max_keys}
-        return Blocks(
-            self.query_ptr.to(device), self.key_ptr.to(device), **sizes, **bounds, validate=False
-        )
+        sizes: Any = {"num_queries": self.num_queries, "num_keys": self.num_keys}
+        sizes |= {"max_queries": self._max_queries, "max_keys": self._max_keys}
+        return Blocks(self.query_ptr.to(device), self.key_ptr.to(device), **sizes, validate=False)
 
     def __repr__(self) -> str:
-        return f"Blocks(num_samples={self.num_samples}, num_queries={self.num_queries}, num_keys={self.num_keys})"
+        sizes = f"num_queries={self.num_queries}, num_keys={self.num_keys}"
+        return f"Blocks(num_samples={self.num_samples}, {sizes})"
 
 
 class Shared(Pattern):
-    r"""One graph among :math:`L` nodes, the same for every sample; node :math:`i` of sample :math:`b` stands in row
-    :math:`b \cdot L + i`.
+    r"""One graph for all samples; node :math:`i` of sample :math:`b` has row :math:`b \cdot L + i`.
 
     Args:
-        graph (Edges, LabelGraph, torch.Tensor or SparseTensor): The graph, as a square :class:`Edges`, as a
-            :class:`~torch_geometric.data.Data` with :obj:`num_nodes` and :obj:`edge_index` or :obj:`adj_t`, or as an
-            ``edge_index``.
+        graph (Edges, LabelGraph, torch.Tensor or SparseTensor): The graph: square :class:`Edges`, a
+            :class:`~torch_geometric.data.Data`, or an ``edge_index``.
         num_samples (int): The number of samples :math:`B`.
-        num_nodes (int, optional): The number of nodes :math:`L`, beside an ``edge_index``. (default: :obj:`None`)
+        num_nodes (int, optional): The number of nodes :math:`L`, beside an ``edge_index``.
+            (default: :obj:`None`)
 
     Shapes:
         - **graph:** :math:`(2, |\mathcal{E}|)` as an ``edge_index``
 
     Raises:
         TypeError: If an ``edge_index`` does not hold :obj:`torch.long`.
-        ValueError: If :obj:`graph` is not square or holds no edges, :obj:`num_nodes` is missing, or
-            :obj:`num_samples` is negative.
+        ValueError: If :obj:`graph` is not square or :obj:`num_nodes` or :obj:`num_samples` is not
+            allowed.
     """
 
     def __init__(
@@ -461,12 +452,12 @@ class Shared(Pattern):
 
 
 def to_list(edge_index: Adj) -> Tensor:
-    """Converts a graph to a list ``[2, num_edges]``, sources in row 0. The rows of an adjacency are targets."""
+    """Converts a graph to a list ``[2, num_edges]``. The rows of an adjacency are targets."""
     return with_values(edge_index)[0]
 
 
 def with_values(edge_index: Adj) -> tuple[Tensor, Tensor | None]:
-    """Converts a graph to the list of :func:`to_list`, and returns the values of an adjacency with it."""
+    """Converts a graph to a list ``[2, num_edges]``, and returns an adjacency's values."""
     if isinstance(edge_index, EdgeIndex):
         return edge_index.as_tensor(), None
     if is_sparse(edge_index):
@@ -481,11 +472,12 @@ def adjacency_of(graph: Data) -> Adj:
     for name in ("edge_index", "adj_t"):
         if (adjacency := graph.get(name)) is not None:
             return adjacency
-    raise ValueError(f"Expected the graph to hold 'edge_index' or 'adj_t' (got {graph})")
+    got = f"a {type(graph).__name__} without both"
+    raise ValueError(f"Expected the graph to hold 'edge_index' or 'adj_t' (got {got})")
 
 
 def most_edges(num_rows: int, num_edges: int) -> int:
-    """Returns how many edges one row may have before kernels on a GPU share it among many threads."""
+    """Returns how many edges a row may have before several warps of a GPU share it."""
     return max(256, 4 * num_edges // max(1, num_rows))
 
 
@@ -500,17 +492,14 @@ class Segments(NamedTuple):
 
 
 def segments(ptr: Tensor) -> Segments:
-    """Reads everything at once that is asked of a pointer, because each question would wait for the device, and keeps
-    it for as long as the pointer is not changed.
-    """
+    """Reads all properties of a pointer at once, which waits for the device, and caches them."""
     version = None if ptr.is_inference() else ptr._version
-    kept = _SEGMENTS.get(ptr)  # type: ignore[no-untyped-call]
-    if kept is None or version is None or kept[0] != version:
+    cached: Any = _SEGMENTS.get(ptr)  # type: ignore[no-untyped-call]
+    if cached is None or version is None or cached[0] != version:
         sizes = ptr.diff() if ptr.numel() > 1 else ptr.new_zeros(1)
-        answers = (ptr[0], ptr[-1], sizes.min(), sizes.max(), sizes.square().sum())
-        kept = _SEGMENTS[ptr] = (version, Segments(*torch.stack(answers).tolist()))
-    found: Segments = kept[1]
-    return found
+        values = (ptr[0], ptr[-1], sizes.min(), sizes.max(), sizes.square().sum())
+        cached = _SEGMENTS[ptr] = (version, Segments(*torch.stack(values).tolist()))
+    return cast(Segments, cached[1])
 
 
 _SEGMENTS = WeakTensorKeyDictionary()
@@ -524,7 +513,7 @@ def longest(ptr: Tensor) -> int:
 
 
 def _pointers(index: Tensor, size: int) -> Tensor:
-    """Finds where each value begins in an ascending index, which is unchecked while a model is compiled."""
+    """Finds where each value begins in an ascending index."""
     if torch.compiler.is_compiling():
         return torch.searchsorted(index, torch.arange(size + 1, device=index.device))
     pointers: Tensor = index2ptr(index, size)
@@ -538,42 +527,34 @@ def check_edge_index(
     if not isinstance(edge_index, Tensor):
         raise TypeError(f"Expected '{name}' to be a tensor (got {type(edge_index).__name__})")
     if edge_index.dtype != torch.long:
-        raise TypeError(
-            f"Expected '{name}' to hold torch.long (got {edge_index.dtype}); cast it with '.long()'"
-        )
+        dtype = edge_index.dtype
+        message = f"Expected '{name}' to hold torch.long (got {dtype}); cast it with '.long()'"
+        raise TypeError(message)
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise ValueError(
-            f"Expected '{name}' of shape [2, num_edges] (got {list(edge_index.shape)})"
-        )
-    for end, index, size in (
-        ("source", edge_index[0], num_sources),
-        ("target", edge_index[1], num_targets),
-    ):
+        message = f"Expected '{name}' of shape [2, num_edges] (got {list(edge_index.shape)})"
+        raise ValueError(message)
+    sizes = {"source": num_sources, "target": num_targets}
+    for (end, size), index in zip(sizes.items(), edge_index, strict=True):
         if index.numel() > 0 and (int(index.min()) < 0 or int(index.max()) >= size):
             got = f"values from {int(index.min())} to {int(index.max())}"
-            raise ValueError(
-                f"Expected the {end} indices of '{name}' to lie in [0, {size}) (got {got})"
-            )
+            message = f"Expected the {end} indices of '{name}' to lie in [0, {size}) (got {got})"
+            raise ValueError(message)
 
 
 def check_ptr(name: str, ptr: Tensor, total: int | None, max_size: int | None) -> None:
     """Raises a clear error unless :obj:`ptr` is a pointer over :obj:`total` rows."""
     if ptr.dtype != torch.long:
-        raise TypeError(
-            f"Expected '{name}' to hold torch.long (got {ptr.dtype}); cast it with '.long()'"
-        )
+        message = f"Expected '{name}' to hold torch.long (got {ptr.dtype}); cast it with '.long()'"
+        raise TypeError(message)
     if ptr.dim() != 1 or ptr.numel() == 0:
         raise ValueError(f"Expected '{name}' of shape [num_samples + 1] (got {list(ptr.shape)})")
-    found = segments(ptr)
-    if found.first != 0 or found.smallest < 0:
-        raise ValueError(
-            f"Expected '{name}' to start at 0 and never to decrease (got {ptr.tolist()[:8]}...)"
-        )
-    if total is not None and found.last != total:
-        raise ValueError(
-            f"Expected '{name}' to end at the number of rows, {total} (got {found.last})"
-        )
-    if max_size is not None and found.largest > max_size:
-        raise ValueError(
-            f"Expected no sample of '{name}' to be larger than {max_size} (got {found.largest})"
-        )
+    limits = segments(ptr)
+    if limits.first != 0 or limits.smallest < 0:
+        got = f"{ptr.tolist()[:8]}..."
+        raise ValueError(f"Expected '{name}' to start at 0 and never to decrease (got {got})")
+    if total is not None and limits.last != total:
+        message = f"Expected '{name}' to end at the number of rows, {total} (got {limits.last})"
+        raise ValueError(message)
+    if max_size is not None and limits.largest > max_size:
+        expected = f"no sample of '{name}' to be larger than {max_size}"
+        raise ValueError(f"Expected {expected} (got {limits.largest})")

@@ -1,4 +1,4 @@
-"""Internals of PyTorch that operators and layers use, all in this file, and whether oneDNN and Numba can be used."""
+"""Internals of PyTorch that the package uses, and whether oneDNN and Numba can be used."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,10 +24,10 @@ from tg_mlc._optional import how_to_install
 # PyTorch's own; all other names are defined here.
 __all__ = ["is_functorch_wrapped_tensor", "is_legacy_batchedtensor", "statically_known_true"]
 
-#: Multiplications from which on oneDNN pays, those of 512 x 64 by 64 x 64.
+#: Multiplications above which oneDNN is faster: those of 512 x 64 by 64 x 64.
 LEAST = 2**21
-# Those of all modules; PyTorch 2.6 has no function that tells whether there are any.
-_HOOKS_OF_ALL = (
+# The hooks of all modules; PyTorch 2.6 has no function that tells whether there are any.
+_ALL_HOOKS = (
     modules._global_forward_pre_hooks,
     modules._global_forward_hooks,
     modules._global_backward_pre_hooks,
@@ -40,10 +41,11 @@ def in_forward_mode() -> bool:
 
 
 def is_recorded() -> bool:
-    """Tells whether a compiler or a CUDA graph records the calls, so that no value can be read from the device."""
+    """Tells whether a compiler or a CUDA graph records calls, so that values are unknown."""
     if torch.compiler.is_compiling():
         return True
-    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()  # type: ignore[no-untyped-call]
+    cuda: Any = torch.cuda
+    return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
 
 
 def in_transform() -> bool:
@@ -52,7 +54,7 @@ def in_transform() -> bool:
 
 
 def is_exporting() -> bool:
-    """Tells whether :func:`torch.export.export` runs. PyTorch 2.6 does not say; 2.11 says so of torch.compile, too."""
+    """Tells whether torch.export runs. PyTorch 2.11 says so of torch.compile, too."""
     if torch.compiler.is_dynamo_compiling():
         return False
     return hasattr(torch.compiler, "is_exporting") and torch.compiler.is_exporting()
@@ -60,21 +62,14 @@ def is_exporting() -> bool:
 
 def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
     """Tells whether a module is exactly of that type, and has no hooks."""
-    hooks = (
-        module._forward_pre_hooks,
-        module._forward_hooks,
-        module._backward_pre_hooks,
-        module._backward_hooks,
-    )
-    return type(module) is kind and not (
-        any(hooks) or any(_HOOKS_OF_ALL) or "forward" in vars(module)
-    )
+    if type(module) is not kind or "forward" in vars(module):
+        return False
+    forward = module._forward_pre_hooks or module._forward_hooks
+    return not (forward or module._backward_pre_hooks or module._backward_hooks or any(_ALL_HOOKS))
 
 
 def once_differentiable(tensors: Iterable[Tensor], message: str) -> None:
-    """Lets gradients of inputs that are not leaves refuse to be differentiated themselves, by an error that says why;
-    to be called before an operator whose own error would not.
-    """
+    """Registers hooks that raise, with a message, when gradients are differentiated."""
 
     def refuse(grad: Tensor) -> Tensor | None:
         if not torch.is_grad_enabled():  # nothing will be differentiated once more
@@ -93,7 +88,7 @@ def has_onednn() -> bool:
 
 
 def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    r"""Computes the rows :math:`\mathbf{W} \mathbf{x} + \mathbf{b}` in single precision, and records no gradient."""
+    r"""Computes a linear map in single precision, and records no gradient."""
     out: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return out
 
@@ -101,14 +96,12 @@ def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
 def prefers_onednn(num_rows: int, weight: Tensor) -> bool:
     """Tells whether oneDNN multiplies so many rows in less time than MKL, and is switched on.
 
-    PyTorch leaves linear maps to MKL, which makes no use of AVX-512 on processors of AMD. There oneDNN takes less than
-    half the time (5088 x 128 by 128 x 128 on one core of an EPYC: 0.8 against 1.9 ms), in the same precision.
+    PyTorch leaves linear maps to MKL, which makes no use of AVX-512 on processors of AMD. There
+    oneDNN takes less than half the time (5088 x 128 by 128 x 128 on one core of an EPYC: 0.8
+    against 1.9 ms), in the same precision.
     """
-    return (
-        num_rows * weight.numel() >= LEAST
-        and _onednn_is_faster()
-        and bool(torch.backends.mkldnn.enabled)
-    )
+    pays = num_rows * weight.numel() >= LEAST and _onednn_is_faster()
+    return pays and bool(torch.backends.mkldnn.enabled)
 
 
 @cache
@@ -135,5 +128,5 @@ def _numba_problem() -> str | None:
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def numba_problem() -> str | None:
-    """Says why Numba cannot be used, if so. It is imported at the first call; a compiler takes the answer as given."""
+    """Says why Numba cannot be used, if so. A compiler takes the answer as a constant."""
     return _numba_problem()

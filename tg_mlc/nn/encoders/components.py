@@ -1,4 +1,4 @@
-"""Components, which every input encoder returns, and encoders that join components or relate them to each other."""
+"""Components, which encoders return, and encoders that join or relate components."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ class Components(NamedTuple):
 
 
 def check_columns(x: Tensor, num_columns: int, name: str) -> None:
-    """Raises a clear error unless every row of :obj:`x` has so many entries; -1 stands for any number."""
+    """Raises unless rows of :obj:`x` have so many entries; -1 stands for any number."""
     if x.dim() != 2 or (num_columns != -1 and x.size(1) != num_columns):
-        raise ValueError(
-            f"Expected {name} of shape [N, {'F' if num_columns == -1 else num_columns}] (got {list(x.shape)})"
-        )
+        expected = f"{name} of shape [N, {'F' if num_columns == -1 else num_columns}]"
+        raise ValueError(f"Expected {expected} (got {list(x.shape)})")
 
 
 def read_symbols(
@@ -44,27 +43,24 @@ def read_symbols(
     """The words or letters ``x`` of a batch as ``[N]`` numbers from 0 to the highest."""
     x: Tensor = data.x
     if x.dim() != 1 and (x.dim() != 2 or x.size(1) != 1):
-        raise ValueError(
-            f"Expected {called} 'x' of shape [N] or [N, 1], those of all samples one after another (got "
-            f"{list(x.shape)}); make a sample of each padded row without its padding and batch these"
-        )
+        expected = f"{called} 'x' of shape [N] or [N, 1], those of all samples one after another"
+        cure = "make a sample of each padded row without its padding and batch these"
+        raise ValueError(f"Expected {expected} (got {list(x.shape)}); {cure}")
     if x.dtype not in dtypes:
         wanted = " or ".join(map(str, dtypes))
-        raise ValueError(
-            f"Expected {called} 'x' to be whole numbers, {wanted} (got {x.dtype}); {hint}"
-        )
+        message = f"Expected {called} 'x' to be whole numbers, {wanted} (got {x.dtype}); {hint}"
+        raise ValueError(message)
     # On a GPU, a look would wait for all work before it.
     if not torch.compiler.is_compiling() and x.device.type == "cpu" and x.numel() > 0:
         lowest, most = (int(value) for value in x.aminmax())
         if lowest < 0 or most > highest:
-            raise ValueError(
-                f"Expected {called} 'x' from 0 to {highest} (got {lowest} to {most}); {hint}"
-            )
+            message = f"Expected {called} 'x' from 0 to {highest} (got {lowest} to {most}); {hint}"
+            raise ValueError(message)
     return x.flatten().long()
 
 
 def ptr_of(data: Data) -> Tensor:
-    """Pointers to the nodes of every sample of a :class:`~torch_geometric.data.Data` or a batch of them."""
+    """Pointers to the nodes of every sample of a batch."""
     ptr: Tensor | None = data.get("ptr")
     batch: Tensor | None = data.get("batch") if ptr is None else None
     # Only a Batch knows how many samples it holds, the last of which may be empty.
@@ -72,39 +68,36 @@ def ptr_of(data: Data) -> Tensor:
 
 
 class JointEncoder(nn.Module):
-    r"""Puts the components of several encoders side by side in each sample, so that labels attend to all of them.
+    r"""Joins the components of several encoders in each sample.
 
-    Edges stay among the components of the encoder that made them; at most one encoder may have any. A layer
-    normalisation brings components of all kinds to one scale.
+    Edges stay among the components of their encoder; at most one may have edges. A layer
+    normalisation brings all components to one scale.
 
     Args:
         encoders (list of torch.nn.Module): Encoders of the same :obj:`channels`.
 
     Shapes:
         - **input:** a batch that all encoders take
-        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N_1 + \ldots + N_n, d)`
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states
+          :math:`(N_1 + \ldots + N_n, d)`
 
     Raises:
-        ValueError: If there is no encoder, their channels differ, more than one of them has edges, or components have
-            one label each (``to_label``).
+        ValueError: If channels differ, several encoders have edges, or components ``to_label``.
     """
 
     def __init__(self, encoders: Sequence[nn.Module]) -> None:
         super().__init__()
         channels = {cast(int, encoder.channels) for encoder in encoders}
         if len(channels) != 1:
-            raise ValueError(
-                f"Expected 'encoders' to share their 'channels' (got {sorted(channels)})"
-            )
+            message = f"Expected 'encoders' to share their 'channels' (got {sorted(channels)})"
+            raise ValueError(message)
         self.encoders = nn.ModuleList(encoders)
         self.channels = channels.pop()
-        edge_dims = [
-            cast(int, encoder.edge_dim) for encoder in encoders if encoder.edge_dim is not None
-        ]
+        sizes = [cast("int | None", encoder.edge_dim) for encoder in encoders]
+        edge_dims = [size for size in sizes if size is not None]
         if len(edge_dims) > 1:
-            raise ValueError(
-                f"Expected at most one of 'encoders' to have edges (got {len(edge_dims)})"
-            )
+            message = f"Expected at most one of 'encoders' to have edges (got {len(edge_dims)})"
+            raise ValueError(message)
         self.edge_dim = edge_dims[0] if edge_dims else None
         self.norm = nn.LayerNorm(self.channels)
 
@@ -117,32 +110,31 @@ class JointEncoder(nn.Module):
 def join(parts: list[Components]) -> Components:
     """The components of all parts side by side in each sample, those of the first part first."""
     if any(part.to_label is not None for part in parts):
-        raise ValueError(
-            "Expected components that all labels attend to (got 'to_label'); encode them alone"
-        )
+        expected = "components that all labels attend to"
+        raise ValueError(f"Expected {expected} (got 'to_label'); encode them alone")
     x = torch.cat([part.x for part in parts])
     samples = torch.cat([ptr2index(part.ptr, output_size=part.x.size(0)) for part in parts])
     # A stable sort keeps the order of each encoder's components within a sample.
     samples, order = torch.sort(samples, stable=True)
     ptr = torch.stack([part.ptr for part in parts]).sum(dim=0)
-    place = torch.empty_like(order).index_copy(
-        0, order, torch.arange(order.numel(), device=order.device)
-    )
+    rows = torch.arange(order.numel(), device=order.device)
+    new_index = torch.empty_like(order).index_copy(0, order, rows)
     offset = 0
     for part in parts:
-        if part.edge_index is not None:  # of the one part that has any
-            return Components(x[order], ptr, place[part.edge_index + offset], part.edge_attr)
+        if part.edge_index is not None:  # At most one part has edges.
+            return Components(x[order], ptr, new_index[part.edge_index + offset], part.edge_attr)
         offset += part.x.size(0)
     return Components(x[order], ptr)
 
 
 class GivenComponents(nn.Module):
-    r"""Puts a component for each known label beside those of an encoder.
+    r"""Adds a component for each known label to those of an encoder.
 
     .. math::
-        \mathbf{z} = \textrm{encoder}(\mathbf{x}) \, \Vert \, \{ \mathbf{s}_{i, k_i} : k_i \textrm{ is known} \}
+        \mathbf{z} = \textrm{encoder}(\mathbf{x}) \, \Vert \, \{ \mathbf{s}_{i, k_i} : k_i \textrm{
+        is known} \}
 
-    Every model that attends to components, or pools them, thus takes given labels into account (see
+    Every model of components thus takes given labels into account (see
     :class:`~tg_mlc.nn.GivenLabels` for models with a state of every label).
 
     Args:
@@ -150,8 +142,7 @@ class GivenComponents(nn.Module):
         num_labels (int): The number of labels :math:`L`.
 
     Shapes:
-        - **input:** a batch of :math:`B` samples, with known labels as attribute :obj:`given`, :math:`(B, L)`, or
-          without
+        - **input:** a batch, with or without known labels :obj:`given` :math:`(B, L)`
         - **output:** :class:`~tg_mlc.nn.encoders.components.Components`
 
     Raises:
@@ -203,27 +194,25 @@ class MessageEncoder(nn.Module):
         super().__init__()
         self.channels: int = encoder.channels
         self.encoder = encoder
-        self.features = FeatureMessagePassing(
-            self.channels, num_layers, edge_dim=encoder.edge_dim, **block
-        )
+        edge_dim = encoder.edge_dim
+        self.features = FeatureMessagePassing(self.channels, num_layers, edge_dim=edge_dim, **block)
 
     def forward(self, data: Data) -> Components:
         """Encodes a batch."""
         x, ptr, edge_index, edge_attr, _ = self.encoder(data)
-        return Components(
-            self.features(x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr), ptr
-        )
+        x = self.features(x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr)
+        return Components(x, ptr)
 
 
 class RecurrentEncoder(nn.Module):
-    r"""Another encoder with a bidirectional GRU over its components, in the order in which it gives them.
+    r"""Another encoder with a bidirectional GRU over its components in their order.
 
     .. math::
         \mathbf{z}_j = [\overrightarrow{\textrm{GRU}}(\mathbf{x}_1, \ldots, \mathbf{x}_j),
         \overleftarrow{\textrm{GRU}}(\mathbf{x}_S, \ldots, \mathbf{x}_j)]
 
     Args:
-        encoder (torch.nn.Module): The encoder of the input, of :obj:`channels` channels, an even number.
+        encoder (torch.nn.Module): The encoder of the input, with an even number of channels.
         num_layers (int, optional): Number of layers. (default: :obj:`1`)
         dropout (float, optional): Dropout between layers. (default: :obj:`0.0`)
 
@@ -239,24 +228,20 @@ class RecurrentEncoder(nn.Module):
         check_count("num_layers", num_layers)
         self.channels: int = encoder.channels
         if self.channels % 2 != 0:
-            raise ValueError(
-                f"Expected an even number of 'channels', half for each direction (got {self.channels})"
-            )
+            expected = "an even number of 'channels', half for each direction"
+            raise ValueError(f"Expected {expected} (got {self.channels})")
         self.encoder = encoder
-        options = {
-            "dropout": dropout if num_layers > 1 else 0.0,
-            "bidirectional": True,
-            "batch_first": True,
-        }
+        options: Any = {"bidirectional": True, "batch_first": True}
+        options["dropout"] = dropout if num_layers > 1 else 0.0
         self.gru = nn.GRU(self.channels, self.channels // 2, num_layers, **options)
 
     def forward(self, data: Data) -> Components:
         """Encodes a batch."""
         x, ptr, *_ = self.encoder(data)
         padded, mask = to_dense(x, ptr)
-        lengths = ptr.diff().clamp(min=1).cpu()  # a GRU refuses samples without components
-        out, _ = self.gru(
-            pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
-        )
-        states, _ = pad_packed_sequence(out, batch_first=True, total_length=padded.size(1))
+        lengths = ptr.diff().clamp(min=1).cpu()  # A GRU refuses samples without components.
+        options = {"batch_first": True}
+        packed = pack_padded_sequence(padded, lengths, enforce_sorted=False, **options)
+        out, _ = self.gru(packed)
+        states, _ = pad_packed_sequence(out, total_length=padded.size(1), **options)
         return Components(states[mask], ptr)

@@ -14,34 +14,33 @@ NUM_LETTERS = 4
 
 
 class DNAEncoder(nn.Module):
-    r"""Makes components of the letters of DNA by one convolution to :math:`d` channels, as the `"Neural Message Passing
-    for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper does.
+    r"""Makes components of the letters of DNA by one convolution to :math:`d` channels, as the
+    `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_
+    paper does.
 
     .. math::
-        \mathbf{z}_k = \max_{kp \, \leq \, i \, < \, (k + 1) p} \textrm{ReLU}
-        \Big( \mathbf{b} + \sum_{j=0}^{w - 1} \mathbf{W}_j \, \mathbf{e}(x_{i + j - \lfloor w / 2 \rfloor}) \Big)
+        \mathbf{z}_k = \max_{kp \, \leq \, i \, < \, (k + 1) p} \textrm{ReLU} \Big( \mathbf{b} +
+        \sum_{j=0}^{w - 1} \mathbf{W}_j \, \mathbf{e}(x_{i + j - \lfloor w / 2 \rfloor}) \Big)
 
-    with the unit vectors :math:`\mathbf{e}` of A, C, G and T. A letter that is not known counts as a quarter of each,
-    and there are zeros beyond the ends. Samples may differ in length; none sees its neighbours in the batch.
-
-    The defaults are those of the first layer of the authors' released code.
+    with the unit vectors :math:`\mathbf{e}` of A, C, G and T. Unknown letters count as a quarter of
+    each, and zeros lie beyond the ends. The defaults are those of the authors' released code.
 
     Args:
         channels (int): Size :math:`d` of a state.
-        kernel_size (int, optional): The number :math:`w` of letters that a convolution sees. (default: :obj:`16`)
-        pool (int, optional): The number :math:`p` of letters that become one component; the last one of a sample may
-            have fewer. (default: :obj:`2`)
-        both_strands (bool, optional): If set to :obj:`True`, a letter gets the larger of what the convolution finds
-            there on this strand and on its reverse complement. (default: :obj:`False`)
+        kernel_size (int, optional): The width :math:`w` of the convolution. (default: :obj:`16`)
+        pool (int, optional): The number :math:`p` of letters per component. (default: :obj:`2`)
+        both_strands (bool, optional): If set to :obj:`True`, takes the maximum with the reverse
+            complement. (default: :obj:`False`)
 
     Shapes:
-        - **input:** a batch with letters :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`: 0 to 3 for A, C, G and T, 4
-          for one that is not known
+        - **input:** a batch with letters :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`: 0 to 3
+          for A, C, G and T, 4 for one that is not known
         - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states
           :math:`(\sum_b \lceil n_b / p \rceil, d)`
 
     Raises:
-        ValueError: If :obj:`kernel_size` or :obj:`pool` is less than 1, or the letters are of another shape or type.
+        ValueError: If :obj:`kernel_size` or :obj:`pool` is less than 1, or the letters are of
+            another shape or type.
     """
 
     edge_dim: int | None = None
@@ -58,9 +57,8 @@ class DNAEncoder(nn.Module):
         self.both_strands = both_strands
         self.conv = nn.Conv1d(NUM_LETTERS, channels, kernel_size)
         unknown = torch.full((1, NUM_LETTERS), 1 / NUM_LETTERS)
-        self.register_buffer(
-            "one_hot", torch.cat([torch.eye(NUM_LETTERS), unknown]), persistent=False
-        )
+        one_hot = torch.cat([torch.eye(NUM_LETTERS), unknown])
+        self.register_buffer("one_hot", one_hot, persistent=False)
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module."""
@@ -69,50 +67,43 @@ class DNAEncoder(nn.Module):
     def forward(self, data: Data) -> Components:
         """Encodes the sequences of a batch."""
         ptr = ptr_of(data)
-        letters = (torch.uint8, torch.long, torch.int)
-        x = self.one_hot[
-            read_symbols(data, "letters", letters, NUM_LETTERS, "words are for SequenceEncoder")
-        ]
+        dtypes, cure = (torch.uint8, torch.long, torch.int), "words are for SequenceEncoder"
+        x = self.one_hot[read_symbols(data, "letters", dtypes, NUM_LETTERS, cure)]
         sizes = ptr.diff()
-        if (
-            torch.compiler.is_compiling()
-            or sizes.numel() == 0
-            or not sizes[0]
-            or bool((sizes != sizes[0]).any())
-        ):
+        unknown = torch.compiler.is_compiling() or sizes.numel() == 0
+        if unknown or not sizes[0] or bool((sizes != sizes[0]).any()):
             return self._ragged(x, ptr)
         x = self._convolve(x.view(sizes.numel(), -1, NUM_LETTERS).mT)  # [B, d, n]
         x = nn.functional.max_pool1d(x, self.pool, ceil_mode=True).mT.reshape(-1, self.channels)
-        return Components(
-            x, torch.arange(ptr.numel(), device=x.device) * -(-int(sizes[0]) // self.pool)
-        )
+        num_components = -(-int(sizes[0]) // self.pool)
+        return Components(x, torch.arange(ptr.numel(), device=x.device) * num_components)
 
     def _ragged(self, x: Tensor, ptr: Tensor) -> Components:
-        """One convolution over all samples, laid out so far apart that none sees another or is pooled with it."""
+        """Convolves all samples at once, so far apart that none sees another."""
         sizes = ptr.diff()
-        rooms = (
-            torch.div(sizes + self.conv.kernel_size[0], self.pool, rounding_mode="floor") + 1
-        ) * self.pool
+        widened = sizes + self.conv.kernel_size[0]
+        rooms = (torch.div(widened, self.pool, rounding_mode="floor") + 1) * self.pool
         sample = ptr2index(ptr, output_size=x.size(0))
         position = torch.arange(x.size(0), device=x.device) - ptr[sample]
-        place = position + (rooms.cumsum(0) - rooms)[sample]
-        # As many rows as rooms can have at most: a number that needs no look at the device, and can be exported.
-        most = x.size(0) + sizes.numel() * (self.conv.kernel_size[0] + self.pool)
-        apart = x.new_zeros(most, NUM_LETTERS).index_copy(0, place, x)
-        inside = x.new_zeros(apart.size(0)).index_fill(0, place, 1.0)
+        index = position + (rooms.cumsum(0) - rooms)[sample]
+        # As many rows as rooms can have at most: a number that needs no look at the device, and
+        # can be exported.
+        num_rows = x.size(0) + sizes.numel() * (self.conv.kernel_size[0] + self.pool)
+        apart = x.new_zeros(num_rows, NUM_LETTERS).index_copy(0, index, x)
+        inside = x.new_zeros(apart.size(0)).index_fill(0, index, 1.0)
         x = self._convolve(apart.t().unsqueeze(0))  # [1, d, sum of rooms]
         # In two dimensions, because torch.export would fix the length of the pooling in one.
         x = nn.functional.max_pool2d(x * inside.to(x.dtype), (1, self.pool)).squeeze(0).t()
-        first = torch.div(place[position % self.pool == 0], self.pool, rounding_mode="floor")
+        first = torch.div(index[position % self.pool == 0], self.pool, rounding_mode="floor")
         counts = torch.div(sizes + self.pool - 1, self.pool, rounding_mode="floor")
         return Components(x[first], nn.functional.pad(counts.cumsum(0), (1, 0)))
 
     def _convolve(self, x: Tensor) -> Tensor:
         before = self.conv.kernel_size[0] // 2
         padding = (before, self.conv.kernel_size[0] - 1 - before)
-        # Letters that pair stand at opposite ends of their order, so the other strand is flipped along both axes.
+        # Letters that pair stand at opposite ends of their order, so the other strand is flipped
+        # along both axes.
         strands = [x, x.flip(1, 2)] if self.both_strands else [x]
-        found = [
-            nn.functional.relu(self.conv(nn.functional.pad(strand, padding))) for strand in strands
-        ]
-        return torch.maximum(found[0], found[1].flip(2)) if self.both_strands else found[0]
+        padded = [nn.functional.pad(strand, padding) for strand in strands]
+        out = [nn.functional.relu(self.conv(strand)) for strand in padded]
+        return torch.maximum(out[0], out[1].flip(2)) if self.both_strands else out[0]

@@ -1,4 +1,4 @@
-"""Encoders of graphs: molecules, whose bonds are the graph among their atoms, and nodes with numbers as features."""
+"""Encoders of graphs: molecules with their bonds, and nodes with numerical features."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ class CategoricalEmbedding(nn.Module):
         """Embeds every row of categories."""
         check_columns(x, len(self.num_categories), "categorical features")
         # One look-up over all features, stacked; empty inputs (a molecule without bonds) are fine.
-        return nn.functional.embedding_bag(
-            x.long() + self.get_buffer("offset"), self.weight, mode="sum"
-        )
+        index = x.long() + self.get_buffer("offset")
+        return nn.functional.embedding_bag(index, self.weight, mode="sum")
 
 
 class MoleculeEncoder(nn.Module):
-    r"""Embeds the atoms and bonds of molecules as :meth:`torch_geometric.utils.from_smiles` describes them.
+    r"""Embeds the atoms and bonds of molecules as :meth:`torch_geometric.utils.from_smiles`
+    describes them.
 
     Args:
         channels (int): Size :math:`d` of a state.
 
     Shapes:
-        - **input:** a batch with atoms :obj:`x` of shape :math:`(N, 9)`, :obj:`edge_index` and bonds
-          :obj:`edge_attr` of shape :math:`(|\mathcal{E}|, 3)`
-        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)` and
-          :math:`(|\mathcal{E}|, d)`
+        - **input:** a batch with atoms :obj:`x` of shape :math:`(N, 9)`, :obj:`edge_index` and
+          bonds :obj:`edge_attr` of shape :math:`(|\mathcal{E}|, 3)`
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
+          and :math:`(|\mathcal{E}|, d)`
     """
 
     def __init__(self, channels: int) -> None:
@@ -75,9 +75,8 @@ class MoleculeEncoder(nn.Module):
 
     def forward(self, data: Data) -> Components:
         """Encodes the atoms and bonds of a batch."""
-        return Components(
-            self.atoms(data.x), ptr_of(data), data.edge_index, self.bonds(data.edge_attr)
-        )
+        bonds = self.bonds(data.edge_attr)
+        return Components(self.atoms(data.x), ptr_of(data), data.edge_index, bonds)
 
 
 class NodeEncoder(nn.Module):
@@ -93,9 +92,9 @@ class NodeEncoder(nn.Module):
         dropout (float, optional): Dropout on the scaled features. (default: :obj:`0.0`)
 
     Shapes:
-        - **input:** a batch with features :obj:`x` of shape :math:`(N, F)`; the edges among nodes, if there are any, as
-          :obj:`edge_index`; and the label that attends to each node, if only one does, as :obj:`to_label` of
-          shape :math:`(N)`
+        - **input:** a batch with features :obj:`x` of shape :math:`(N, F)`; the edges among nodes,
+          if there are any, as :obj:`edge_index`; and the label that attends to each node, if only
+          one does, as :obj:`to_label` of shape :math:`(N)`
         - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
 
     Raises:

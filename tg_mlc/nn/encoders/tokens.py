@@ -26,19 +26,21 @@ class BagEncoder(nn.Module):
         num_tokens (int): The size of the vocabulary.
         channels (int): Size :math:`d` of a state.
         dropout (float, optional): Dropout on whole words. (default: :obj:`0.0`)
-        normalized (bool, optional): If set to :obj:`True`, the weights of a document's words, such as TF-IDF, are
-            scaled to a mean square of one, whatever the number of words. (default: :obj:`False`)
-        kept (torch.Tensor, optional): The words of the vocabulary to attend to, a mask of shape :math:`(V)`; the others
-            are left out of every document. (default: :obj:`None`)
+        normalized (bool, optional): If set to :obj:`True`, the weights of a document's words, such
+            as TF-IDF, are scaled to a mean square of one, whatever the number of words.
+            (default: :obj:`False`)
+        kept (torch.Tensor, optional): The words of the vocabulary to attend to, a mask of shape
+            :math:`(V)`; the others are left out of every document. (default: :obj:`None`)
 
     Shapes:
-        - **input:** a batch with the present words :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`, and, if the words
-          carry weights such as TF-IDF, :obj:`weight` of shape :math:`(N)`; a known graph among them, if there is
-          one, as :obj:`edge_index`
+        - **input:** a batch with the present words :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`,
+          and, if the words carry weights such as TF-IDF, :obj:`weight` of shape :math:`(N)`; a
+          known graph among them, if there is one, as :obj:`edge_index`
         - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
 
     Raises:
-        ValueError: If the words are of another shape or type, or :obj:`kept` is no mask of the vocabulary.
+        ValueError: If the words are of another shape or type, or :obj:`kept` is no mask of the
+            vocabulary.
     """
 
     edge_dim: int | None = None
@@ -54,9 +56,8 @@ class BagEncoder(nn.Module):
     ) -> None:
         super().__init__()
         if kept is not None and (kept.shape != (num_tokens,) or kept.dtype != torch.bool):
-            raise ValueError(
-                f"Expected 'kept' to be a mask of shape [{num_tokens}] (got {kept.dtype} of shape {list(kept.shape)})"
-            )
+            got = f"{kept.dtype} of shape {list(kept.shape)}"
+            raise ValueError(f"Expected 'kept' to be a mask of shape [{num_tokens}] (got {got})")
         self.channels = channels
         self.dropout = dropout
         self.normalized = normalized
@@ -66,32 +67,33 @@ class BagEncoder(nn.Module):
 
     @torch.no_grad()
     def start_from_documents(self, documents: sp.sparray, seed: int = 0) -> None:
-        r"""Starts words that occur in the same documents alike, as the `"Indexing by Latent Semantic Analysis"
-        <https://doi.org/10.1002/(SICI)1097-4571(199009)41:6%3C391::AID-ASI1%3E3.0.CO;2-9>`_ paper does.
+        r"""Starts words that occur in the same documents alike, as the `"Indexing by Latent
+        Semantic Analysis"
+        <https://doi.org/10.1002/(SICI)1097-4571(199009)41:6%3C391::AID-ASI1%3E3.0.CO;2-9>`_ paper
+        does.
 
         .. math::
             \mathbf{X} \approx \mathbf{U} \mathbf{\Sigma} \mathbf{V}^{\top}, \qquad
             \mathbf{e}_w = \frac{c}{\sqrt{i_w}} \, \frac{\mathbf{R} \mathbf{\Sigma} \mathbf{v}_w}
-            {\lVert \mathbf{\Sigma} \mathbf{v}_w \rVert}, \qquad i_w = 1 + \log \frac{1 + N}{1 + N_w}
+            {\lVert \mathbf{\Sigma} \mathbf{v}_w \rVert}, \qquad i_w = 1 + \log \frac{1 + N}{1 +
+            N_w}
 
-        with a random rotation :math:`\mathbf{R}`, so that all channels weigh alike, and :math:`N_w` of the :math:`N`
-        documents with the word. TF-IDF's factor :math:`i_w` is half undone, because labels that attend to the rarest
-        words first learn documents by heart. With :math:`c`, the mean length of all words' states in all documents is
-        :math:`\sqrt{d}`. Words of no document, and those that are not :obj:`kept`, start at zero.
+        with a random rotation :math:`\mathbf{R}` and :math:`N_w` of the :math:`N` documents with
+        the word. TF-IDF's factor :math:`i_w` is half undone, because labels that attend to the
+        rarest words memorise documents. With :math:`c`, states have a mean length of
+        :math:`\sqrt{d}`. Words of no document, and words that are not :obj:`kept`, start at zero.
 
         Args:
-            documents (scipy.sparse.sparray): Weights of words in training documents, *e.g.* TF-IDF, :math:`(N, V)`.
+            documents (scipy.sparse.sparray): Weights of words :math:`(N, V)`, *e.g.* TF-IDF.
             seed (int, optional): Seed of the rotation. (default: :obj:`0`)
 
         Raises:
-            ValueError: If the vocabulary is another, all documents are empty, or there are fewer than two, or words.
+            ValueError: If the shape is another, or all documents are empty.
         """
         num_words, channels = self.embedding.weight.shape
         if documents.ndim != 2 or documents.shape[1] != num_words or min(documents.shape) < 2:
-            raise ValueError(
-                f"Expected 'documents' of shape [N, {num_words}] with at least 2 rows and columns (got "
-                f"{list(documents.shape)})"
-            )
+            expected = f"'documents' of shape [N, {num_words}] with at least 2 rows and columns"
+            raise ValueError(f"Expected {expected} (got {list(documents.shape)})")
         kept = np.ones(num_words, dtype=bool) if self.kept is None else self.kept.cpu().numpy()
         documents = documents * kept
         frequency = np.asarray((documents != 0).sum(axis=0)).ravel()
@@ -123,27 +125,26 @@ class BagEncoder(nn.Module):
             mean = mean.repeat_interleave(ptr.diff(), output_size=weight.numel())
             weight = weight * mean.clamp_min(torch.finfo(weight.dtype).tiny).reciprocal()
         if self.training and self.dropout > 0.0:
-            weight = dropout(
-                torch.ones_like(x[:, 0]) if weight is None else weight, self.dropout, self.training
-            )
+            weight = torch.ones_like(x[:, 0]) if weight is None else weight
+            weight = dropout(weight, self.dropout)
         return Components(x if weight is None else x * weight.view(-1, 1), ptr, edge_index)
 
 
 class SequenceEncoder(nn.Module):
-    r"""Embeds the words of a document in their order, by adding the sinusoidal positions of the `"Attention Is All You
-    Need" <https://arxiv.org/abs/1706.03762>`_ paper, counted from one.
+    r"""Embeds the words of a document in their order, by adding the sinusoidal positions of the
+    `"Attention Is All You Need" <https://arxiv.org/abs/1706.03762>`_ paper, counted from one.
 
     Args:
         num_tokens (int): The size of the vocabulary.
         channels (int): Size :math:`d` of a state.
-        positions (torch.Tensor, optional): A table of position states of shape :math:`(P, d)` to take instead.
+        positions (torch.Tensor, optional): A table of position states :math:`(P, d)`.
             (default: :obj:`None`)
 
     Shapes:
         - **input, output:** As in :class:`BagEncoder`, without weights.
 
     Raises:
-        ValueError: If the words are of another shape or type, or a sequence is longer than the given table.
+        ValueError: If words are of another shape or type, or a sequence is longer than the table.
     """
 
     edge_dim: int | None = None
@@ -159,28 +160,22 @@ class SequenceEncoder(nn.Module):
         """Encodes the tokens of a batch, with their positions."""
         ptr = ptr_of(data)
         x: Tensor = self.embedding(_tokens(data, self.embedding.num_embeddings))
-        position = (
-            torch.arange(x.size(0), device=x.device) - ptr[ptr2index(ptr, output_size=x.size(0))]
-        )
+        sample = ptr2index(ptr, output_size=x.size(0))
+        position = torch.arange(x.size(0), device=x.device) - ptr[sample]
         if self.positions is None:
             channel = torch.arange(self.channels, device=x.device)
             exponent = (channel - channel % 2).double() / self.channels
             angle = (position + 1).double().unsqueeze(-1) / torch.pow(10000.0, exponent)
             states = torch.where(channel % 2 == 0, angle.sin(), angle.cos()).float()
         else:
-            if (
-                not torch.compiler.is_compiling()
-                and position.numel()
-                and int(position.max()) >= len(self.positions)
-            ):
-                raise ValueError(
-                    f"Expected sequences of at most {len(self.positions)} words, the length of the table of positions "
-                    f"(got {int(position.max()) + 1})"
-                )
+            size, is_empty = len(self.positions), position.numel() == 0
+            if not (torch.compiler.is_compiling() or is_empty) and int(position.max()) >= size:
+                expected = f"sequences of at most {size} words, as the table of positions has"
+                raise ValueError(f"Expected {expected} (got {int(position.max()) + 1})")
             states = self.positions[position]
         return Components(x + states.to(x.dtype), ptr, data.get("edge_index"))
 
 
 def _tokens(data: Data, num_tokens: int) -> Tensor:
-    hint = "vectors are for VectorEncoder, the letters of DNA for DNAEncoder, and numbers may be cast with '.long()'"
-    return read_symbols(data, "words", (torch.long, torch.int), num_tokens - 1, hint)
+    cure = "vectors are for VectorEncoder, letters of DNA for DNAEncoder; or cast with '.long()'"
+    return read_symbols(data, "words", (torch.long, torch.int), num_tokens - 1, cure)

@@ -23,14 +23,15 @@ class VectorEncoder(nn.Module):
         in_channels (int): Size of the vector, or :obj:`-1` to take it from the first input.
         channels (int): Size :math:`d` of a state.
         num_components (int, optional): The number :math:`n` of components. (default: :obj:`1`)
-        key (str, optional): The attribute of the batch that holds the vectors. (default: :obj:`"x"`)
+        key (str, optional): The attribute with the vectors. (default: :obj:`"x"`)
         scaling (torch.nn.Module, optional): Applied to the vectors first, *e.g.*
             :class:`~tg_mlc.inputs.QuantileScaler`. (default: :obj:`None`)
-        dropout (float, optional): Dropout on the entries of the scaled vectors. (default: :obj:`0.0`)
+        dropout (float, optional): Dropout on scaled vectors. (default: :obj:`0.0`)
 
     Shapes:
         - **input:** a batch with vectors of shape :math:`(B, F)`
-        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(B \cdot n, d)`
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states
+          :math:`(B \cdot n, d)`
 
     Raises:
         ValueError: If the vectors are of another size, or no floating-point numbers.
@@ -61,10 +62,9 @@ class VectorEncoder(nn.Module):
         """The scaled vectors :math:`(B, F)` of a batch, with dropout."""
         x = data[self.key]
         if not x.is_floating_point():
-            raise ValueError(
-                f"Expected vectors '{self.key}' of floating-point numbers (got {x.dtype}); the numbers of words are "
-                f"for BagEncoder or SequenceEncoder"
-            )
+            expected = f"vectors '{self.key}' of floating-point numbers"
+            cure = "the numbers of words are for BagEncoder or SequenceEncoder"
+            raise ValueError(f"Expected {expected} (got {x.dtype}); {cure}")
         x = self.scaling(x)
         check_columns(x, self.lin.in_channels, f"vectors '{self.key}'")
         return dropout(x, self.dropout, self.training)
@@ -83,7 +83,7 @@ class LinearPath(nn.Module):
     .. math::
         y_i = \sum_v \mathbf{w}_i^{(v)} \cdot \mathbf{x}^{(v)}
 
-    A linear model is a strong competitor where inputs are long and samples few; beside it, message passing learns only
+    Linear models are strong where inputs are long and samples few; message passing then learns only
     the rest. The weights start from zero.
 
     Args:
@@ -110,8 +110,5 @@ class LinearPath(nn.Module):
 
     def forward(self, data: Data) -> Tensor:
         """Returns the logits of a batch."""
-        logits = [
-            lin(encoder.vectors(data))
-            for lin, encoder in zip(self.lins, self.encoders, strict=True)
-        ]
-        return torch.stack(logits).sum(dim=0)
+        pairs = zip(self.lins, self.encoders, strict=True)
+        return torch.stack([lin(encoder.vectors(data)) for lin, encoder in pairs]).sum(dim=0)

@@ -1,4 +1,4 @@
-"""Graph attention, the one operator: validates a call, chooses a backend, runs it; and its weights as matrices."""
+"""Graph attention, the one operator: checks a call, chooses a backend and runs it."""
 
 from __future__ import annotations
 
@@ -66,11 +66,10 @@ def graph_attention(
 
     .. math::
         \mathbf{o}_i = \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{v}_j, \qquad
-        \alpha_{ij} = \textrm{softmax}_{j \in \mathcal{N}(i)} \left( s \, \mathbf{q}_i^{\top} \mathbf{k}_j + b_{ij}
-        \right)
+        \alpha_{ij} = \textrm{softmax}_{j \in \mathcal{N}(i)} \left( s \, \mathbf{q}_i^{\top}
+        \mathbf{k}_j + b_{ij} \right)
 
-    A query without any neighbour gives zeros, and its gradients are zero; so does one whose edges all have a bias of
-    :math:`-\infty`.
+    A query without neighbours gives zeros, also if all its edges have a bias of :math:`-\infty`.
 
     Args:
         query (torch.Tensor): The queries.
@@ -78,29 +77,30 @@ def graph_attention(
         value (torch.Tensor): The values.
         pattern (Pattern): The edges along which queries attend: :class:`~tg_mlc.ops.Edges`,
             :class:`~tg_mlc.ops.Blocks` or :class:`~tg_mlc.ops.Shared`.
-        scale (float, optional): The factor :math:`s` on the scores, :math:`1 / \sqrt{C}` if :obj:`None`. To learn it,
-            multiply :obj:`query` by it instead. (default: :obj:`None`)
-        dropout_p (float, optional): The probability with which a weight is dropped. (default: :obj:`0.0`)
-        edge_bias (torch.Tensor, optional): A term :math:`b_{ij}` for every edge in the order of
-            ``pattern.to_edge_index()``, or for every edge of the graph that samples share. A Boolean one is a mask, as
-            in PyTorch's own attention: edges that are :obj:`False` do not attend. (default: :obj:`None`)
-        return_weights (bool, optional): If set to :obj:`True`, returns the weights as well, before dropout, in the
-            pattern's own layout; ``pattern.to_edge_list(weights)`` lowers them to edges. (default: :obj:`False`)
-        backend (str, optional): The backend to take, or :obj:`"auto"` for the one that was set
-            (:func:`~tg_mlc.set_backend`), else the fastest by measured crossovers. (default: :obj:`"auto"`)
+        scale (float, optional): The factor :math:`s`, by default :math:`1 / \sqrt{C}`.
+            (default: :obj:`None`)
+        dropout_p (float, optional): The probability with which a weight is dropped.
+            (default: :obj:`0.0`)
+        edge_bias (torch.Tensor, optional): A term :math:`b_{ij}` for every edge of
+            ``pattern.to_edge_index()``, or of the shared graph. A Boolean bias is a mask.
+            (default: :obj:`None`)
+        return_weights (bool, optional): If set to :obj:`True`, returns the weights before dropout
+            as well, for ``pattern.to_edge_list(weights)``. (default: :obj:`False`)
+        backend (str, optional): The backend, or :obj:`"auto"` for the one set by
+            :func:`~tg_mlc.set_backend`, else the fastest by measured crossovers.
+            (default: :obj:`"auto"`)
 
     Shapes:
         - **query:** :math:`(N_q, H, C)`
         - **key:** :math:`(N_k, H, C)`
         - **value:** :math:`(N_k, H, C_v)`
         - **edge_bias:** :math:`(|\mathcal{E}|)` or :math:`(|\mathcal{E}|, H)`
-        - **output:** :math:`(N_q, H, C_v)`; weights :math:`(|\mathcal{E}|, H)`, or
-          :math:`(B, |\mathcal{E}|, H)` for a shared graph
+        - **output:** :math:`(N_q, H, C_v)`; weights :math:`(|\mathcal{E}|, H)` or
+          :math:`(B, |\mathcal{E}|, H)`
 
     Raises:
-        TypeError: If the tensors are not of one floating point type, :obj:`edge_bias` is neither of such a type nor
-            Boolean, or :obj:`scale` is a tensor.
-        ValueError: If their sizes disagree with one another or with the pattern, or if the backend refuses the call.
+        TypeError: If dtypes differ or are not floating point, or :obj:`scale` is a tensor.
+        ValueError: If sizes disagree, or the backend refuses the call.
     """
     call = _validated(query, key, value, pattern, scale, dropout_p, edge_bias, return_weights)
     out, weights = registry.choose(call.shape, backend)[0].run(call)
@@ -118,8 +118,9 @@ def explain_choice(
 ) -> str:
     """Says in one sentence which backend :obj:`"auto"` takes for a call, and why.
 
-    The arguments, their shapes and the errors are those of :func:`graph_attention`. A layer says what its last call
-    took by :meth:`AttentionConv.explain_choice() <tg_mlc.nn.AttentionConv.explain_choice>`.
+    The arguments, their shapes and the errors are those of :func:`graph_attention`. A layer says
+    what its last call took by :meth:`AttentionConv.explain_choice()
+    <tg_mlc.nn.AttentionConv.explain_choice>`.
     """
     call = _validated(query, key, value, pattern, return_weights=return_weights, **options)
     backend, reason = registry.choose(call.shape)
@@ -132,23 +133,22 @@ def available_backends() -> list[str]:
 
 
 def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
-    r"""Brings attention weights from the layout of their pattern to one matrix for each sample and head.
+    r"""Converts attention weights to one matrix for each sample and head.
 
-    Rows are queries and columns are keys. Pairs that do not attend are zero, and so is the padding of samples with
-    fewer queries or keys than others. The weights of a pair that occurs more than once are summed.
+    Rows are queries and columns are keys. Pairs that do not attend, and padding, are zero. Weights
+    of repeated pairs are summed.
 
     Args:
-        pattern (Pattern): The pattern of the call. A list of :class:`~tg_mlc.ops.Edges` counts as one sample.
-        weights (torch.Tensor): The weights that :func:`~tg_mlc.ops.graph_attention` returned for it.
+        pattern (Pattern): The pattern; :class:`~tg_mlc.ops.Edges` count as one sample.
+        weights (torch.Tensor): The weights from :func:`~tg_mlc.ops.graph_attention`.
 
     Shapes:
         - **weights:** :math:`(*, H)`, with the sizes :obj:`pattern.weights_size` in front
-        - **output:** :math:`(B, H, L, S)` for at most :math:`L` queries and :math:`S` keys in a sample
+        - **output:** :math:`(B, H, L, S)` for the largest numbers of queries and keys of a sample
     """
     if weights.shape[:-1] != pattern.weights_size:
-        expected = (
-            f"'weights' of shape [{', '.join(map(str, pattern.weights_size))}, heads] for {pattern}"
-        )
+        sizes = ", ".join(map(str, pattern.weights_size))
+        expected = f"'weights' of shape [{sizes}, heads] for {pattern}"
         raise ValueError(f"Expected {expected} (got {list(weights.shape)})")
     if isinstance(pattern, Blocks):
         query_ptr, key_ptr = pattern.query_ptr, pattern.key_ptr
@@ -158,11 +158,10 @@ def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
         query_ptr, key_ptr = bounds * graph.num_queries, bounds * graph.num_keys
     (key, query), weights = pattern.to_edge_list(weights)
     sample = ptr2index(query_ptr, output_size=pattern.num_queries)[query]
-    place = (sample, query - query_ptr[sample], key - key_ptr[sample])
-    out = weights.new_zeros(
-        query_ptr.numel() - 1, longest(query_ptr), longest(key_ptr), weights.size(-1)
-    )
-    return out.index_put(place, weights, accumulate=True).permute(0, 3, 1, 2)
+    index = (sample, query - query_ptr[sample], key - key_ptr[sample])
+    shape = (query_ptr.numel() - 1, longest(query_ptr), longest(key_ptr), weights.size(-1))
+    out = weights.new_zeros(shape).index_put(index, weights, accumulate=True)
+    return out.permute(0, 3, 1, 2)
 
 
 def _validated(
@@ -177,9 +176,8 @@ def _validated(
 ) -> AttentionCall:
     if not torch.is_floating_point(query) or not query.dtype == key.dtype == value.dtype:
         got = f"{query.dtype}, {key.dtype} and {value.dtype}"
-        raise TypeError(
-            f"Expected 'query', 'key' and 'value' to share a floating point type (got {got})"
-        )
+        message = f"Expected 'query', 'key' and 'value' to share a floating point type (got {got})"
+        raise TypeError(message)
     sizes = {"query": pattern.num_queries, "key": pattern.num_keys, "value": pattern.num_keys}
     for (name, size), tensor in zip(sizes.items(), (query, key, value), strict=True):
         if tensor.dim() != 3 or tensor.size(0) != size:
@@ -190,9 +188,9 @@ def _validated(
         expected = "'query', 'key' and 'value' to agree in heads, and 'query' and 'key' in channels"
         raise ValueError(f"Expected {expected} (got {got})")
     check_share("dropout_p", dropout_p)
-    if isinstance(scale, Tensor):  # kernels take a number, and would give it no gradient
+    if isinstance(scale, Tensor):  # Kernels take a number, and would give it no gradient.
         raise TypeError(
-            "Expected 'scale' to be a number (got a tensor); pass 'query * scale' and 'scale=1.0' instead"
+            "Expected 'scale' to be a number (got a tensor); pass 'query * scale' and 'scale=1.0'"
         )
     if edge_bias is not None:
         if edge_bias.dtype == torch.bool:
@@ -201,15 +199,11 @@ def _validated(
             hint = "cast a mask with '.bool()', numbers with '.float()'"
             expected = "'edge_bias' to be Boolean or of a floating point type"
             raise TypeError(f"Expected {expected} (got {edge_bias.dtype}); {hint}")
-        given, heads = list(edge_bias.shape), query.size(1)
-        edge_bias = edge_bias.unsqueeze(-1) if edge_bias.dim() == 1 else edge_bias
-        if (
-            edge_bias.dim() != 2
-            or edge_bias.size(0) != pattern.bias_size
-            or edge_bias.size(1) not in (1, heads)
-        ):
-            expected = f"'edge_bias' of shape [{pattern.bias_size}] or [{pattern.bias_size}, {heads}] for {pattern}"
-            raise ValueError(f"Expected {expected} (got {given})")
+        shape, size, heads = list(edge_bias.shape), pattern.bias_size, query.size(1)
+        if shape not in ([size], [size, 1], [size, heads]):
+            expected = f"'edge_bias' of shape [{size}] or [{size}, {heads}] for {pattern}"
+            raise ValueError(f"Expected {expected} (got {shape})")
+        edge_bias = edge_bias.unsqueeze(-1) if len(shape) == 1 else edge_bias
         edge_bias = edge_bias.expand(-1, heads)
     scale = max(query.size(2), 1) ** -0.5 if scale is None else scale
     return AttentionCall(query, key, value, pattern, scale, dropout_p, edge_bias, return_weights)

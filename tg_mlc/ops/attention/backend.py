@@ -47,32 +47,24 @@ class AttentionCall:
     @property
     def tensors(self) -> list[Tensor]:
         """All tensors that may have derivatives."""
-        return [
-            tensor
-            for tensor in (self.query, self.key, self.value, self.edge_bias)
-            if tensor is not None
-        ]
+        bias = [] if self.edge_bias is None else [self.edge_bias]
+        return [self.query, self.key, self.value, *bias]
 
     @property
     def shape(self) -> CallShape:
         """The call without its tensors."""
-        query, has_bias = self.query, self.edge_bias is not None
-        kind, sizes = (
-            (query.device.type, query.dtype),
-            (query.size(1), query.size(2), self.value.size(2)),
-        )
-        transformed = not torch.compiler.is_compiling() and any(
-            map(is_functorch_wrapped_tensor, self.tensors)
-        )
-        modes = differentiates_forward(self), transformed
-        return CallShape(
-            self.pattern, *kind, *sizes, self.dropout_p, has_bias, self.return_weights, *modes
-        )
+        query, compiling = self.query, torch.compiler.is_compiling()
+        kind = (query.device.type, query.dtype)
+        sizes = (query.size(1), query.size(2), self.value.size(2))
+        has_bias, weighs = self.edge_bias is not None, self.return_weights
+        transformed = not compiling and any(map(is_functorch_wrapped_tensor, self.tensors))
+        modes = (differentiates_forward(self), transformed)
+        return CallShape(self.pattern, *kind, *sizes, self.dropout_p, has_bias, weighs, *modes)
 
 
 Output = tuple[Tensor, Tensor | None]
 
-#: Why to compute the edges alone, as :attr:`Backend.prefer` says it.
+#: The reason of :attr:`Backend.prefer` to compute edges only.
 SPARSE = "is sparse, so only its edges are computed"
 
 
@@ -84,16 +76,14 @@ class Backend:
     #: output and, if asked for, weights ``[*pattern.weights_size, heads]``
     run: Callable[[AttentionCall], Output]
     refuse: Callable[[CallShape], str | None]  #: why it cannot take a call; :obj:`None` if it can
-    #: Why it is the one to take, as what follows the pattern's name in a sentence; :obj:`None` if another might be.
+    #: Why to take it, as the rest of a sentence after the pattern's name; :obj:`None` otherwise.
     prefer: Callable[[CallShape], str | None]
 
 
 def no_second_derivatives(name: str) -> str:
     """The error of a backend whose gradients cannot be differentiated."""
-    return (
-        f"Expected a backend that has second derivatives (got '{name}'); take 'reference' or 'scatter', by "
-        f"backend='scatter' or tg_mlc.set_backend('scatter')"
-    )
+    cure = "take 'reference' or 'scatter', by backend='scatter' or tg_mlc.set_backend('scatter')"
+    return f"Expected a backend that has second derivatives (got '{name}'); {cure}"
 
 
 def accumulator(dtype: torch.dtype) -> torch.dtype:
@@ -102,10 +92,11 @@ def accumulator(dtype: torch.dtype) -> torch.dtype:
 
 
 def differentiates_forward(call: AttentionCall) -> bool:
-    """Tells whether forward-mode derivatives are asked for, which an opaque operator would take for zero."""
+    """Tells whether forward-mode derivatives, which opaque operators lack, are needed."""
     if torch.compiler.is_compiling():
         return False
-    return any(unpack_dual(tensor).tangent is not None for tensor in call.tensors)  # type: ignore[no-untyped-call]
+    unpack: Any = unpack_dual
+    return any(unpack(tensor).tangent is not None for tensor in call.tensors)
 
 
 def draw_seed(dropout_p: float) -> Tensor:
@@ -117,62 +108,52 @@ def draw_seed(dropout_p: float) -> Tensor:
 
 def refuse_opaque(name: str, shape: CallShape) -> str | None:
     """Says why the backend of an operator of :func:`register` cannot take a call, if so."""
-    if is_exporting():
-        return f"{name}: an exported program is to run without tg_mlc; take 'dense', 'scatter' or 'reference'"
-    if shape.forward_mode:
-        return f"{name}: it has no forward-mode derivatives; take 'dense', 'scatter' or 'reference'"
-    if shape.transformed:
-        return f"{name}: it has no rules for the transforms of torch.func; take 'dense', 'scatter' or 'reference'"
-    if shape.return_weights:
-        return f"{name}: weights are not kept; take 'dense', 'scatter' or 'reference'"
-    return None
+    reasons = {
+        "an exported program is to run without tg_mlc": is_exporting(),
+        "it has no forward-mode derivatives": shape.forward_mode,
+        "it has no rules for the transforms of torch.func": shape.transformed,
+        "weights are not kept": shape.return_weights,
+    }
+    reason = next((text for text, applies in reasons.items() if applies), None)
+    cure = "take 'dense', 'scatter' or 'reference'"
+    return None if reason is None else f"{name}: {reason}; {cure}"
 
 
 def register(
     name: str,
     backend: str,
-    places: tuple[str, ...],
+    edge_names: tuple[str, ...],
     device: str | None,
     forward: Callable[..., tuple[Tensor, Tensor]],
     backward: Callable[..., tuple[Tensor, ...]],
     kept_size: Callable[..., Any],
 ) -> Any:
-    """Makes the operator ``tg_mlc::{name}`` of a backend for a type of device (or all), given the names of tensors that
-    say which pairs attend. It is opaque to autograd and compilers: differentiable once, backwards, without weights.
+    """Makes the operator ``tg_mlc::{name}`` of a backend for a type of device (or all), given the
+    names of tensors that say which pairs attend. It is opaque to autograd and compilers:
+    differentiable once, backwards, without weights.
 
-    All three functions take ``query, key, value, bias, *places, scale, dropout_p, seed``: ``forward`` returns the
-    output and what is kept for the way back, whose size ``kept_size`` returns; ``backward``, which takes the output's
-    gradient and what was kept before them, the gradients of query, key, value and bias.
+    All functions take ``query, key, value, bias, *edge_names, scale, dropout_p, seed``. ``forward``
+    returns the output and what is kept for the backward pass, of size ``kept_size``; ``backward``,
+    with the output's gradient and what was kept before these, returns four gradients.
     """
-    tensors = "Tensor query, Tensor key, Tensor value, Tensor? bias, " + ", ".join(
-        f"Tensor {name}" for name in places
-    )
-    taken = f"{tensors}, float scale, float dropout_p, Tensor seed"
-    given: Any = {"mutates_args": (), "device_types": device}
-    schema = f"({taken}) -> (Tensor, Tensor)"
-    operator: Any = torch.library.custom_op(f"tg_mlc::{name}", forward, schema=schema, **given)
-    schema = f"(Tensor grad, Tensor kept, {taken}) -> (Tensor, Tensor, Tensor, Tensor)"
-    gradient: Any = torch.library.custom_op(
-        f"tg_mlc::{name}_backward", backward, schema=schema, **given
-    )
+    listed = "".join(f"Tensor {name}, " for name in edge_names)
+    tensors = f"Tensor query, Tensor key, Tensor value, Tensor? bias, {listed}"
+    inputs = f"{tensors}float scale, float dropout_p, Tensor seed"
+    options: Any = {"mutates_args": (), "device_types": device}
+    options["schema"] = f"({inputs}) -> (Tensor, Tensor)"
+    operator: Any = torch.library.custom_op(f"tg_mlc::{name}", forward, **options)
+    options["schema"] = f"(Tensor grad, Tensor kept, {inputs}) -> (Tensor, Tensor, Tensor, Tensor)"
+    gradient: Any = torch.library.custom_op(f"tg_mlc::{name}_backward", backward, **options)
 
     @operator.register_fake  # type: ignore[untyped-decorator]
     def _(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
         out = query.new_empty(query.size(0), query.size(1), value.size(2))
-        return out, query.new_empty(
-            kept_size(query, key, value, *rest), dtype=accumulator(query.dtype)
-        )
+        size = kept_size(query, key, value, *rest)
+        return out, query.new_empty(size, dtype=accumulator(query.dtype))
 
     @gradient.register_fake  # type: ignore[untyped-decorator]
-    def _(
-        grad: Tensor,
-        kept: Tensor,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bias: Tensor | None,
-        *_: Any,
-    ) -> Any:
+    def _(grad: Tensor, kept: Tensor, query: Tensor, *rest: Any) -> Any:
+        key, value, bias, *_ = rest
         grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
         return *grads, query.new_empty((0, query.size(1)) if bias is None else bias.shape)
 
@@ -184,10 +165,10 @@ def register(
 
     def differentiate(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:
         if grad is None:
-            return (None,) * (7 + len(places))
+            return (None,) * (7 + len(edge_names))
         *tensors, seed, kept = ctx.saved_tensors
         *grads, grad_bias = gradient(grad, kept, *tensors, ctx.scale, ctx.dropout_p, seed)
-        return *grads, None if tensors[3] is None else grad_bias, *(None,) * (3 + len(places))
+        return *grads, None if tensors[3] is None else grad_bias, *(None,) * (3 + len(edge_names))
 
     def refuse(*_: Any) -> Any:
         raise RuntimeError(no_second_derivatives(backend))

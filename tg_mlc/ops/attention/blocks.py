@@ -34,25 +34,23 @@ from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.patterns import Blocks, Shared
 from tg_mlc.ops.runtime import numba_problem
 
-#: Bytes of scores that a thread makes at a time: they stay in its cache for the product that takes them.
+#: Bytes of scores that a thread computes at a time, which stay in its cache.
 TILE = 2**20
-#: Queries to take at a time even where their scores are larger, as smaller products are slow.
+#: The least queries at a time, because smaller products are slow.
 MIN_ROWS = 64
 
 
 def run(call: AttentionCall) -> Output:
-    """Hands the boundaries of the blocks to the operator; a complete shared graph is a block for each sample."""
+    """Passes the boundaries of blocks to the operator. A complete shared graph is blocks, too."""
     pattern = call.pattern
     if isinstance(pattern, Blocks):
         ptrs = pattern.query_ptr, pattern.key_ptr
     else:
         assert isinstance(pattern, Shared)
         ptrs = (torch.arange(pattern.num_samples + 1, device="cpu") * pattern.num_nodes,) * 2
-    seed = draw_seed(call.dropout_p)
-    out, _ = _block_attention(
-        call.query, call.key, call.value, call.edge_bias, *ptrs, call.scale, call.dropout_p, seed
-    )
-    return out, None
+    tensors = (call.query, call.key, call.value, call.edge_bias)
+    options = (call.scale, call.dropout_p, draw_seed(call.dropout_p))
+    return _block_attention(*tensors, *ptrs, *options)[0], None
 
 
 class _Tile(NamedTuple):
@@ -60,8 +58,8 @@ class _Tile(NamedTuple):
 
     rows: slice  #: these queries
     pairs: slice  #: their pairs with all keys
-    #: the first of their rows of scores among all, where dropout starts from, whoever computes them
-    place: int
+    #: the index of their first row of scores, from which dropout starts
+    score_row: int
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class _Task:
     cols: slice  #: the keys of their sample
     heads: slice
     first_pair: int
-    first_place: int
+    first_score_row: int
     step: int  #: queries of a tile
     part: int = 0  #: which part of the queries of its sample they are
 
@@ -96,22 +94,18 @@ class _Task:
         num_queries = self.rows.stop - self.rows.start
         size = -(-num_queries // (self.step * parts)) * self.step
         for part, first in enumerate(range(0, num_queries, size)):
-            rows = slice(
-                self.rows.start + first, min(self.rows.stop, self.rows.start + first + size)
-            )
-            pair, place = self.first_pair + first * self.num_keys, self.first_place + first
-            yield replace(self, rows=rows, first_pair=pair, first_place=place, part=part)
+            start = self.rows.start + first
+            rows = slice(start, min(self.rows.stop, start + size))
+            pair, score_row = self.first_pair + first * self.num_keys, self.first_score_row + first
+            yield replace(self, rows=rows, first_pair=pair, first_score_row=score_row, part=part)
 
     def tiles(self) -> Iterator[_Tile]:
         """Yields its tiles, one after the other."""
         for row in range(self.rows.start, self.rows.stop, self.step):
             done, size = row - self.rows.start, min(self.step, self.rows.stop - row)
             pair = self.first_pair + done * self.num_keys
-            yield _Tile(
-                slice(row, row + size),
-                slice(pair, pair + size * self.num_keys),
-                self.first_place + done,
-            )
+            pairs = slice(pair, pair + size * self.num_keys)
+            yield _Tile(slice(row, row + size), pairs, self.first_score_row + done)
 
     def of(self, x: Tensor, rows: slice) -> Tensor:
         """A view ``[heads, rows, channels]`` of ``[num_rows, heads, channels]``."""
@@ -137,14 +131,12 @@ class _Call(NamedTuple):
     seed: Tensor
 
     def narrow(self) -> tuple[Any, Any] | None:
-        """Returns the kernels of narrow heads, if there are such for the call, and their further inputs."""
-        if self.bias is not None or not is_narrow(
-            self.query.dtype, self.query.size(2), self.value.size(2)
-        ):
+        """Returns the kernels of narrow heads and their further inputs, if they take the call."""
+        (_, heads, channels), value_channels = self.query.shape, self.value.size(2)
+        if self.bias is not None or not is_narrow(self.query.dtype, channels, value_channels):
             return None
         kernels = import_module("tg_mlc.ops.kernels.narrow_numba")
         ptrs = self.query_ptr.numpy(), self.key_ptr.numpy()
-        (_, heads, channels), value_channels = self.query.shape, self.value.size(2)
         lanes = -(-max(channels, value_channels) // kernels.LANES) * kernels.LANES
         options = (self.scale, self.dropout_p, int(self.seed))
         return kernels, kernels.Blocked(*ptrs, heads, channels, value_channels, lanes, *options)
@@ -167,7 +159,7 @@ def _forward(*inputs: Any) -> tuple[Tensor, Tensor]:
             weight = _product(_exact(task.of(query, tile.rows)), k.mT, scratch[0])
             if bias is not None:
                 weight += task.pairs(bias, tile)
-            total = softmax().forward(weight, call.dropout_p, start + tile.place)
+            total = softmax().forward(weight, call.dropout_p, start + tile.score_row)
             task.of(out, tile.rows).copy_(torch.bmm(weight, v))
             task.of(lse, tile.rows).copy_(total)
 
@@ -185,17 +177,14 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
     query, key, value, bias, *_ = call
     if (narrow := call.narrow()) is not None:
         kernels, blocked = narrow
-        return *kernels.backward(grad, query, key, value, lse, blocked), query.new_zeros(
-            0, query.size(1)
-        )
-    tasks, start, dtype = (
-        _tasks(call.query_ptr, call.key_ptr, query),
-        int(call.seed),
-        accumulator(query.dtype),
-    )
+        grads = kernels.backward(grad, query, key, value, lse, blocked)
+        return *grads, query.new_zeros(0, query.size(1))
+    tasks = _tasks(call.query_ptr, call.key_ptr, query)
+    start = int(call.seed)
+    dtype = accumulator(query.dtype)
     grad_query = torch.zeros_like(query, memory_format=torch.contiguous_format)
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
-    # Where several threads share the queries of a sample, each has sums of its own, which are added in one order:
+    # Threads that share the queries of a sample have sums of their own, added in one order.
     parts = max((task.part + 1 for task in tasks), default=1)
     sums = key.dtype if parts == 1 else dtype
     grad_key, grad_value = (x.new_zeros(parts, *x.shape, dtype=sums) for x in (key, value))
@@ -208,9 +197,8 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
             weight, grad_score = _product(q, k.mT, scratch[0]), _product(g, v.mT, scratch[1])
             if bias is not None:
                 weight += task.pairs(bias, tile)
-            softmax().backward(
-                weight, grad_score, task.of(lse, tile.rows), call.dropout_p, start + tile.place
-            )
+            drawn = (call.dropout_p, start + tile.score_row)
+            softmax().backward(weight, grad_score, task.of(lse, tile.rows), *drawn)
             sum_value.baddbmm_(weight.mT, g)
             sum_key.baddbmm_(grad_score.mT, q)
             task.of(grad_query, tile.rows).copy_(torch.bmm(grad_score, k))
@@ -224,39 +212,30 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
     return grad_query, sums_of[0].to(key.dtype), sums_of[1].to(key.dtype), grad_bias
 
 
-_PLACES = ("query_ptr", "key_ptr")
-_block_attention = register(
-    "block_attention", "blocks", _PLACES, "cpu", _forward, _backward, _kept_size
-)
+_FUNCTIONS = (_forward, _backward, _kept_size)
+_PTRS = ("query_ptr", "key_ptr")
+_block_attention = register("block_attention", "blocks", _PTRS, "cpu", *_FUNCTIONS)
 
 
 def is_narrow(dtype: torch.dtype, *channels: int) -> bool:
     """Tells whether there are kernels for heads of so few channels."""
-    return (
-        0 < min(channels) <= max(channels) <= MAX_NARROW
-        and dtype == torch.float32
-        and numba_problem() is None
-    )
+    fits = 0 < min(channels) <= max(channels) <= MAX_NARROW and dtype == torch.float32
+    return fits and numba_problem() is None
 
 
 def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
-    """Makes a task of all heads of a sample, or of each if their scores do not fit a tile; or of some of its tiles if
-    threads would be left.
-    """
+    """Makes tasks of all heads of a sample, or of one, or of tiles if threads would be left."""
     heads, itemsize = query.size(1), accumulator(query.dtype).itemsize
     tasks: list[_Task] = []
     pair = 0
-    for (row, end), (col, stop) in zip(
-        pairwise(query_ptr.tolist()), pairwise(key_ptr.tolist()), strict=True
-    ):
+    bounds = zip(pairwise(query_ptr.tolist()), pairwise(key_ptr.tolist()), strict=True)
+    for (row, end), (col, stop) in bounds:
         rows, num_pairs = slice(row, end), (end - row) * (stop - col)
         width = max(1, heads) if num_pairs * heads * itemsize <= TILE else 1
         for head in range(0, heads if num_pairs else 0, width):
             step = min(end - row, max(MIN_ROWS, TILE // ((stop - col) * itemsize)))
-            place = row * heads + head * (end - row)
-            tasks.append(
-                _Task(rows, slice(col, stop), slice(head, head + width), pair, place, step)
-            )
+            taken, score_row = slice(head, head + width), row * heads + head * (end - row)
+            tasks.append(_Task(rows, slice(col, stop), taken, pair, score_row, step))
         pair += num_pairs
     parts = -(-threads.num_workers() // max(1, len(tasks)))
     return tasks if parts == 1 else [part for task in tasks for part in task.divided(parts)]
@@ -265,7 +244,7 @@ def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
 def _for_each(
     tasks: list[_Task], work: Callable[[_Task, Tensor], None], dtype: torch.dtype
 ) -> None:
-    """Has every thread take the largest task left when it is done with one; each has room for two tiles of scores."""
+    """Has every thread take the largest task left; each has memory for two tiles of scores."""
     waiting = deque(sorted(tasks, key=lambda task: task.num_scores, reverse=True))
     tile_scores = max((task.tile_scores for task in tasks), default=0)
 
@@ -286,7 +265,7 @@ class TorchSoftmax:
 
     @staticmethod
     def forward(scores: Tensor, dropout_p: float, seed: int) -> Tensor:
-        """Turns contiguous scores ``[..., n]`` into weights, and returns the logarithms of the sums."""
+        """Turns scores ``[..., n]`` into weights, and returns the logarithms of the sums."""
         lse = torch.logsumexp(scores, dim=-1, keepdim=True)
         lse.masked_fill_(lse == -torch.inf, 0.0)
         scores.sub_(lse).exp_().mul_(TorchSoftmax.factors(scores, dropout_p, seed))
@@ -294,7 +273,7 @@ class TorchSoftmax:
 
     @staticmethod
     def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int) -> None:
-        """Turns contiguous scores into weights, and the gradient of these weights into that of the scores."""
+        """Turns scores into weights, and gradients of weights into those of scores."""
         # rounding may put a score above the sum
         weight = scores.sub_(lse).clamp_(max=0.0).exp_().clone()
         factors = TorchSoftmax.factors(scores, dropout_p, seed)
@@ -307,9 +286,8 @@ class TorchSoftmax:
         """Draws factors of dropout on weights, the same in both passes."""
         if dropout_p in (0.0, 1.0):
             return 1.0 - dropout_p
-        keep = torch.empty_like(like).bernoulli_(
-            1.0 - dropout_p, generator=torch.Generator().manual_seed(seed)
-        )
+        generator = torch.Generator().manual_seed(seed)
+        keep = torch.empty_like(like).bernoulli_(1.0 - dropout_p, generator=generator)
         return keep.div_(1.0 - dropout_p)
 
 
@@ -329,7 +307,7 @@ def _exact(x: Tensor) -> Tensor:
 
 
 def refuse(shape: CallShape) -> str | None:
-    """Keeps no weights, and waits for the boundaries of the blocks, which only a CPU has at hand."""
+    """Keeps no weights, and reads the boundaries of blocks, which only a CPU has at hand."""
     if not isinstance(shape.pattern, Blocks) and (shape.has_bias or not _is_complete(shape)):
         return "blocks: only for Blocks, and for complete shared graphs without a bias"
     if shape.device != "cpu":
@@ -342,34 +320,31 @@ def _is_complete(shape: CallShape) -> bool:
 
 
 def prefer(shape: CallShape) -> str | None:
-    """Narrow heads, large blocks of different sizes or with dropout, and sizes that a compiler cannot know."""
+    """Prefers narrow heads, large ragged blocks or dropout, and sizes unknown to a compiler."""
     pattern = shape.pattern
     # A tuple, because PyTorch 2.6 cannot compile a union.
     if not isinstance(pattern, (Blocks, Shared)) or shape.device != "cpu":
         return None
     if torch.compiler.is_compiling():
         bounded = isinstance(pattern, Shared) or pattern.is_bounded
-        return (
-            None if bounded else "is of unknown sizes, so each block is a matrix product of its own"
-        )
+        ragged = "is of unknown sizes, so each block is a matrix product of its own"
+        return None if bounded else ragged
     scores, num_samples = pattern.num_edges * shape.heads, max(1, pattern.num_samples)
     if max(num_samples, scores * accumulator(shape.dtype).itemsize // TILE) < threads.num_workers():
         return None
     multiplications, drops = scores * shape.channels // num_samples, shape.dropout_p > 0.0
     complete = isinstance(pattern, Blocks) or _is_complete(shape)
     narrow = complete and is_narrow(shape.dtype, shape.channels, shape.value_channels)
-    padded = (
-        pattern.num_samples * pattern.max_queries * pattern.max_keys
-        if isinstance(pattern, Blocks)
-        else 0
-    )
+    padded = 0
+    if isinstance(pattern, Blocks):
+        padded = pattern.num_samples * pattern.max_queries * pattern.max_keys
     reason = None
     if narrow and (drops or scores >= MIN_NARROW):
         reason = "has narrow heads, whose scores stay in the first-level cache"
     elif complete and drops and multiplications >= MIN_DROPPED:
-        reason = "has large blocks, whose weights had better be recomputed than kept, because some are dropped"
+        reason = "has large blocks, whose weights are recomputed, because some are dropped"
     elif multiplications >= MIN_BLOCK and pattern.num_edges < (1.0 - MAX_WASTE) * padded:
-        reason = "has large blocks of different sizes, so each is a matrix product of its own, without padding"
+        reason = "has large blocks of different sizes, each a matrix product without padding"
     return reason
 
 

@@ -1,11 +1,13 @@
-"""Backends that compute the edges of sparse patterns alone, in compressed form: ``csr`` on a CPU, by kernels that Numba
-compiles, and ``triton`` on a GPU, by kernels that Triton compiles.
+"""Backends that compute the edges of sparse patterns alone, in compressed form: ``csr`` on a CPU,
+by kernels that Numba compiles, and ``triton`` on a GPU, by kernels that Triton compiles.
 
 Each is a module of kernels with two functions,
 
-* ``forward(query, key, value, graph, options)``: the output, and what is kept for the way back, in whatever shape the
-  kernels like: the logarithm of the sum that the weights of every query were divided by, or the weights;
-* ``backward(grad, query, key, value, kept, graph, options)``: the gradients of query, key, value and bias.
+* ``forward(query, key, value, graph, options)``: the output, and what is kept for the way back, in
+  whatever shape the kernels like: the logarithm of the sum that the weights of every query were
+  divided by, or the weights;
+* ``backward(grad, query, key, value, kept, graph, options)``: the gradients of query, key, value
+  and bias.
 """
 
 from __future__ import annotations
@@ -40,19 +42,13 @@ _HAS_TRITON = is_installed("triton")
 def define(
     name: str, backend: str, module: str, device: str | None
 ) -> Callable[[AttentionCall], Output]:
-    """Registers the operator ``tg_mlc::{name}`` for a type of device (or all) and a module of kernels, which is
-    imported at the first call, and returns what runs it.
+    """Registers the operator ``tg_mlc::{name}`` of a module of kernels, and returns what runs
+    it.
     """
     kernels = f"tg_mlc.ops.kernels.{module}"
     on_gpu = device is None
-    places = (
-        "ptr",
-        "index",
-        "col_ptr",
-        "col_index",
-        "col_order",
-        *(("long_queries", "long_keys") if on_gpu else ()),
-    )
+    edge_names: tuple[str, ...] = ("ptr", "index", "col_ptr", "col_index", "col_order")
+    edge_names += ("long_queries", "long_keys") if on_gpu else ()
 
     def split(bias: Tensor | None, *rest: Any) -> tuple[Graph, Options]:
         *edges, scale, dropout_p, seed = rest
@@ -63,22 +59,19 @@ def define(
             out, kept = import_module(kernels).forward(query, key, value, *split(*rest))
         return out, kept.view(-1)
 
-    def backward(
-        grad: Tensor, kept: Tensor, query: Tensor, key: Tensor, value: Tensor, *rest: Any
-    ) -> tuple[Tensor, ...]:
+    def backward(grad: Tensor, kept: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
         grads: tuple[Tensor, ...]
-        with torch.autocast(query.device.type, enabled=False):
-            grads = import_module(kernels).backward(grad, query, key, value, kept, *split(*rest))
+        with torch.autocast(grad.device.type, enabled=False):
+            run = import_module(kernels).backward
+            grads = run(grad, *inputs[:3], kept, *split(*inputs[3:]))
         return grads
 
-    def kept_size(
-        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any
-    ) -> int:
+    def kept_size(query: Tensor, key: Tensor, value: Tensor, bias: Any, *rest: Any) -> int:
         if on_gpu:  # one number for every query and head
             return query.size(0) * query.size(1)
-        return num_kept(query, value, Graph(*rest[: len(places)]))
+        return num_kept(query, value, Graph(*rest[: len(edge_names)]))
 
-    operator = register(name, backend, places, device, forward, backward, kept_size)
+    operator = register(name, backend, edge_names, device, forward, backward, kept_size)
 
     def run(call: AttentionCall) -> Output:
         graph, _ = call.pattern.shared()
@@ -106,25 +99,21 @@ def _refuse_csr(shape: CallShape) -> str | None:
 
 def _refuse_triton(shape: CallShape) -> str | None:
     if not _HAS_TRITON:
-        return "triton: Triton is not installed; it comes with PyTorch for CUDA, or install it with: pip install triton"
+        cure = "it comes with PyTorch for CUDA, or install it with: pip install triton"
+        return f"triton: Triton is not installed; {cure}"
     if shape.device != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         return "triton: its kernels run on a CUDA device"
     if shape.dtype == torch.float64:
-        return "triton: it sums in single precision; take 'dense', 'scatter' or 'reference' for double precision"
+        cure = "take 'dense', 'scatter' or 'reference' for double precision"
+        return f"triton: it sums in single precision; {cure}"
     return refuse_opaque("triton", shape)
 
 
-CSR = Backend(
-    "csr",
-    define("csr_attention", "csr", "csr_cpu", "cpu"),
-    _refuse_csr,
-    prefer=lambda shape: SPARSE,
-)
-TRITON = Backend(
-    "triton",
-    define("triton_csr_attention", "triton", "csr_triton", None),
-    _refuse_triton,
-    prefer=lambda shape: (
-        None if shape.device != "cuda" or isinstance(shape.pattern, Blocks) else SPARSE
-    ),
-)
+def _prefer_triton(shape: CallShape) -> str | None:
+    return None if shape.device != "cuda" or isinstance(shape.pattern, Blocks) else SPARSE
+
+
+_CSR = define("csr_attention", "csr", "csr_cpu", "cpu")
+_TRITON = define("triton_csr_attention", "triton", "csr_triton", None)
+CSR = Backend("csr", _CSR, _refuse_csr, prefer=lambda shape: SPARSE)
+TRITON = Backend("triton", _TRITON, _refuse_triton, _prefer_triton)

@@ -1,7 +1,8 @@
-"""Crossover table: the densities and sizes from which on one backend overtakes another.
+"""Crossover table: the densities and sizes above which one backend is faster than another.
 
-``backend="auto"`` uses no other figures of speed. ``python -m benchmarks.speed.attention --regimes DENSITY`` compares
-the backends by density, in single precision. The sources, in benchmarks/results/:
+``backend="auto"`` uses no other figures of speed.
+``python -m benchmarks.speed.attention --regimes DENSITY`` compares the backends by density, in
+single precision. The sources, in benchmarks/results/:
 
 - ``csr``: rounded from attention_calibration-cpu.json; another processor's crossovers, in
   attention_calibration-cpu-epyc.json, are mostly higher, by up to two thirds;
@@ -20,9 +21,9 @@ from tg_mlc.ops.attention.backend import CallShape
 from tg_mlc.ops.patterns import Blocks
 from tg_mlc.ops.runtime import numba_problem
 
-#: By what would compute the edges alone: from how many nodes on, and from which share of pairs on, one masked matrix
-#: product costs less than the edges of a shared graph. Where weights are dropped on a CPU, a masked product has no
-#: fused kernel, and draws numbers for the pairs that are no edges too.
+#: Thresholds above which dense attention is faster than edge-wise attention, per edge-wise backend:
+#: (nodes, density). With dropout on a CPU, dense attention has no fused kernel, and draws numbers
+#: for all pairs.
 DENSE_FROM: dict[str, tuple[tuple[int, float], ...]] = {
     "csr": ((0, 0.0), (32, 0.5), (1024, 0.35), (2048, 0.3)),
     "csr, narrow": ((0, 0.0), (32, 0.35), (64, 0.25), (128, 0.2), (1024, 0.15)),
@@ -33,29 +34,30 @@ DENSE_FROM: dict[str, tuple[tuple[int, float], ...]] = {
 }
 #: Channels of a head below which it is narrow: measured with 128 and with 16, at 32 in between.
 NARROW = 64
-#: Multiplications of an average block below which starting its matrix products costs more than padding saves, and
-#: where some weights are dropped, more than is saved by not keeping them.
+#: Multiplications of an average block below which starting its matrix products costs more than it
+#: saves in padding, and, with dropout, in kept weights.
 MIN_BLOCK, MIN_DROPPED = 2**23, 2**22
-#: The most channels of a head that the kernels of narrow heads take, and the scores of all blocks from which on they
-#: overtake padding where no weights are dropped (where some are, they always do).
+#: The most channels of a narrow head, and the number of scores above which the kernels of narrow
+#: heads are faster than padding (with dropout, they always are).
 MAX_NARROW, MIN_NARROW = 32, 2**16
-#: Share of a padded product that may be padding before single blocks are cheaper.
+#: Fraction of padding in a padded product above which single blocks are faster.
 MAX_WASTE = 0.1
-#: The cost of a multiplication that folds a projection into keys and values, in other multiplications: these products
-#: are small, and their results are copied.
+#: Cost of a multiplication that folds a projection, in other multiplications: these products are
+#: small, and their results are copied.
 FOLD_COST = 1.5
 
 _ON_CUDA = "triton" if is_installed("triton") else "scatter"
 
 
 def dense_from(shape: CallShape, num_nodes: int) -> float:
-    """Returns the density from which on a masked matrix product is the faster way along a shared graph."""
+    """Returns the density above which a masked matrix product is faster."""
     if shape.device == "cuda" and not shape.return_weights:
         rival = _ON_CUDA
     elif shape.return_weights or numba_problem() is not None:
         rival = "scatter"
     else:
-        rival = f"csr{'' if shape.channels >= NARROW else ', narrow'}{', dropping' if shape.dropout_p > 0.0 else ''}"
+        rival = "csr" if shape.channels >= NARROW else "csr, narrow"
+        rival += ", dropping" if shape.dropout_p > 0.0 else ""
     return next(density for size, density in reversed(DENSE_FROM[rival]) if num_nodes >= size)
 
 
@@ -68,10 +70,7 @@ def folding_ratio(
     *,
     shared: bool = False,
 ) -> float:
-    """Returns how many times as many multiplications the projections of queries and messages take apart from the
-    attention as folded into keys and values, which pays above 1; with ``shared`` states of the targets, queries are
-    projected once in either case.
-    """
+    """Multiplications of separate projections divided by those of folded ones."""
     size = heads * (value_channels if shared else head_channels + value_channels)
     apart = (pattern.num_queries * channels + pattern.num_edges) * size
     padded = pattern.num_samples * pattern.max_queries * pattern.max_keys * heads * channels

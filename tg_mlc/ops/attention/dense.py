@@ -1,4 +1,4 @@
-"""Matrix products over padded or masked blocks, through :func:`torch.nn.functional.scaled_dot_product_attention`."""
+"""Matrix products over padded or masked blocks, by PyTorch's scaled_dot_product_attention."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ def run(call: AttentionCall) -> Output:
 
 
 def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
-    def places() -> tuple[Tensor, Tensor, Tensor]:
-        """The sample, and the query and key within it, of every edge."""
+    def indices() -> tuple[Tensor, Tensor, Tensor]:
+        """The sample of every edge, and the query and the key within it."""
         key, query = pattern.to_edge_index()
         sample = pattern.sample_of_query()[query]
         return sample, query - pattern.query_ptr[sample], key - pattern.key_ptr[sample]
 
-    # A sample without keys attends to one padded key, whose value is zero, so that it yields zeros and never NaN; and
-    # compilers ask whether a size is 1: torch.export of both, that for GPUs of keys.
+    # A sample without keys attends to one padded key, whose value is zero, so that it gives zeros
+    # and never NaN. Compilers specialise sizes of 1: torch.export both, the one for GPUs that of
+    # keys.
     larger: Any = torch.sym_max if is_exporting() else max
     max_queries = larger(pattern.max_queries, 2 if torch.compiler.is_compiling() else 0)
     max_keys = larger(pattern.max_keys, 2 if torch.compiler.is_compiling() else 1)
@@ -56,33 +57,27 @@ def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
     mask = torch.arange(key.size(2), device=key.device) < num_keys.unsqueeze(-1)  # [B, S]
     mask = mask.view(mask.size(0), 1, 1, mask.size(1))
     if call.edge_bias is not None:
-        bias = query.new_zeros(query.size(0), query.size(1), query.size(2), key.size(2))
-        sample, row, col = places()
+        bias = query.new_zeros(*query.shape[:3], key.size(2))
+        sample, row, col = indices()
         bias[sample, :, row, col] = call.edge_bias.to(bias.dtype)
         mask = bias.masked_fill(~mask, -math.inf)
 
     out, weights = _attend(query, key, value, mask, call)
     if weights is not None:
-        sample, row, col = places()
+        sample, row, col = indices()
         weights = weights[sample, :, row, col]
     out = out.transpose(1, 2)
     if statically_known_true(out.size(0) * out.size(1) == pattern.num_queries):
         return out.reshape(pattern.num_queries, *out.shape[2:]), weights
     sample = pattern.sample_of_query()
-    return out[
-        sample, torch.arange(pattern.num_queries, device=out.device) - pattern.query_ptr[sample]
-    ], weights
+    row = torch.arange(pattern.num_queries, device=out.device) - pattern.query_ptr[sample]
+    return out[sample, row], weights
 
 
 def _run_graph(call: AttentionCall, graph: Edges, num_samples: int) -> Output:
-    query, key, value = (
-        x.view(num_samples, rows, *x.shape[1:]).transpose(1, 2)
-        for x, rows in (
-            (call.query, graph.num_queries),
-            (call.key, graph.num_keys),
-            (call.value, graph.num_keys),
-        )
-    )
+    rows = (graph.num_queries, graph.num_keys, graph.num_keys)
+    tensors = zip((call.query, call.key, call.value), rows, strict=True)
+    query, key, value = (x.view(num_samples, n, *x.shape[1:]).transpose(1, 2) for x, n in tensors)
     mask = None
     if call.edge_bias is not None:
         mask = query.new_zeros(query.size(1), graph.num_queries, graph.num_keys)
@@ -104,20 +99,16 @@ def _run_graph(call: AttentionCall, graph: Edges, num_samples: int) -> Output:
 def _attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, call: AttentionCall
 ) -> Output:
-    # Where it drops weights on a CPU, PyTorch's own has no fused kernel either, and draws its numbers slowly.
-    drops_on_cpu = (
-        call.dropout_p > 0.0 and query.device.type == "cpu" and not torch.compiler.is_compiling()
-    )
-    # where no fused kernel serves
+    # PyTorch has no fused kernel that drops weights on a CPU, and draws its numbers slowly.
+    device, compiling = query.device.type, torch.compiler.is_compiling()
+    drops_on_cpu = call.dropout_p > 0.0 and device == "cpu" and not compiling
     if not (call.return_weights or drops_on_cpu or differentiates_forward(call)):
-        if not torch.compiler.is_compiling():
-            given = (query, key, value) if mask is None else (query, key, value, mask)
-            once_differentiable(given, no_second_derivatives("dense"))
-        out = F.scaled_dot_product_attention(
-            query, key, value, mask, call.dropout_p, scale=call.scale
-        )
-        return out, None
-    device = query.device.type
+        tensors = (query, key, value)
+        if not compiling:
+            differentiated = tensors if mask is None else (*tensors, mask)
+            once_differentiable(differentiated, no_second_derivatives("dense"))
+        attend = F.scaled_dot_product_attention
+        return attend(*tensors, mask, call.dropout_p, scale=call.scale), None
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else query.dtype
     if dtype == torch.float16:  # which could not express large scores
         with torch.autocast(device, enabled=False):
@@ -129,22 +120,19 @@ def _attend(
         score = score.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else score + mask
     # Only a bias can leave a query without any key to attend to.
     if call.edge_bias is not None:
-        isolated = score.isneginf().all(dim=-1, keepdim=True)  # and not a row that holds NaN
-        weights = (
-            score.masked_fill(isolated, 0.0)
-            .softmax(dim=-1)
-            .masked_fill(isolated, 0.0)
-            .to(value.dtype)
-        )
+        isolated = score.isneginf().all(dim=-1, keepdim=True)  # Rows of NaN are not isolated.
+        weights = score.masked_fill(isolated, 0.0).softmax(dim=-1).masked_fill(isolated, 0.0)
     else:
-        weights = score.softmax(dim=-1).to(value.dtype)
+        weights = score.softmax(dim=-1)
+    weights = weights.to(value.dtype)
     return dropout(weights, call.dropout_p) @ value, weights if call.return_weights else None
 
 
 def pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:
     """``[N, heads, C]`` to ``[B, heads, size, C]``, with zeros where a sample is shorter."""
     num_samples = ptr.numel() - 1
-    # Only what is known without a guard: a compiled model takes one path for ragged and for regular batches.
+    # Only what is known without a guard: a compiled model takes one path for ragged and for regular
+    # batches.
     if not statically_known_true(num_samples * size == x.size(0)):
         sample = ptr2index(ptr, output_size=x.size(0))
         row = torch.arange(x.size(0), device=x.device) + sample * size - ptr[sample]
@@ -160,18 +148,15 @@ def refuse(shape: CallShape) -> str | None:
 
 
 def prefer(shape: CallShape) -> str | None:
-    """Blocks always, shared graphs that are complete, small or dense enough, explicit lists never."""
+    """Prefers blocks, and shared graphs that are complete, small or dense enough."""
     pattern = shape.pattern
     if isinstance(pattern, Blocks):
         return "is complete within each sample, so it is one padded matrix product"
     if isinstance(pattern, Shared) and pattern.density >= dense_from(shape, pattern.num_nodes):
         reason = "is so small or so dense that a masked matrix product costs less than its edges"
         helps = shape.device == "cpu" and not (shape.return_weights or pattern.graph.is_complete)
-        return (
-            f"{reason} do without the extra 'numba'"
-            if helps and numba_problem() is not None
-            else reason
-        )
+        slow = helps and numba_problem() is not None
+        return f"{reason} do without the extra 'numba'" if slow else reason
     return None
 
 

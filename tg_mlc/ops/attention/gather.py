@@ -1,6 +1,4 @@
-"""Backends that gather both ends of every edge: ``reference``, the definition and oracle of the operator, one edge at
-a time; and ``scatter``, over a list sorted by query.
-"""
+"""Backends that gather both ends of every edge: ``reference`` (the oracle) and ``scatter``."""
 
 from __future__ import annotations
 
@@ -26,9 +24,8 @@ def reference(call: AttentionCall) -> Output:
     score = _scores(call, source, target)
     if call.edge_bias is not None:
         score = score + pattern.expand_bias(call.edge_bias)
-    weights = softmax_of_groups(
-        score, target, partial(scatter, index=target, dim=0, dim_size=pattern.num_queries)
-    )
+    summarise = partial(scatter, index=target, dim=0, dim_size=pattern.num_queries)
+    weights = softmax_of_groups(score, target, summarise)
     out = _sums(call, F.dropout(weights, call.dropout_p), source, target)
     if not call.return_weights:
         return out, None
@@ -36,9 +33,7 @@ def reference(call: AttentionCall) -> Output:
 
 
 def by_segment(call: AttentionCall) -> Output:
-    """Sorts the edges by query once, so that every reduction runs over contiguous rows: by PyTorch's own operators,
-    or, if no derivatives are needed, by torch-scatter's kernels, whose second derivatives are wrong.
-    """
+    """Sorts the edges by query, so that every reduction runs over contiguous rows."""
     pattern = call.pattern
     ptr, source, perm = pattern.csr()
     target = ptr2index(ptr, output_size=source.numel())
@@ -49,16 +44,13 @@ def by_segment(call: AttentionCall) -> Output:
 
     shape = call.shape
     backwards = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in call.tensors)
-    # A compiler does not know torch-scatter's kernels.
-    differentiates = (
-        torch.compiler.is_compiling() or backwards or shape.forward_mode or shape.transformed
-    )
+    forwards = shape.forward_mode or shape.transformed
+    summarise = partial(scatter, index=target, dim=0, dim_size=pattern.num_queries)
+    # torch-scatter's kernels have wrong second derivatives, and a compiler does not know them.
+    differentiates = torch.compiler.is_compiling() or backwards or forwards
     if torch_geometric.typing.WITH_TORCH_SCATTER and not differentiates:
-        weights = softmax_of_groups(score, target, partial(segment, ptr=ptr))
-    else:
-        weights = softmax_of_groups(
-            score, target, partial(scatter, index=target, dim=0, dim_size=pattern.num_queries)
-        )
+        summarise = partial(segment, ptr=ptr)
+    weights = softmax_of_groups(score, target, summarise)
     out = _sums(call, dropout(weights, call.dropout_p), source, target)
     if not call.return_weights:
         return out, None
@@ -68,9 +60,7 @@ def by_segment(call: AttentionCall) -> Output:
 
 
 def softmax_of_groups(score: Tensor, group: Tensor, summarise: Callable[..., Tensor]) -> Tensor:
-    r"""The softmax over each group of rows, given a way to find the groups' maxima and sums; differentiable as often as
-    that is. A group of :math:`-\infty` alone gives zeros, never NaN.
-    """
+    r"""The softmax over each group of rows. A group of :math:`-\infty` alone gives zeros."""
     highest = summarise(score.detach(), reduce="max")
     highest = highest.masked_fill(highest == -math.inf, 0.0)
     exp = (score - highest.index_select(0, group)).exp()

@@ -11,14 +11,8 @@ import torch
 from tg_mlc.ops.attention import blocks, compressed, dense, gather
 from tg_mlc.ops.attention.backend import Backend, CallShape
 
-_ORDERED = (
-    blocks.BACKEND,
-    dense.BACKEND,
-    compressed.TRITON,
-    compressed.CSR,
-    gather.SCATTER,
-    gather.REFERENCE,
-)
+_SPARSE = (compressed.TRITON, compressed.CSR, gather.SCATTER, gather.REFERENCE)
+_ORDERED = (blocks.BACKEND, dense.BACKEND, *_SPARSE)
 #: By name. Among those that prefer a call, ``"auto"`` takes the first.
 BACKENDS: dict[str, Backend] = {backend.name: backend for backend in _ORDERED}
 
@@ -26,23 +20,22 @@ BACKENDS: dict[str, Backend] = {backend.name: backend for backend in _ORDERED}
 def get(name: str) -> Backend:
     """Returns the backend of that name."""
     if name not in BACKENDS:
-        raise ValueError(
-            f"Expected 'backend' to be 'auto' or one of {sorted(BACKENDS)} (got '{name}')"
-        )
+        message = f"Expected 'backend' to be 'auto' or one of {sorted(BACKENDS)} (got '{name}')"
+        raise ValueError(message)
     return BACKENDS[name]
 
 
 class set_backend:  # noqa: N801 (reads as the function that it also is)
-    """Forces backends wherever the argument ``backend`` is ``"auto"``, for good or within a ``with`` block.
+    """Forces backends wherever the argument ``backend`` is ``"auto"``, for good or within a
+    ``with`` block.
 
     .. code-block:: python
 
         with tg_mlc.set_backend("reference"):
             out = model(batch)
 
-    Either holds for the whole process, because a backward pass, which may compute a checkpoint anew, has threads of its
-    own. The latest setting that has not been left holds, whichever thread made it. If there are several names, a call
-    takes the first that does not refuse it.
+    Both hold for the whole process, because backward passes have threads of their own. The latest
+    setting that has not been left holds. A call takes the first backend that does not refuse it.
 
     Args:
         *names (str): The backends to take, or ``"auto"`` for the choice by measured crossovers.
@@ -51,9 +44,8 @@ class set_backend:  # noqa: N801 (reads as the function that it also is)
     def __init__(self, *names: str) -> None:
         chosen = tuple(get(name).name for name in names if name != "auto")
         if not names or ("auto" in names and chosen):
-            raise ValueError(
-                f"Expected backends or 'auto' (got {names}); available are {sorted(BACKENDS)}"
-            )
+            message = f"Expected backends or 'auto' (got {names}); available are {sorted(BACKENDS)}"
+            raise ValueError(message)
         self._chosen, self._was_entered = chosen, False
         with _lock():
             _hold(self)
@@ -94,23 +86,20 @@ def forced() -> tuple[str, ...]:
 
 
 def choose(shape: CallShape, name: str = "auto") -> tuple[Backend, str]:
-    """Returns the backend of that name, which has to take the call, or the one that ``"auto"`` takes, and why, without
-    the pattern's name (whose sizes may be symbolic).
-    """
+    """Returns the backend for a call, and why, without the pattern's name."""
     if name != "auto":
         if reason := get(name).refuse(shape):
             raise ValueError(f"Backend '{name}' cannot take this call: {reason}")
         return BACKENDS[name], "is left to the option 'backend'"
     if _FORCED:
         reasons = []
-        for each in _FORCED:
-            refused = BACKENDS[each].refuse(shape)
+        for forced_name in _FORCED:
+            refused = BACKENDS[forced_name].refuse(shape)
             if refused is None:
-                return BACKENDS[each], "is left to the backends that were set"
+                return BACKENDS[forced_name], "is left to the backends that were set"
             reasons.append(refused)
-        raise ValueError(
-            f"None of the backends that were set takes this call: {'; '.join(reasons)}"
-        )
+        message = f"None of the backends that were set takes this call: {'; '.join(reasons)}"
+        raise ValueError(message)
     for backend in BACKENDS.values():
         if (reason := backend.prefer(shape)) and not backend.refuse(shape):
             return backend, reason

@@ -1,1 +1,1 @@
-"""Kernels that backends run: loops over arrays, and their division among threads, without choices or autograd."""
+"""Kernels that backends run: loops over arrays, without choices or autograd."""

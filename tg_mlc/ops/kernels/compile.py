@@ -1,8 +1,10 @@
-"""Compilation of kernels by Numba, and vectors for them: neighbouring numbers of an array, held in registers.
+"""Compilation of kernels by Numba, and vectors for them: neighbouring numbers of an array, held in
+registers.
 
-Numba vectorises loops only where it can prove that arrays do not overlap, and never keeps a row of sums in registers
-from one edge to the next, which is what a weighted sum of rows wants (measured: three times as fast). A vector may be
-wider than a register: LLVM takes as many registers as it fills, so that kernels need not know a machine's.
+Numba vectorises loops only where it can prove that arrays do not overlap, and never keeps a row of
+sums in registers from one edge to the next, which is what a weighted sum of rows wants (measured:
+three times as fast). A vector may be wider than a register: LLVM takes as many registers as it
+fills, so that kernels need not know a machine's.
 """
 
 from __future__ import annotations
@@ -24,12 +26,9 @@ Array = np.ndarray[Any, Any]
 
 
 _FILES = sorted(Path(__file__).parent.glob("*.py"))
+_BYTES = b"".join(map(Path.read_bytes, _FILES))
 #: A digest of all kernels; the version where their sources are not at hand.
-_SOURCES = (
-    hashlib.sha256(b"".join(map(Path.read_bytes, _FILES))).hexdigest()[:16]
-    if _FILES
-    else __version__
-)
+_SOURCES = hashlib.sha256(_BYTES).hexdigest()[:16] if _FILES else __version__
 #: Sums may be reordered, but NaN and infinity keep their meaning.
 OPTIONS: dict[str, Any] = {
     "nogil": True,
@@ -40,7 +39,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function at its first call, and keeps the result on disk until a kernel of any file changes."""
+    """Compiles a function at its first call, cached on disk until any kernel changes."""
     function.__qualname__ += f"@{_SOURCES}"
     try:
         compiled: Callable[..., Any] = njit(cache=True, **OPTIONS)(function)
@@ -50,7 +49,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Compiles a function under a name of its own, by which Numba tells functions in its cache apart."""
+    """Compiles a function under a name of its own, by which Numba's cache tells functions apart."""
     function.__name__ = function.__qualname__ = name
     return kernel(function)
 
@@ -60,7 +59,8 @@ try:
 except RuntimeError:  # LLVM does not know this machine
     _HAS_WIDE_REGISTERS = False
 
-#: How many numbers the widest vector of a kernel holds: half of the registers that a machine has, in single precision.
+#: How many numbers the widest vector of a kernel holds: half of the registers that a machine has,
+#: in single precision.
 WIDEST = 128 if _HAS_WIDE_REGISTERS else 64
 
 _FAST = ("contract", "reassoc")
@@ -82,7 +82,8 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, vector, kind)  # type: ignore[no-untyped-call]
 
 
-#: Makes a function of kernels of one that takes Numba's types and returns a signature and what generates its code.
+#: Makes a function of kernels of one that takes Numba's types and returns a signature and what
+#: generates its code.
 _function: Callable[[Callable[..., Any]], Any] = intrinsic(prefer_literal=True)
 
 
@@ -90,9 +91,8 @@ _function: Callable[[Callable[..., Any]], Any] = intrinsic(prefer_literal=True)
 def zeros(_: Any, like: Any, lanes: Any) -> Any:
     """A vector of zeros of an array's type."""
     vector = Vector(like.dtype, lanes.literal_value)
-    return vector(like, lanes), lambda context, *_: ir.Constant(
-        context.get_value_type(vector), None
-    )
+    generate = lambda context, *_: ir.Constant(context.get_value_type(vector), None)  # noqa: E731
+    return vector(like, lanes), generate
 
 
 @_function
@@ -101,8 +101,8 @@ def load(_: Any, array: Any, offset: Any, lanes: Any) -> Any:
     vector = Vector(array.dtype, lanes.literal_value)
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        place = _address(context, builder, array, arguments, vector)
-        return builder.load(place, align=array.dtype.bitwidth // 8)
+        pointer = _address(context, builder, array, arguments, vector)
+        return builder.load(pointer, align=array.dtype.bitwidth // 8)
 
     return vector(array, types.uintp, lanes), generate
 
@@ -112,8 +112,8 @@ def store(_: Any, array: Any, offset: Any, vector: Any) -> Any:
     """Writes a vector from an offset on."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        place = _address(context, builder, array, arguments, vector)
-        builder.store(arguments[2], place, align=array.dtype.bitwidth // 8)
+        pointer = _address(context, builder, array, arguments, vector)
+        builder.store(arguments[2], pointer, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(array, types.uintp, vector), generate
@@ -121,13 +121,13 @@ def store(_: Any, array: Any, offset: Any, vector: Any) -> Any:
 
 @_function
 def stream(_: Any, array: Any, offset: Any, vector: Any) -> Any:
-    """Writes a vector past the caches, to a place that is aligned to 64 bytes or, if shorter, to the vector."""
+    """Writes a vector past the caches, to an address aligned to 64 bytes or to the vector."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        place = _address(context, builder, array, arguments, vector)
+        pointer = _address(context, builder, array, arguments, vector)
         alignment = min(64, vector.lanes * array.dtype.bitwidth // 8)
         yes = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
-        builder.store(arguments[2], place, align=alignment).set_metadata("nontemporal", yes)
+        builder.store(arguments[2], pointer, align=alignment).set_metadata("nontemporal", yes)
         return context.get_dummy_value()
 
     return types.void(array, types.uintp, vector), generate
@@ -138,15 +138,12 @@ def add_scaled(_: Any, total: Any, factor: Any, vector: Any) -> Any:
     """``total + factor * vector``."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        empty, word = (
-            ir.Constant(ir.VectorType(arguments[1].type, vector.lanes), ir.Undefined),
-            ir.IntType(32),
-        )
+        empty = ir.Constant(ir.VectorType(arguments[1].type, vector.lanes), ir.Undefined)
+        word = ir.IntType(32)
         single = builder.insert_element(empty, arguments[1], word(0))
         repeated = ir.Constant(ir.VectorType(word, vector.lanes), [0] * vector.lanes)
-        product = builder.fmul(
-            builder.shuffle_vector(single, empty, repeated), arguments[2], flags=_FAST
-        )
+        factors = builder.shuffle_vector(single, empty, repeated)
+        product = builder.fmul(factors, arguments[2], flags=_FAST)
         return builder.fadd(arguments[0], product, flags=_FAST)
 
     return vector(vector, vector.dtype, vector), generate
@@ -158,9 +155,8 @@ def dot(_: Any, one: Any, other: Any) -> Any:
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         element, kind = context.get_value_type(one.dtype), context.get_value_type(one)
-        add_up = _llvm(
-            builder, "vector.reduce.fadd", one, ir.FunctionType(element, [element, kind])
-        )
+        signature = ir.FunctionType(element, [element, kind])
+        add_up = _llvm(builder, "vector.reduce.fadd", one, signature)
         product = builder.fmul(*arguments, flags=_FAST)
         return builder.call(add_up, [ir.Constant(element, 0.0), product], fastmath=_FAST)
 
@@ -173,9 +169,8 @@ def larger(_: Any, one: Any, other: Any) -> Any:
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         kind = context.get_value_type(one)
-        return builder.call(
-            _llvm(builder, "maxnum", one, ir.FunctionType(kind, [kind, kind])), arguments
-        )
+        function = _llvm(builder, "maxnum", one, ir.FunctionType(kind, [kind, kind]))
+        return builder.call(function, arguments)
 
     return one(one, one), generate
 
@@ -185,10 +180,9 @@ def largest(_: Any, vector: Any) -> Any:
     """The largest number of a vector that is not NaN."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(
-            context.get_value_type(vector.dtype), [context.get_value_type(vector)]
-        )
-        return builder.call(_llvm(builder, "vector.reduce.fmax", vector, kind), arguments)
+        element, kind = context.get_value_type(vector.dtype), context.get_value_type(vector)
+        function = _llvm(builder, "vector.reduce.fmax", vector, ir.FunctionType(element, [kind]))
+        return builder.call(function, arguments)
 
     return vector.dtype(vector), generate
 
@@ -200,12 +194,12 @@ def prefetch(_: Any, array: Any, offset: Any) -> Any:
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")  # type: ignore[no-untyped-call]
-        first = builder.gep(
-            context.make_array(array)(context, builder, arguments[0]).data, [arguments[1]]
-        )
-        # to read, keep, data
-        builder.call(function, [builder.bitcast(first, byte), word(0), word(3), word(1)])
+        insert: Any = cgutils.get_or_insert_function
+        function = insert(builder.module, kind, "llvm.prefetch.p0i8")
+        data = context.make_array(array)(context, builder, arguments[0]).data
+        first = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        # The last arguments say: to read, to keep in all caches, and that it is data.
+        builder.call(function, [first, word(0), word(3), word(1)])
         return context.get_dummy_value()
 
     return types.void(array, types.uintp), generate
@@ -214,12 +208,12 @@ def prefetch(_: Any, array: Any, offset: Any) -> Any:
 def _llvm(builder: Any, name: str, vector: Vector, kind: Any) -> Any:
     """One of LLVM's own functions of vectors."""
     name = f"llvm.{name}.v{vector.lanes}f{vector.dtype.bitwidth}"
-    return cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+    insert: Any = cgutils.get_or_insert_function
+    return insert(builder.module, kind, name)
 
 
 def _address(context: Any, builder: Any, array: Any, arguments: Any, vector: Vector) -> Any:
-    """Address of a vector in an array that is contiguous, the first two of the arguments being array and offset."""
-    first = builder.gep(
-        context.make_array(array)(context, builder, arguments[0]).data, [arguments[1]]
-    )
-    return builder.bitcast(first, context.get_value_type(vector).as_pointer())
+    """Address of a vector in a contiguous array; the first arguments are array and offset."""
+    data = context.make_array(array)(context, builder, arguments[0]).data
+    pointer = context.get_value_type(vector).as_pointer()
+    return builder.bitcast(builder.gep(data, [arguments[1]]), pointer)

@@ -1,12 +1,14 @@
-"""Attention over compressed edges on a CPU: division of the kernels' work among threads, forward and backward.
+"""Attention over compressed edges on a CPU: division of the kernels' work among threads, forward
+and backward.
 
-Every thread takes whole groups (a head of a sample each), so that no thread waits for another and what one pass has
-read is still in cache for the next. Groups that are left over, or so large that their scores would not stay in cache,
-are shared: every thread takes as many edges, and all wait for each other after each pass. A row that two threads share
-is put together afterwards, in their order, so that a call always gives the same bits on as many threads.
+Every thread takes whole groups (a head of a sample each), so that no thread waits for another and
+what one pass has read is still in cache for the next. Groups that are left over, or so large that
+their scores would not stay in cache, are shared: every thread takes as many edges, and all wait for
+each other after each pass. A row that two threads share is put together afterwards, in their order,
+so that a call always gives the same bits on as many threads.
 
-Between forward and backward the weights are kept if they take no more than the output does, else only the logarithm of
-every row's sum: recomputing the weights costs one more gather, of five.
+Between forward and backward the weights are kept if they take no more than the output does, else
+only the logarithm of every row's sum: recomputing the weights costs one more gather, of five.
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ from tg_mlc.ops.kernels.compile import Array
 from tg_mlc.ops.kernels.csr_numba import Backward, Forward, Kept, Rows, Side, Softmax, Space
 from tg_mlc.ops.kernels.graph import Graph, Options, num_kept
 
+_Pass = Callable[..., int]
 _CPU = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-#: Bytes of rows that are read many times from one place: most of a core's second-level cache, or of a common one.
+#: Bytes of rows that are read many times from one place: most of a core's second-level cache, or
+#: of a common one.
 TILE = (int(_CPU.get("l2_cache_size", 0)) or 2**20) * 5 // 8
 #: Bytes of an output from which on it is written past the caches.
 STREAMED = 2**24
@@ -46,9 +50,8 @@ def forward(
         return out.zero_(), kept.zero_()
     q, result = (_rows(graph.num_queries, x) for x in (query, out))
     k, v = (_rows(graph.num_keys, x) for x in (key, value))
-    call = Forward(
-        _by_query(graph), q, k, v, _softmax(query, options), _kept(kept, graph, value), result
-    )
+    softmax, weights = _softmax(query, options), _kept(kept, graph, value)
+    call = Forward(_by_query(graph), q, k, v, softmax, weights, result)
     work = _Work(query, value, graph, options)
     work.run(csr_numba.forward_groups, csr_numba.forward_pass, call, (None, None, result))
     return out, kept
@@ -67,21 +70,15 @@ def backward(
     grads = [on_large_pages(query.new_empty(tensor.shape)) for tensor in (query, key, value)]
     biased = 0 if options.bias is None else graph.num_edges
     if 0 in (graph.num_edges, value.numel()):
-        return (
-            grads[0].zero_(),
-            grads[1].zero_(),
-            grads[2].zero_(),
-            query.new_zeros(biased, query.size(1)),
-        )
+        zeros = [grad.zero_() for grad in grads]
+        return zeros[0], zeros[1], zeros[2], query.new_zeros(biased, query.size(1))
     g, q, grad_q = (_rows(graph.num_queries, x) for x in (grad, query, grads[0]))
     k, v, grad_k, grad_v = (_rows(graph.num_keys, x) for x in (key, value, *grads[1:]))
     ptr, index = graph.col_ptr.numpy(), graph.col_index.numpy()
     by_key = Side(ptr, index, graph.col_order.numpy(), _ascends(ptr, index, graph.num_queries))
-    sides, softmax, weights = (
-        (_by_query(graph), by_key),
-        _softmax(query, options),
-        _kept(kept, graph, value),
-    )
+    sides = (_by_query(graph), by_key)
+    softmax = _softmax(query, options)
+    weights = _kept(kept, graph, value)
     call = Backward(*sides, g, q, k, v, softmax, weights, grad_q, grad_k, grad_v)
     work = _Work(query, value, graph, options, backward=True, biased=biased)
     targets = (None, None, None, grad_q, grad_k, grad_v, None)
@@ -90,7 +87,7 @@ def backward(
 
 
 def _rows(rows: int, tensor: Tensor) -> Rows:
-    """Copies only what is not contiguous within a row; writes past the caches what is larger and begins with lines."""
+    """Flattens a tensor, copied only if its rows are not contiguous."""
     size, heads, channels = tensor.shape
     if tensor.numel() == 0:
         return Rows(tensor.reshape(-1).numpy(), heads * channels, rows, heads, channels, False)
@@ -99,9 +96,8 @@ def _rows(rows: int, tensor: Tensor) -> Rows:
     stride, item = tensor.stride(0), tensor.element_size()
     flat = tensor.as_strided(((size - 1) * stride + heads * channels,), (1,))
     is_aligned = (flat.data_ptr() | stride * item | channels * item) % 64 == 0
-    return Rows(
-        flat.numpy(), stride, rows, heads, channels, is_aligned and flat.numel() * item > STREAMED
-    )
+    streams = is_aligned and flat.numel() * item > STREAMED
+    return Rows(flat.numpy(), stride, rows, heads, channels, streams)
 
 
 def _softmax(query: Tensor, options: Options) -> Softmax:
@@ -122,12 +118,11 @@ def _by_query(graph: Graph) -> Side:
 
 
 def _ascends(ptr: Array, index: Array, num_others: int) -> bool:
-    """Tells whether the other sides of every row ascend; a compiled model comes here without a check of its edges."""
+    """Checks edges, as compiled models did not, and tells whether each row's indices ascend."""
     right, ascends = csr_numba.inspect(ptr, index, num_others)
     if not right:
-        raise ValueError(
-            "Expected 'edge_index' to name nodes that there are (got others, or pointers that decrease)"
-        )
+        got = "others, or pointers that decrease"
+        raise ValueError(f"Expected 'edge_index' to name nodes that there are (got {got})")
     return bool(ascends)
 
 
@@ -150,9 +145,8 @@ class _Work:
         #: Groups that are taken by one thread each; the others are shared.
         self.num_alone = self.num_groups
         if self.num_workers > 1 and size >= MIN_SHARED:
-            self.num_alone -= (
-                self.num_groups if size * item > LARGE else self.num_groups % self.num_workers
-            )
+            left = self.num_groups % self.num_workers
+            self.num_alone -= self.num_groups if size * item > LARGE else left
         channels, rows = max(query.size(2), value.size(2)), max(graph.num_queries, graph.num_keys)
         tile = min(rows * channels, max(channels, TILE // item))
         # Those who only share groups write to the same scores, and to the same gradient of a bias.
@@ -160,10 +154,8 @@ class _Work:
         self.bias = query.new_zeros(owners, heads, biased)
         # Weights that are kept are made where they stay; dropped ones are not kept.
         apart = options.dropout_p > 0 or not graph.keeps_weights(value.size(2))
-        weights, grads = (
-            query.new_empty(owners, size * apart),
-            query.new_empty(owners, size * backward),
-        )
+        weights = query.new_empty(owners, size * apart)
+        grads = query.new_empty(owners, size * backward)
         self.spaces: list[Space] = []
         for worker in range(self.num_workers):
             owner = min(worker, owners - 1) if self.num_alone else 0
@@ -171,14 +163,8 @@ class _Work:
             tensors = (*own, weights[owner], grads[owner], self.bias[owner])
             self.spaces.append(Space(*(tensor.numpy() for tensor in tensors)))
 
-    def run(
-        self,
-        groups: Callable[..., None],
-        single: Callable[..., int],
-        call: Any,
-        targets: tuple[Any, ...],
-    ) -> None:
-        """Runs all passes; what each of them sums up rows of, if so, is in ``targets``."""
+    def run(self, groups: Callable[..., None], single: _Pass, call: Any, targets: Any) -> None:
+        """Runs all passes; ``targets`` holds the rows that each pass sums, if it sums any."""
 
         def alone(worker: int, first: int, last: int) -> None:
             groups(first, last, call, self.spaces[worker])
@@ -188,20 +174,15 @@ class _Work:
             for step, target in enumerate(targets):
                 self._run_shared(single, step, group, call, target)
 
-    def _run_shared(
-        self, single: Callable[..., int], step: int, group: int, call: Any, target: Rows | None
-    ) -> None:
-        scores, begun = (
-            {"weight": self.spaces[0].weight, "grad": self.spaces[0].grad},
-            [-1] * self.num_workers,
-        )
+    def _run_shared(self, single: _Pass, step: int, group: int, call: Any, target: Any) -> None:
+        scores = {"weight": self.spaces[0].weight, "grad": self.spaces[0].grad}
+        begun = [-1] * self.num_workers
 
         def work(worker: int, low: int, high: int) -> None:
-            begun[worker] = single(
-                step, low, high, group, call, self.spaces[worker]._replace(**scores)
-            )
+            space = self.spaces[worker]._replace(**scores)
+            begun[worker] = single(step, low, high, group, call, space)
 
         threads.share(work, self.num_edges, self.num_workers)
-        for place, space in zip(begun, self.spaces, strict=True):
-            if target is not None and place >= 0:  # a row that two spans share
-                target.data[place : place + target.channels] += space.partial[: target.channels]
+        for offset, space in zip(begun, self.spaces, strict=True):
+            if target is not None and offset >= 0:  # a row that two spans share
+                target.data[offset : offset + target.channels] += space.partial[: target.channels]

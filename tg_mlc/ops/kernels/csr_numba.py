@@ -1,11 +1,12 @@
 """Attention over compressed edges on a CPU, compiled by Numba.
 
-A group is one head of one sample. A kernel takes any span of a group's edges, so that threads can share a group evenly
-however its edges are spread over the rows. Rows of the other side that fit a second-level cache, a tile, are first
-copied to where they are contiguous; from there they are read many times.
+A group is one head of one sample. A kernel takes any span of a group's edges, so that threads can
+share a group evenly however its edges are spread over the rows. Rows of the other side that fit a
+second-level cache, a tile, are first copied to where they are contiguous; from there they are read
+many times.
 
-Offsets are unsigned: for a signed one Numba asks at every access whether it counts from the end, and nothing is
-vectorised.
+Offsets are unsigned: for a signed one Numba asks at every access whether it counts from the end,
+and nothing is vectorised.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ AHEAD = 4
 
 
 class Rows(NamedTuple):
-    """A tensor ``[samples * rows, heads, channels]`` as a flat array with the distance between two rows."""
+    """A tensor ``[samples * rows, heads, channels]`` as a flat array with a stride of rows."""
 
     data: Array
     stride: int
@@ -49,13 +50,22 @@ class Rows(NamedTuple):
 
 
 class Side(NamedTuple):
-    """The edges ``order[ptr[i]:ptr[i + 1]]`` of every row (with an empty ``order``, those at these places)."""
+    """The edges ``order[ptr[i]:ptr[i + 1]]`` of every row; an empty ``order`` is the identity."""
 
     ptr: Array
     other: Array
     order: Array
     #: whether the other sides of a row ascend, so that its edges of one tile follow each other
     ascends: bool
+
+
+class Span(NamedTuple):
+    """A range of a group's edges."""
+
+    low: int
+    high: int
+    group: int
+    heads: int
 
 
 class Source(NamedTuple):
@@ -71,7 +81,7 @@ class Target(NamedTuple):
     """Row to write a sum to, in place of what is there if it is new."""
 
     data: Array
-    place: int
+    offset: int
     new: bool
     streamed: bool
 
@@ -145,14 +155,13 @@ def forward_pass(step: int, low: int, high: int, group: int, call: Forward, spac
     edges, softmax, keeps = call.edges, call.softmax, call.kept.weight.shape[1] > 0
     weight = call.kept.weight[group] if keeps else space.weight
     dropped = space.weight if softmax.dropout_p > 0 else weight
+    span = Span(low, high, group, call.query.heads)
     if step == 0:
-        score_span(low, high, group, edges, call.query, call.key, softmax.scale, space, weight)
+        score_span(span, edges, call.query, call.key, softmax.scale, space, weight)
     elif step == 1:
-        softmax_span(
-            low, high, group, call.query.heads, edges.ptr, softmax, weight, dropped, call.kept.lse
-        )
+        softmax_span(span, edges.ptr, softmax, weight, dropped, call.kept.lse)
     else:
-        return sum_span(low, high, group, edges, dropped, 1.0, call.value, space, call.out)
+        return sum_span(span, edges, dropped, 1.0, call.value, space, call.out)
     return -1
 
 
@@ -168,49 +177,37 @@ def backward_groups(first: int, last: int, call: Backward, space: Space) -> None
 def backward_pass(step: int, low: int, high: int, group: int, call: Backward, space: Space) -> Any:
     """One pass over a span of edges; returns where in its gradient it began within a row, or -1."""
     edges, by_key, softmax, grad = call.edges, call.by_key, call.softmax, space.grad
-    keeps = call.kept.weight.shape[1] > 0
+    keeps, scale = call.kept.weight.shape[1] > 0, softmax.scale
     weight = call.kept.weight[group] if keeps else space.weight
     dropped = space.weight if softmax.dropout_p > 0 else weight
+    span = Span(low, high, group, call.query.heads)
     if step == 0:
         if not keeps:
-            score_span(low, high, group, edges, call.query, call.key, softmax.scale, space, weight)
+            score_span(span, edges, call.query, call.key, scale, space, weight)
     elif step == 1:
-        score_span(low, high, group, edges, call.grad, call.value, 1.0, space, grad)
+        score_span(span, edges, call.grad, call.value, 1.0, space, grad)
     elif step == 2:
         if not keeps:
-            weigh_span(
-                low, high, group, call.query.heads, edges.ptr, softmax, weight, call.kept.lse
-            )
-        softmax_backward_span(low, high, group, edges.ptr, softmax, weight, dropped, grad)
+            weigh_span(span, edges.ptr, softmax, weight, call.kept.lse)
+        softmax_backward_span(span, edges.ptr, softmax, weight, dropped, grad)
     elif step == 3:
-        return sum_span(
-            low, high, group, edges, grad, softmax.scale, call.key, space, call.grad_query
-        )
+        return sum_span(span, edges, grad, scale, call.key, space, call.grad_query)
     elif step == 4:
-        return sum_span(
-            low, high, group, by_key, grad, softmax.scale, call.query, space, call.grad_key
-        )
+        return sum_span(span, by_key, grad, scale, call.query, space, call.grad_key)
     elif step == 5:
-        return sum_span(low, high, group, by_key, dropped, 1.0, call.grad, space, call.grad_value)
+        return sum_span(span, by_key, dropped, 1.0, call.grad, space, call.grad_value)
     else:
-        bias_span(low, high, group, call.query.heads, grad, space.bias)
+        bias_span(span, grad, space.bias)
     return -1
 
 
 @kernel
 def score_span(
-    low: int,
-    high: int,
-    group: int,
-    edges: Side,
-    x: Rows,
-    y: Rows,
-    scale: float,
-    space: Space,
-    out: Array,
+    span: Span, edges: Side, x: Rows, y: Rows, scale: float, space: Space, out: Array
 ) -> None:
     """The scaled dot products of both ends of the edges, ``out[num_edges]``."""
-    sample, head = divmod(group, x.heads)
+    low, high, group, heads = span
+    sample, head = divmod(group, heads)
     first = np.searchsorted(edges.ptr, low, side="right") - 1
     last = np.searchsorted(edges.ptr, high)
     begin(edges.ptr, first, last, low, space.cursor)
@@ -222,40 +219,31 @@ def score_span(
             stop = advance(edges.other, edge, min(edges.ptr[row + 1], high), bound)
             space.cursor[row - first] = stop
             if edge < stop:
-                place = (sample * x.rows + row) * x.stride + head * x.channels
-                ask_for(x.data, place + AHEAD * x.stride, x.channels)
-                dots(x.data, place, edges.other, edge, stop, source, scale, out)
+                offset = (sample * x.rows + row) * x.stride + head * x.channels
+                ask_for(x.data, offset + AHEAD * x.stride, x.channels)
+                dots(x.data, offset, edges.other, edge, stop, source, scale, out)
 
 
 @kernel
 def sum_span(
-    low: int,
-    high: int,
-    group: int,
-    edges: Side,
-    weight: Array,
-    factor: float,
-    y: Rows,
-    space: Space,
-    out: Rows,
+    span: Span, edges: Side, weight: Array, factor: float, y: Rows, space: Space, out: Rows
 ) -> int:
     """The weighted sums over the edges of every row, whose weights are ``weight[num_edges]``.
 
-    Where a span begins within a row, its share of that row goes to ``space.partial``, and the row's place in ``out`` is
-    returned; else -1.
+    Where a span begins within a row, the sum over its part of that row goes to ``space.partial``,
+    and the row's offset in ``out`` is returned; else -1.
     """
-    sample, head = divmod(group, y.heads)
+    low, high, group, heads = span
+    sample, head = divmod(group, heads)
     begun = -1
     first, last = rows_that_begin(edges.ptr, low, high)
     if first > 0 and edges.ptr[first - 1] < low < edges.ptr[first]:
         begun = (sample * out.rows + first - 1) * out.stride + head * out.channels
         stop = min(edges.ptr[first], high)
-        source = Source(
-            y.data, sample * y.rows * y.stride + head * y.channels, y.stride, y.channels
-        )
-        weighted_sum(
-            edges, weight, factor, low, stop, source, Target(space.partial, 0, True, False)
-        )
+        origin = sample * y.rows * y.stride + head * y.channels
+        source = Source(y.data, origin, y.stride, y.channels)
+        target = Target(space.partial, 0, True, False)
+        weighted_sum(edges, weight, factor, low, stop, source, target)
         low = stop
     begin(edges.ptr, first, last, low, space.cursor)
     tile = rows_of_a_tile(high - low, last - first, edges.ascends, y, space.tile)
@@ -266,20 +254,13 @@ def sum_span(
             edge = space.cursor[row - first]
             stop = advance(edges.other, edge, min(edges.ptr[row + 1], high), bound)
             space.cursor[row - first] = stop
-            place = (sample * out.rows + row) * out.stride + head * out.channels
+            offset = (sample * out.rows + row) * out.stride + head * out.channels
             new = bound == tile
             if new or edge < stop:
                 if not streamed:
-                    ask_for(out.data, place + AHEAD * out.stride, out.channels)
-                weighted_sum(
-                    edges,
-                    weight,
-                    factor,
-                    edge,
-                    stop,
-                    source,
-                    Target(out.data, place, new, streamed),
-                )
+                    ask_for(out.data, offset + AHEAD * out.stride, out.channels)
+                target = Target(out.data, offset, new, streamed)
+                weighted_sum(edges, weight, factor, edge, stop, source, target)
     return begun
 
 
@@ -292,7 +273,7 @@ def begin(ptr: Array, first: int, last: int, low: int, cursor: Array) -> None:
 
 @kernel
 def inspect(ptr: Array, other: Array, num_others: int) -> tuple[bool, bool]:
-    """Tells whether edges name rows that there are, and whether the other sides of every row ascend."""
+    """Tells whether all indices of edges exist, and whether those of each row ascend."""
     right, ascends = ptr[0] == 0 and ptr[ptr.shape[0] - 1] == other.shape[0], True
     for row in range(ptr.shape[0] - 1):
         right = right and ptr[row] <= ptr[row + 1]
@@ -304,7 +285,7 @@ def inspect(ptr: Array, other: Array, num_others: int) -> tuple[bool, bool]:
 
 @kernel
 def rows_of_a_tile(num_edges: int, num_rows: int, ascends: bool, y: Rows, tile: Array) -> Any:
-    """Number of rows of the other side to take at a time: as many as fit, or, where copies would not pay, all."""
+    """Rows of the other side per tile: as many as fit, or all where copies would not pay."""
     most = max(1, tile.shape[0] // max(1, y.channels))
     tiles = (y.rows + most - 1) // most
     tiled = tiles == 1 or (ascends and num_edges >= EDGES_PER_TILE * tiles * num_rows)
@@ -362,38 +343,31 @@ def dots(
     done, size = uintp(0), uintp(y.channels)
     if size == 0:
         out[low:high] = 0
+    edges = index, low, high
     if done + uintp(WIDEST) <= size:
-        done = _dots_widest(x, offset, index, low, high, y, done, scale, out)
+        done = _dots_widest(x, offset, edges, y, done, scale, out)
     if done + uintp(32) <= size:
-        done = _dots_32(x, offset, index, low, high, y, done, scale, out)
+        done = _dots_32(x, offset, edges, y, done, scale, out)
     if done + uintp(16) <= size:
-        done = _dots_16(x, offset, index, low, high, y, done, scale, out)
+        done = _dots_16(x, offset, edges, y, done, scale, out)
     if done + uintp(8) <= size:
-        done = _dots_8(x, offset, index, low, high, y, done, scale, out)
+        done = _dots_8(x, offset, edges, y, done, scale, out)
     if done < size:
-        _dots_1(x, offset, index, low, high, y, done, scale, out)
+        _dots_1(x, offset, edges, y, done, scale, out)
 
 
 def _dots(lanes: int) -> Any:
-    """A kernel of :func:`dots`, which adds those of as many channels as are left of vectors."""
+    """A kernel of :func:`dots` for vectors of so many channels; returns the channels done."""
 
     def add(
-        x: Array,
-        offset: int,
-        index: Array,
-        low: int,
-        high: int,
-        y: Source,
-        done: Any,
-        scale: float,
-        out: Array,
+        x: Array, offset: int, edges: Any, y: Source, done: Any, scale: float, out: Array
     ) -> Any:
-        factor = out.dtype.type(scale)
+        factor, (index, low, high) = out.dtype.type(scale), edges
         while done + uintp(lanes) <= uintp(y.channels):
             row = load(x, uintp(offset) + done, lanes)
             for e in range(uintp(low), uintp(high)):
-                place = uintp(y.origin) + uintp(index[e]) * uintp(y.step) + done
-                product = factor * dot(row, load(y.data, place, lanes))
+                start = uintp(y.origin) + uintp(index[e]) * uintp(y.step) + done
+                product = factor * dot(row, load(y.data, start, lanes))
                 out[e] = product if done == 0 else out[e] + product
             done += uintp(lanes)
         return done
@@ -401,13 +375,7 @@ def _dots(lanes: int) -> Any:
     return named(add, f"dots_{lanes}")
 
 
-_dots_widest, _dots_32, _dots_16, _dots_8, _dots_1 = (
-    _dots(WIDEST),
-    _dots(32),
-    _dots(16),
-    _dots(8),
-    _dots(1),
-)
+_dots_widest, _dots_32, _dots_16, _dots_8, _dots_1 = map(_dots, (WIDEST, 32, 16, 8, 1))
 
 
 @kernel
@@ -415,66 +383,53 @@ def weighted_sum(
     edges: Side, weight: Array, factor: float, low: int, high: int, y: Source, target: Target
 ) -> None:
     """The weighted sum of the rows of one row's edges, in place of what is there or added to it."""
-    done, size = uintp(0), uintp(y.channels)
+    done, size, weights, span = uintp(0), uintp(y.channels), (weight, factor), (low, high)
     if done + uintp(WIDEST) <= size:
-        done = _sum_widest(edges, weight, factor, low, high, y, done, target)
+        done = _sum_widest(edges, weights, span, y, done, target)
     if done + uintp(32) <= size:
-        done = _sum_32(edges, weight, factor, low, high, y, done, target)
+        done = _sum_32(edges, weights, span, y, done, target)
     if done + uintp(16) <= size:
-        done = _sum_16(edges, weight, factor, low, high, y, done, target)
+        done = _sum_16(edges, weights, span, y, done, target)
     if done + uintp(8) <= size:
-        done = _sum_8(edges, weight, factor, low, high, y, done, target)
+        done = _sum_8(edges, weights, span, y, done, target)
     if done < size:
-        _sum_1(edges, weight, factor, low, high, y, done, target)
+        _sum_1(edges, weights, span, y, done, target)
 
 
 def _sum(lanes: int) -> Any:
-    """A kernel of :func:`weighted_sum`, for as many channels as are left of vectors."""
+    """A kernel of :func:`weighted_sum` for vectors of so many channels; returns the channels
+    done.
+    """
 
-    def add(
-        edges: Side,
-        weight: Array,
-        factor: float,
-        low: int,
-        high: int,
-        y: Source,
-        done: Any,
-        target: Target,
-    ) -> Any:
+    def add(edges: Side, weights: Any, span: Any, y: Source, done: Any, target: Target) -> Any:
+        (weight, factor), (low, high) = weights, span
         ordered, one, out = edges.order.shape[0] > 0, weight.dtype.type(factor), target.data
         while done + uintp(lanes) <= uintp(y.channels):
-            place = uintp(target.place) + done
-            total = zeros(out, lanes) if target.new else load(out, place, lanes)
+            offset = uintp(target.offset) + done
+            total = zeros(out, lanes) if target.new else load(out, offset, lanes)
             for e in range(uintp(low), uintp(high)):
                 w = one * (weight[edges.order[e]] if ordered else weight[e])
                 row = uintp(y.origin) + uintp(edges.other[e]) * uintp(y.step) + done
                 total = add_scaled(total, w, load(y.data, row, lanes))
             if target.streamed:
-                stream(out, place, total)
+                stream(out, offset, total)
             else:
-                store(out, place, total)
+                store(out, offset, total)
             done += uintp(lanes)
         return done
 
     return named(add, f"sum_{lanes}")
 
 
-_sum_widest, _sum_32, _sum_16, _sum_8, _sum_1 = _sum(WIDEST), _sum(32), _sum(16), _sum(8), _sum(1)
+_sum_widest, _sum_32, _sum_16, _sum_8, _sum_1 = map(_sum, (WIDEST, 32, 16, 8, 1))
 
 
 @kernel
 def softmax_span(
-    low: int,
-    high: int,
-    group: int,
-    heads: int,
-    ptr: Array,
-    softmax: Softmax,
-    score: Array,
-    dropped: Array,
-    lse: Array,
+    span: Span, ptr: Array, softmax: Softmax, score: Array, dropped: Array, lse: Array
 ) -> None:
-    """Turns the scores of the rows that begin in a span into weights, and drops some; keeps the sums if asked to."""
+    """Turns scores of rows that begin in a span into weights, drops some, and stores sums."""
+    low, high, group, heads = span
     first, last = rows_that_begin(ptr, low, high)
     for row in range(first, last):
         lowest, stop = uintp(ptr[row]), uintp(ptr[row + 1])
@@ -485,17 +440,9 @@ def softmax_span(
 
 
 @kernel
-def weigh_span(
-    low: int,
-    high: int,
-    group: int,
-    heads: int,
-    ptr: Array,
-    softmax: Softmax,
-    score: Array,
-    lse: Array,
-) -> None:
+def weigh_span(span: Span, ptr: Array, softmax: Softmax, score: Array, lse: Array) -> None:
     """Turns the scores of the rows that begin in a span into weights once more."""
+    low, high, group, heads = span
     first, last = rows_that_begin(ptr, low, high)
     for row in range(first, last):
         lowest, stop = uintp(ptr[row]), uintp(ptr[row + 1])
@@ -507,16 +454,10 @@ def weigh_span(
 
 @kernel
 def softmax_backward_span(
-    low: int,
-    high: int,
-    group: int,
-    ptr: Array,
-    softmax: Softmax,
-    weight: Array,
-    dropped: Array,
-    grad: Array,
+    span: Span, ptr: Array, softmax: Softmax, weight: Array, dropped: Array, grad: Array
 ) -> None:
-    """Turns the gradients of weights into gradients of the scores, and drops the weights that were dropped."""
+    """Turns gradients of weights into gradients of scores, and drops weights again."""
+    low, high, group, _ = span
     first, last = rows_that_begin(ptr, low, high)
     start, zero = group * weight.shape[0], grad.dtype.type(0)
     for row in range(first, last):
@@ -542,17 +483,17 @@ def drop(first: int, last: int, group: int, softmax: Softmax, weight: Array, out
 
 
 @kernel
-def bias_span(low: int, high: int, group: int, heads: int, grad: Array, out: Array) -> None:
+def bias_span(span: Span, grad: Array, out: Array) -> None:
     """Adds gradients of scores to those of a bias ``[heads, num_edges]``, if there is one."""
-    head = group % heads
+    head = span.group % span.heads
     if out.shape[1] > 0:
-        for e in range(uintp(low), uintp(high)):
+        for e in range(uintp(span.low), uintp(span.high)):
             out[head, e] += grad[e]
 
 
 @kernel
 def rows_that_begin(ptr: Array, low: int, high: int) -> tuple[Any, Any]:
-    """The range of rows whose first edge lies in a span; rows without edges belong to whoever comes to their place."""
+    """The range of rows whose first edge lies in a span."""
     num_rows = ptr.shape[0] - 1
     first = np.searchsorted(ptr[:num_rows], low)
     last = num_rows if high == ptr[num_rows] else np.searchsorted(ptr[:num_rows], high)

@@ -1,13 +1,13 @@
 """Attention over compressed edges on a GPU, compiled by Triton.
 
-A program owns a few rows of one group (a head of a sample) and walks along their edges, some of each row at a time.
-Between the passes only the logarithm of every row's sum is kept. Results of queries are summed by query and those
-of keys by key, so that every result has one writer and one order of summation: there are no atomic operations, and a
-call always gives the same bits.
+A program owns a few rows of one group (a head of a sample) and walks along their edges, some of
+each row at a time. Between the passes only the logarithm of every row's sum is kept. Results of
+queries are summed by query and those of keys by key, so that every result has one writer and one
+order of summation: there are no atomic operations, and a call always gives the same bits.
 
-Programs are ordered group by group, so that the keys and values of only a few groups compete for the cache at a time. A
-row is never divided. One with far more edges than others gets a program of many warps, so that the others need not wait
-for it.
+Programs are ordered group by group, so that the keys and values of only a few groups compete for
+the cache at a time. A row is never divided. One with far more edges than others gets a program of
+many warps, so that the others need not wait for it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from triton.language import constexpr, tensor
 from tg_mlc.ops.kernels.graph import Graph, Options
 from tg_mlc.ops.patterns import most_edges
 
-#: Bytes of keys, and as many of values, that a warp takes at once. More of them leave registers for fewer warps: of
-#: 983 labels with 10 neighbours each, 4 heads of 128 channels and 32 samples, a query's gradients in single precision
-#: take 182 us on an H200, and 285 us with twice as many.
+#: Bytes of keys, and as many of values, that a warp takes at once. More of them leave registers for
+#: fewer warps: of 983 labels with 10 neighbours each, 4 heads of 128 channels and 32 samples, a
+#: query's gradients in single precision take 182 us on an H200, and 285 us with twice as many.
 TILE = 2**11
 #: Bytes of one channel in the edges of a row that are taken at once.
 MAX_EDGES = 16
@@ -42,19 +42,12 @@ MAX_WARPS = 8
 def forward(
     query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options
 ) -> tuple[Tensor, Tensor]:
-    """The output ``[num_queries, heads, C_v]`` and the logarithm of every row's sum, group by group."""
+    """The output ``[num_queries, heads, C_v]`` and the logarithm of every row's sum."""
     out = query.new_empty(query.size(0), query.size(1), value.size(2))
     lse = query.new_empty(query.size(0) * query.size(1), dtype=torch.float32)
     launch = _Launch(query, key, value, graph, options)
-    launch(
-        attend,
-        graph.num_queries,
-        graph.long_queries,
-        ptr=graph.ptr,
-        index=graph.index,
-        out=out,
-        lse=lse,
-    )
+    tensors = {"ptr": graph.ptr, "index": graph.index, "out": out, "lse": lse}
+    launch(attend, graph.num_queries, graph.long_queries, **tensors)
     return out, lse
 
 
@@ -71,34 +64,22 @@ def backward(
     launch = _Launch(query, key, value, graph, options)
     grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
     grad = dense_rows(grad)
-    common = {
-        "grad": grad,
-        "grad_stride": grad.stride(0),
-        "lse": lse,
-        "delta": torch.empty_like(lse),
-    }
-    of_queries = {"ptr": graph.ptr, "index": graph.index, "grad_query": grads[0]}
-    launch(query_gradient, graph.num_queries, graph.long_queries, **of_queries, **common)
+    common = {"grad": grad, "grad_stride": grad.stride(0), "lse": lse}
+    common["delta"] = torch.empty_like(lse)
+    query_tensors = {"ptr": graph.ptr, "index": graph.index, "grad_query": grads[0]}
+    launch(query_gradient, graph.num_queries, graph.long_queries, **query_tensors, **common)
 
-    grad_scores = None
+    scores = None
     if options.bias is not None:
-        grad_scores = lse.new_empty(launch.num_samples, query.size(1), graph.num_edges)
-    launch(
-        key_gradient,
-        graph.num_keys,
-        graph.long_keys,
-        ptr=graph.col_ptr,
-        index=graph.col_index,
-        order=graph.col_order,
-        num_edges=graph.num_edges,
-        grad_key=grads[1],
-        grad_value=grads[2],
-        grad_scores=grad_scores,
-        **common,
-    )
-    if options.bias is None or grad_scores is None:
+        scores = lse.new_empty(launch.num_samples, query.size(1), graph.num_edges)
+    edges = {"ptr": graph.col_ptr, "index": graph.col_index, "order": graph.col_order}
+    key_tensors: dict[str, Any]
+    key_tensors = {"grad_key": grads[1], "grad_value": grads[2], "grad_scores": scores}
+    key_tensors |= {**edges, "num_edges": graph.num_edges}
+    launch(key_gradient, graph.num_keys, graph.long_keys, **key_tensors, **common)
+    if options.bias is None or scores is None:
         return grads[0], grads[1], grads[2], query.new_empty(0, query.size(1))
-    grad_bias = grad_scores.sum(dim=0).t().to(options.bias.dtype)
+    grad_bias = scores.sum(dim=0).t().to(options.bias.dtype)
     return grads[0], grads[1], grads[2], grad_bias.contiguous()
 
 
@@ -111,7 +92,7 @@ def dense_rows(x: Tensor) -> Tensor:
 
 
 def tile(num_rows: int, num_edges: int, block: int, itemsize: int) -> tuple[int, int, int]:
-    """The rows of a program, how many edges of each it takes at once, and its warps; for rows of average length."""
+    """Rows of a program, edges of each that it takes at once, and its warps, for average rows."""
     warps = max(1, min(block // CHANNELS_OF_WARP, MAX_WARPS))
     average = triton.next_power_of_2(max(1, triton.cdiv(num_edges, max(1, num_rows))))
     numbers = TILE * warps // itemsize
@@ -122,7 +103,7 @@ def tile(num_rows: int, num_edges: int, block: int, itemsize: int) -> tuple[int,
 
 
 def long_tile(block: int) -> tuple[int, int, int]:
-    """The same of a row with far more edges than others, whose warps have few registers, of 4 bytes in any type."""
+    """The tile of a row with far more edges than others."""
     return 1, max(1, LONG_WARPS * TILE // 4 // block), LONG_WARPS
 
 
@@ -132,74 +113,59 @@ class _Launch:
     def __init__(
         self, query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options
     ) -> None:
-        (num_queries, self.heads, channels), (num_keys, _, value_channels) = (
-            query.shape,
-            value.shape,
-        )
+        (num_queries, self.heads, channels) = query.shape
+        (num_keys, _, value_channels) = value.shape
         self.num_samples = (num_queries + num_keys) // max(1, graph.num_queries + graph.num_keys)
         self.num_edges = graph.num_edges
         self.query = query
         query, key, value = dense_rows(query), dense_rows(key), dense_rows(value)
         self.blocks = [triton.next_power_of_2(max(1, size)) for size in (channels, value_channels)]
-        self.arguments: dict[str, Any] = {
-            "query": query,
-            "query_stride": query.stride(0),
-            "key": key,
-            "key_stride": key.stride(0),
-            "value": value,
-            "value_stride": value.stride(0),
-            "bias": None if options.bias is None else options.bias.contiguous(),
-            "num_queries": graph.num_queries,
-            "num_keys": graph.num_keys,
-            "heads": self.heads,
-            "scale": options.scale,
-            "dropout_p": options.dropout_p,
-            "kept": 1.0 / (1.0 - options.dropout_p) if options.dropout_p < 1.0 else 0.0,
-            "seed": options.seed,
-            "DROPOUT": options.dropout_p > 0.0,
-            "C": channels,
-            "C_V": value_channels,
-            "BLOCK_C": self.blocks[0],
-            "BLOCK_V": self.blocks[1],
-            "enable_fp_fusion": True,  # what newer versions of Triton do only if asked to
-        }
+        tensors = {"query": query, "key": key, "value": value}
+        strides = {f"{name}_stride": x.stride(0) for name, x in tensors.items()}
+        p = options.dropout_p
+        bias = None if options.bias is None else options.bias.contiguous()
+        self.arguments: dict[str, Any] = {**tensors, **strides, "bias": bias}
+        sizes = {"num_queries": graph.num_queries, "num_keys": graph.num_keys, "heads": self.heads}
+        blocks = {"BLOCK_C": self.blocks[0], "BLOCK_V": self.blocks[1]}
+        self.arguments |= {**sizes, "C": channels, "C_V": value_channels, **blocks}
+        self.arguments |= {"scale": options.scale, "seed": options.seed, "dropout_p": p}
+        self.arguments |= {"DROPOUT": p > 0.0, "kept": 1.0 / (1.0 - p) if p < 1.0 else 0.0}
+        # Newer versions of Triton fuse multiplications and additions only on request.
+        self.arguments["enable_fp_fusion"] = True
 
     def __call__(
         self, function: Any, num_rows: int, long_rows: Tensor | None, **others: Any
     ) -> None:
         num_long = 0 if long_rows is None else long_rows.numel()
         block, itemsize = max(self.blocks), self.query.element_size()
-        rows, edges, warps = tile(num_rows, self.num_edges, block, itemsize)
         longest = most_edges(num_rows, self.num_edges) if num_long > 0 else 2**31 - 1
-        walks: list[tuple[int, Tensor | None, int, dict[str, int]]]
-        walks = [(num_rows, None, longest, {"ROWS": rows, "EDGES": edges, "num_warps": warps})]
+        walks: list[tuple[int, Tensor | None, int, tuple[int, int, int]]]
+        walks = [(num_rows, None, longest, tile(num_rows, self.num_edges, block, itemsize))]
         if num_long > 0:
-            rows, edges, warps = long_tile(block)
-            sizes = {"ROWS": rows, "EDGES": edges, "num_warps": warps}
-            walks.insert(0, (num_long, long_rows, 2**31 - 1, sizes))
-        for num_walked, walked, longest, sizes in walks:
+            walks.insert(0, (num_long, long_rows, 2**31 - 1, long_tile(block)))
+        for num_walked, walked, longest, (rows, edges, warps) in walks:
             # One axis, as the others of a grid are short; the rows of a group are neighbours on it.
-            programs = triton.cdiv(num_walked, sizes["ROWS"]) * self.num_samples * self.heads
+            programs = triton.cdiv(num_walked, rows) * self.num_samples * self.heads
             if programs > 0:
-                places = {"rows": walked, "num_rows": num_walked, "longest": longest}
+                walk = {"rows": walked, "num_rows": num_walked, "longest": longest}
+                sizes = {"ROWS": rows, "EDGES": edges, "num_warps": warps}
                 with torch.cuda.device_of(self.query):  # type: ignore[no-untyped-call]
-                    function[(programs,)](**self.arguments, **others, **places, **sizes)
+                    function[(programs,)](**self.arguments, **others, **walk, **sizes)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compiles a function at its first call, and not again for another seed or a graph of another size."""
-    return triton.jit(
-        function,
-        do_not_specialize=["seed", "num_queries", "num_keys", "num_edges", "num_rows", "longest"],
-    )
+    """Compiles a function at its first call, for all seeds and sizes of graphs."""
+    varying = ["seed", "num_queries", "num_keys", "num_edges", "num_rows", "longest"]
+    return triton.jit(function, do_not_specialize=varying)
 
 
 @kernel
 def rows_of_program(
     ptr: tensor, rows: tensor, num_rows: tensor, longest: tensor, heads: tensor, ROWS: constexpr
 ) -> Any:
-    """The sample, the head, the group of both, the rows of a program, which of them it owns, and where their edges
-    begin and end. It owns none beyond the last row, and none with more edges than the longest that it may walk along.
+    """The sample, the head, the group of both, the rows of a program, which of them it owns, and
+    where their edges begin and end. It owns none beyond the last row, and none with more edges than
+    the longest that it may walk along.
     """
     portions = tl.cdiv(num_rows, ROWS)
     group, portion = tl.program_id(0) // portions, tl.program_id(0) % portions
@@ -208,10 +174,8 @@ def rows_of_program(
     if rows is not None:
         row = tl.load(rows + row, mask=owned, other=0)
     row = row.to(tl.int64)  # offsets count numbers, of which there may be more than 2**31
-    first, last = (
-        tl.load(ptr + row, mask=owned, other=0),
-        tl.load(ptr + row + 1, mask=owned, other=0),
-    )
+    first = tl.load(ptr + row, mask=owned, other=0)
+    last = tl.load(ptr + row + 1, mask=owned, other=0)
     owned &= last - first <= longest
     last = tl.where(owned, last, first)
     return (group // heads).to(tl.int64), group % heads, group.to(tl.int64), row, owned, first, last
@@ -229,10 +193,9 @@ def load_rows(
 ) -> Any:
     """The channels of one head of some rows, as one more axis, in single precision."""
     channel = tl.arange(0, BLOCK)
-    place = tl.expand_dims(row * stride + head * C, -1) + channel
-    return tl.load(x + place, mask=tl.expand_dims(mask, -1) & (channel < C), other=0.0).to(
-        tl.float32
-    )
+    offset = tl.expand_dims(row * stride + head * C, -1) + channel
+    loaded = tl.load(x + offset, mask=tl.expand_dims(mask, -1) & (channel < C), other=0.0)
+    return loaded.to(tl.float32)
 
 
 @kernel
@@ -248,8 +211,8 @@ def store_rows(
 ) -> None:
     """Writes what :func:`load_rows` would read from a contiguous tensor."""
     channel = tl.arange(0, BLOCK)
-    place = (row * heads * C + head * C)[:, None] + channel
-    tl.store(x + place, tile.to(x.dtype.element_ty), mask=mask[:, None] & (channel < C))
+    offset = (row * heads * C + head * C)[:, None] + channel
+    tl.store(x + offset, tile.to(x.dtype.element_ty), mask=mask[:, None] & (channel < C))
 
 
 @kernel
@@ -276,7 +239,7 @@ def add_bias(
 
 @kernel
 def weights_again(score: tensor, lse: tensor) -> Any:
-    """The weights of the forward pass, none of which was above one, even if huge scores differ in their last bits."""
+    """The weights of the forward pass, at most one even if scores differ in their last bits."""
     return tl.exp(tl.minimum(score - lse, 0.0, propagate_nan=tl.PropagateNan.ALL))
 
 
@@ -284,24 +247,25 @@ def weights_again(score: tensor, lse: tensor) -> Any:
 def dropout_factor(
     seed: tensor, group: tensor, edge: tensor, dropout_p: tensor, kept: tensor
 ) -> Any:
-    """Zero for a dropped weight, else what keeps the expected sum; both passes get the same.
+    """Zero for a dropped weight, else what keeps the mean, by Philox numbers of edge and group.
 
-    The counter of the random numbers is that of edges and groups in two words, which never overflow.
+    The counter of the random numbers is that of edges and groups in two words, which never
+    overflow.
     """
-    place = edge.to(tl.uint32)
-    zero = place * 0
-    random, _, _, _ = tl.philox(seed, place, zero + group.to(tl.uint32), zero, zero)
+    counter = edge.to(tl.uint32)
+    zero = counter * 0
+    random, _, _, _ = tl.philox(seed, counter, zero + group.to(tl.uint32), zero, zero)
     return tl.where(tl.uint_to_uniform_float(random) < dropout_p, 0.0, kept)
 
 
 @kernel
 def attend(
-    query: tensor, query_stride: tensor, key: tensor, key_stride: tensor, value: tensor, value_stride: tensor,
-    bias: tensor, rows: tensor, num_rows: tensor, longest: tensor, ptr: tensor, index: tensor, num_queries: tensor,
-    num_keys: tensor, heads: tensor, scale: tensor,
-    dropout_p: tensor, kept: tensor, seed: tensor, out: tensor, lse: tensor,
-    DROPOUT: constexpr, C: constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr,
-    EDGES: constexpr,
+    query: tensor, query_stride: tensor, key: tensor, key_stride: tensor, value: tensor,
+    value_stride: tensor, bias: tensor, rows: tensor, num_rows: tensor, longest: tensor, ptr:
+    tensor, index: tensor, num_queries: tensor, num_keys: tensor, heads: tensor, scale: tensor,
+    dropout_p: tensor, kept: tensor, seed: tensor, out: tensor, lse: tensor, DROPOUT: constexpr, C:
+    constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr, EDGES:
+    constexpr,
 ) -> None:  # fmt: skip
     """The outputs of some queries; the softmax is rescaled whenever a higher score is met."""
     sample, head, group, row, owned, first, last = rows_of_program(
@@ -330,27 +294,23 @@ def attend(
 
     empty = total == 0.0
     total = tl.where(empty, 1.0, total)
-    store_rows(
-        out, heads, sample * num_queries + row, head, owned, sums / total[:, None], C_V, BLOCK_V
-    )
-    tl.store(
-        lse + group * num_queries + row, tl.where(empty, 0.0, highest + tl.log(total)), mask=owned
-    )
+    means, logs = sums / total[:, None], tl.where(empty, 0.0, highest + tl.log(total))
+    store_rows(out, heads, sample * num_queries + row, head, owned, means, C_V, BLOCK_V)
+    tl.store(lse + group * num_queries + row, logs, mask=owned)
 
 
 @kernel
 def query_gradient(
-    query: tensor, query_stride: tensor, key: tensor, key_stride: tensor, value: tensor, value_stride: tensor,
-    bias: tensor, rows: tensor, num_rows: tensor, longest: tensor, ptr: tensor, index: tensor, num_queries: tensor,
-    num_keys: tensor, heads: tensor, scale: tensor,
-    dropout_p: tensor, kept: tensor, seed: tensor, grad: tensor, grad_stride: tensor, lse: tensor, delta: tensor,
-    grad_query: tensor,
-    DROPOUT: constexpr, C: constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr,
-    EDGES: constexpr,
+    query: tensor, query_stride: tensor, key: tensor, key_stride: tensor, value: tensor,
+    value_stride: tensor, bias: tensor, rows: tensor, num_rows: tensor, longest: tensor, ptr:
+    tensor, index: tensor, num_queries: tensor, num_keys: tensor, heads: tensor, scale: tensor,
+    dropout_p: tensor, kept: tensor, seed: tensor, grad: tensor, grad_stride: tensor, lse: tensor,
+    delta: tensor, grad_query: tensor, DROPOUT: constexpr, C: constexpr, C_V: constexpr, BLOCK_C:
+    constexpr, BLOCK_V: constexpr, ROWS: constexpr, EDGES: constexpr,
 ) -> None:  # fmt: skip
     r"""The gradients of some queries, :math:`\sum_j \alpha_j (g_j - \Delta) k_j` with
-    :math:`\Delta = \sum_j \alpha_j g_j`, in one walk: as :math:`\Delta` is only known at its end, both parts of the
-    difference are summed. :math:`\Delta` is kept for the keys.
+    :math:`\Delta = \sum_j \alpha_j g_j`, in one walk: as :math:`\Delta` is only known at its end,
+    both parts of the difference are summed. :math:`\Delta` is kept for the keys.
     """
     sample, head, group, row, owned, first, last = rows_of_program(
         ptr, rows, num_rows, longest, heads, ROWS
@@ -383,15 +343,15 @@ def query_gradient(
 
 @kernel
 def key_gradient(
-    query: tensor, query_stride: tensor, key: tensor, key_stride: tensor, value: tensor, value_stride: tensor,
-    bias: tensor, rows: tensor, num_rows: tensor, longest: tensor, ptr: tensor, index: tensor, order: tensor,
-    num_queries: tensor, num_keys: tensor, num_edges: tensor,
-    heads: tensor, scale: tensor, dropout_p: tensor, kept: tensor, seed: tensor, grad: tensor, grad_stride: tensor,
-    lse: tensor, delta: tensor, grad_key: tensor, grad_value: tensor, grad_scores: tensor,
-    DROPOUT: constexpr, C: constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr,
-    EDGES: constexpr,
+    query: tensor, query_stride: tensor, key: tensor, key_stride: tensor, value: tensor,
+    value_stride: tensor, bias: tensor, rows: tensor, num_rows: tensor, longest: tensor, ptr:
+    tensor, index: tensor, order: tensor, num_queries: tensor, num_keys: tensor, num_edges: tensor,
+    heads: tensor, scale: tensor, dropout_p: tensor, kept: tensor, seed: tensor, grad: tensor,
+    grad_stride: tensor, lse: tensor, delta: tensor, grad_key: tensor, grad_value: tensor,
+    grad_scores: tensor, DROPOUT: constexpr, C: constexpr, C_V: constexpr, BLOCK_C: constexpr,
+    BLOCK_V: constexpr, ROWS: constexpr, EDGES: constexpr,
 ) -> None:  # fmt: skip
-    """The gradients of some keys and of their values and, if there is a bias, of the scores of their edges."""
+    """The gradients of some keys, of their values and, with a bias, of their edges' scores."""
     sample, head, group, row, owned, first, last = rows_of_program(
         ptr, rows, num_rows, longest, heads, ROWS
     )
@@ -400,16 +360,16 @@ def key_gradient(
     key_sums = tl.zeros([ROWS, BLOCK_C], tl.float32)
     value_sums = tl.zeros([ROWS, BLOCK_V], tl.float32)
     for step in range(0, tl.max(last - first).to(tl.int32), EDGES):
-        place = (first + step)[:, None] + tl.arange(0, EDGES)[None, :]
-        valid = place < last[:, None]
-        target = tl.load(index + place, mask=valid, other=0)
+        entry = (first + step)[:, None] + tl.arange(0, EDGES)[None, :]
+        valid = entry < last[:, None]
+        target = tl.load(index + entry, mask=valid, other=0)
         q = load_rows(query, query_stride, sample * num_queries + target, head, valid, C, BLOCK_C)
         g = load_rows(grad, grad_stride, sample * num_queries + target, head, valid, C_V, BLOCK_V)
         shift = tl.load(lse + group * num_queries + target, mask=valid, other=0.0)
         mean = tl.load(delta + group * num_queries + target, mask=valid, other=0.0)
-        edge = place
+        edge = entry
         if DROPOUT or bias is not None:
-            edge = tl.load(order + place, mask=valid, other=0)
+            edge = tl.load(order + entry, mask=valid, other=0)
         score = add_bias(dots(k, q) * scale, bias, edge, head, heads, valid)
         weight = weights_again(score, shift)
         grad_weight = dots(v, g)

@@ -1,4 +1,4 @@
-"""Dropout whose random numbers are hashes of places, so that nothing is kept for the way back, compiled by Numba."""
+"""Dropout by hashes of indices, so that nothing is kept for the backward pass."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ def drop(x: Tensor, p: float, seed: int) -> Tensor:
     x = x.contiguous()
     out = on_large_pages(torch.empty_like(x))
     source, target, rows = x.view(-1).numpy(), out.view(-1).numpy(), -(-x.numel() // ROW)
-    workers = max(1, min(threads.num_workers(), rows // 4))
-    threads.share(
-        lambda _, first, last: drop_rows(first, last, ROW, source, p, seed, target), rows, workers
-    )
+
+    def work(_: int, first: int, last: int) -> None:
+        drop_rows(first, last, ROW, source, p, seed, target)
+
+    threads.share(work, rows, max(1, min(threads.num_workers(), rows // 4)))
     return out
 
 
@@ -47,7 +48,7 @@ def kept_factor(like: Array, dropout_p: float) -> Any:
 
 @kernel
 def dropped(value: float, factor: float, key: int, column: int, dropout_p: float) -> Any:
-    """An entry after dropout; with none, as it is, for which the compiler makes a loop of its own."""
+    """An entry after dropout; without dropout, the compiler makes a loop of its own."""
     if dropout_p > 0:
         return factor * value if is_kept(key, column, dropout_p) else type(value)(0)
     return value
@@ -61,14 +62,14 @@ def row_key(seed: int, row: int) -> Any:
 
 @kernel
 def dropout_factor(seed: int, place: int, dropout_p: float) -> float:
-    """Zero for a dropped weight, else what keeps the expected sum: a hash of its place, the same in both passes."""
+    """Zero for a dropped weight, else what keeps the mean: a hash, the same in both passes."""
     uniform = np.float64(mix(seed, place) >> uint64(11)) * 2.0**-53
     return 1.0 / (1.0 - dropout_p) if uniform >= dropout_p else 0.0
 
 
 @kernel
 def mix(seed: int, place: int) -> Any:
-    """The output function of SplitMix64 (Steele, Lea and Flood 2014, doi:10.1145/2660193.2660195)."""
+    """The output function of SplitMix64 (Steele, Lea and Flood 2014)."""
     state = uint64(seed) + uint64(place) * uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> uint64(27))) * uint64(0x94D049BB133111EB)
@@ -77,7 +78,7 @@ def mix(seed: int, place: int) -> Any:
 
 @kernel
 def is_kept(key: int, column: int, dropout_p: float) -> bool:
-    """Fate of an entry: a hash of 32 bits with constants that https://github.com/skeeto/hash-prospector found."""
+    """Tells whether an entry stays, by a 32-bit hash from github.com/skeeto/hash-prospector."""
     state = uint32(uint32(column) * uint32(0x9E3779B9) + uint32(key))
     state = uint32(uint32(state ^ (state >> uint32(16))) * uint32(0x21F0AAAD))
     state = uint32(uint32(state ^ (state >> uint32(15))) * uint32(0x735A2D97))

@@ -1,4 +1,4 @@
-"""Inputs of kernels along edges beside queries, keys and values: the edges, and the options of the softmax."""
+"""Inputs of kernels beside queries, keys and values: edges, and options of the softmax."""
 
 from __future__ import annotations
 
@@ -36,16 +36,15 @@ class Graph:
         return self.index.numel()
 
     def keeps_weights(self, channels: int) -> bool:
-        """Tells whether the weights of a sample take no more than its output, of as many channels for each head."""
+        """Tells whether a sample's weights take no more memory than its output."""
         return 0 < self.num_edges <= self.num_queries * channels
 
 
 def num_kept(query: Tensor, value: Tensor, graph: Graph) -> int:
-    """Number of entries ``csr`` keeps between forward and backward: weights, or the logarithm of every row's sum."""
+    """Number of entries kept for the backward pass: weights, or the logarithm of every sum."""
     sums = query.size(0) * query.size(1)
-    return (
-        sums // graph.num_queries * graph.num_edges if graph.keeps_weights(value.size(2)) else sums
-    )
+    keeps_weights = graph.keeps_weights(value.size(2))
+    return sums // graph.num_queries * graph.num_edges if keeps_weights else sums
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,13 @@
-"""Attention of narrow heads within blocks on a CPU, compiled by Numba, and its division among threads.
+"""Attention of narrow heads within blocks on a CPU, compiled by Numba, and its division among
+threads.
 
-With few channels, products are so cheap that the scores themselves decide: to write them out and to read them again
-takes longer than the products. Here the scores of a few queries with all keys of their block stay in the first-level
-cache from the product that makes them to the product that takes them.
+With few channels, products are so cheap that the scores themselves decide: to write them out and to
+read them again takes longer than the products. Here the scores of a few queries with all keys of
+their block stay in the first-level cache from the product that makes them to the product that takes
+them.
 
-Keys and values of a group (a head of a block) are first copied to where they are contiguous, as wide as a vector.
+Keys and values of a group (a head of a block) are first copied to where they are contiguous, as
+wide as a vector.
 """
 
 from __future__ import annotations
@@ -41,8 +44,17 @@ class Blocked(NamedTuple):
     seed: int
 
 
+class Head(NamedTuple):
+    """One head of queries or keys, or of values, and the vector that its channels are padded to."""
+
+    heads: int
+    head: int
+    channels: int
+    lanes: int
+
+
 class Tensors(NamedTuple):
-    """Contiguous tensors ``[rows, heads, channels]`` as flat arrays, of which a pass leaves some empty."""
+    """Contiguous tensors ``[rows, heads, channels]`` as flat arrays; a pass leaves some empty."""
 
     query: Array
     key: Array
@@ -73,7 +85,7 @@ class Scratch(NamedTuple):
 
 
 def forward(query: Tensor, key: Tensor, value: Tensor, blocks: Blocked) -> tuple[Tensor, Tensor]:
-    """Returns the output, and the logarithm of the sum that every query's weights were divided by."""
+    """Returns the output, and the logarithm of the sum of every query's scores."""
     out = on_large_pages(query.new_empty(query.size(0), query.size(1), value.size(2)))
     lse = query.new_empty(query.size(0), query.size(1), 1)
     _run(forward_groups, blocks, [query, key, value, out, lse])
@@ -97,10 +109,8 @@ def _run(work: Callable[..., None], blocks: Blocked, tensors: list[Tensor]) -> N
     scores = np.repeat(np.diff(blocks.query_ptr) * keys, blocks.heads).cumsum()
     workers = max(1, min(threads.num_workers(), scores.size))
     total = int(scores[-1]) if scores.size else 0
-    cuts = np.searchsorted(
-        scores, [worker * total // workers for worker in range(1, workers)], side="right"
-    )
-    bounds = [0, *cuts.tolist(), scores.size]
+    shares = [worker * total // workers for worker in range(1, workers)]
+    bounds = [0, *np.searchsorted(scores, shares, side="right").tolist(), scores.size]
     most = -(-int(keys.max(initial=0)) // LANES) * LANES
     dtype = tensors[0].dtype
 
@@ -118,34 +128,27 @@ def forward_groups(
     first: int, last: int, blocks: Blocked, tensors: Tensors, space: Scratch
 ) -> None:
     """Outputs and logarithms of sums of whole groups."""
-    heads, lanes, channels, width = (
-        blocks.heads,
-        blocks.lanes,
-        blocks.channels,
-        blocks.value_channels,
-    )
-    dropout_p, seed, out, score = blocks.dropout_p, blocks.seed, tensors.out, space.score
-    factor = kept_factor(score, dropout_p)
+    heads, lanes, score, out = blocks.heads, blocks.lanes, space.score, tensors.out
+    dropout_p, seed, factor = blocks.dropout_p, blocks.seed, kept_factor(score, blocks.dropout_p)
     for group in range(first, last):
         block, head = divmod(group, heads)
         low, high, key, keys, stride = bounds(block, blocks)
-        transpose(tensors.key, key, keys, heads, head, channels, stride, space.columns)
-        pack(tensors.value, key, keys, heads, head, width, lanes, keys, space.value)
+        at_key = Head(heads, head, blocks.channels, lanes)
+        at_value = Head(heads, head, blocks.value_channels, lanes)
+        transpose(tensors.key, key, keys, at_key, stride, space.columns)
+        pack(tensors.value, key, keys, at_value, keys, space.value)
         for row in range(low, high, ROWS):
             size = min(ROWS, high - row)
-            pack(tensors.query, row, size, heads, head, channels, lanes, ROWS, space.query)
-            products(space.query, channels, lanes, space.columns, stride, blocks.scale, score)
+            pack(tensors.query, row, size, at_key, ROWS, space.query)
+            products(space.query, at_key, space.columns, stride, blocks.scale, score)
             leave_out(score, keys, stride)
             for i in range(size):
-                place = (row + i) * heads + head
-                space.share[i], tensors.lse[place] = weigh(
-                    score, i * stride, stride, dropout_p, seed, place
-                )
+                index, start = (row + i) * heads + head, i * stride
+                share, lse = weigh(score, start, stride, dropout_p, seed, index)
+                space.share[i], tensors.lse[index] = share, lse
             weighted_sums(score, stride, keys, space.value, lanes, space.sums)
             for i in range(size):
-                unpack(
-                    space.sums, i, lanes, factor * space.share[i], out, row + i, heads, head, width
-                )
+                unpack(space.sums, i, factor * space.share[i], at_value, out, row + i)
 
 
 @kernel
@@ -153,78 +156,61 @@ def backward_groups(
     first: int, last: int, blocks: Blocked, tensors: Tensors, space: Scratch
 ) -> None:
     """Gradients of queries, keys and values of whole groups."""
-    heads, lanes, channels, width = (
-        blocks.heads,
-        blocks.lanes,
-        blocks.channels,
-        blocks.value_channels,
-    )
-    dropout_p, seed, score, grad_score = (
-        blocks.dropout_p,
-        blocks.seed,
-        space.score,
-        space.grad_score,
-    )
+    heads, lanes, dropout_p, seed = blocks.heads, blocks.lanes, blocks.dropout_p, blocks.seed
+    score, grad_score, weight = space.score, space.grad_score, space.weight
     one, scale = score.dtype.type(1), score.dtype.type(blocks.scale)
     for group in range(first, last):
         block, head = divmod(group, heads)
         low, high, key, keys, stride = bounds(block, blocks)
-        transpose(tensors.key, key, keys, heads, head, channels, stride, space.columns)
-        transpose(tensors.value, key, keys, heads, head, width, stride, space.value_columns)
-        pack(tensors.key, key, keys, heads, head, channels, lanes, keys, space.key)
+        at_key = Head(heads, head, blocks.channels, lanes)
+        at_value = Head(heads, head, blocks.value_channels, lanes)
+        transpose(tensors.key, key, keys, at_key, stride, space.columns)
+        transpose(tensors.value, key, keys, at_value, stride, space.value_columns)
+        pack(tensors.key, key, keys, at_key, keys, space.key)
         space.grad_key[: keys * lanes] = 0
         space.value[: keys * lanes] = 0
         for row in range(low, high, ROWS):
             size = min(ROWS, high - row)
-            pack(tensors.query, row, size, heads, head, channels, lanes, ROWS, space.query)
-            pack(tensors.grad, row, size, heads, head, width, lanes, ROWS, space.grad)
-            products(space.query, channels, lanes, space.columns, stride, scale, score)
+            pack(tensors.query, row, size, at_key, ROWS, space.query)
+            pack(tensors.grad, row, size, at_value, ROWS, space.grad)
+            products(space.query, at_key, space.columns, stride, scale, score)
             leave_out(score, keys, stride)
-            products(space.grad, width, lanes, space.value_columns, stride, 1.0, grad_score)
+            products(space.grad, at_value, space.value_columns, stride, 1.0, grad_score)
             for i in range(size):
-                place = (row + i) * heads + head
-                lse = tensors.lse[place]
+                index, start = (row + i) * heads + head, i * stride
+                drawn = dropout_p, seed, index
                 differentiate_row(
-                    score, grad_score, i * stride, stride, lse, dropout_p, seed, place, space.weight
+                    score, grad_score, start, stride, tensors.lse[index], drawn, weight
                 )
             weighted_sums(grad_score, stride, keys, space.key, lanes, space.sums)
             for i in range(size):
-                unpack(
-                    space.sums, i, lanes, scale, tensors.grad_query, row + i, heads, head, channels
-                )
+                unpack(space.sums, i, scale, at_key, tensors.grad_query, row + i)
             add_outer(score, stride, keys, space.grad, lanes, space.value)
             add_outer(grad_score, stride, keys, space.query, lanes, space.grad_key)
         for j in range(keys):
-            unpack(
-                space.grad_key, j, lanes, scale, tensors.grad_key, key + j, heads, head, channels
-            )
-            unpack(space.value, j, lanes, one, tensors.grad_value, key + j, heads, head, width)
+            unpack(space.grad_key, j, scale, at_key, tensors.grad_key, key + j)
+            unpack(space.value, j, one, at_value, tensors.grad_value, key + j)
 
 
 @kernel
 def bounds(block: int, blocks: Blocked) -> tuple[Any, Any, Any, Any, Any]:
-    """The queries of a block, its first key, its number of keys, and that rounded up to whole vectors."""
+    """The queries of a block, its first key, and its number of keys, also in whole vectors."""
     key = blocks.key_ptr[block]
     keys = blocks.key_ptr[block + 1] - key
-    return (
-        blocks.query_ptr[block],
-        blocks.query_ptr[block + 1],
-        key,
-        keys,
-        (keys + LANES - 1) // LANES * LANES,
-    )
+    low, high = blocks.query_ptr[block], blocks.query_ptr[block + 1]
+    return low, high, key, keys, (keys + LANES - 1) // LANES * LANES
 
 
 @kernel
 def weigh(
-    score: Array, low: int, size: int, dropout_p: float, seed: int, place: int
+    score: Array, low: int, size: int, dropout_p: float, seed: int, index: int
 ) -> tuple[Any, Any]:
-    """Turns scores into weights, some dropped, and returns what will normalise them and the logarithm of their sum."""
+    """Turns scores into weights, some dropped; returns their factor and the log of their sum."""
     start, stop, zero = uintp(low), uintp(low) + uintp(size), score.dtype.type(0)
     highest = max(highest_of(score, start, stop), score.dtype.type(-3e38))
     total = zero
     if dropout_p > 0:
-        key = row_key(seed, place)
+        key = row_key(seed, index)
         for e in range(uintp(size)):
             value = exp(score[start + e] - highest)
             total += value
@@ -240,14 +226,12 @@ def weigh(
 
 
 @kernel
-def products(
-    x: Array, channels: int, lanes: int, columns: Array, stride: int, scale: float, out: Array
-) -> None:
-    """The scaled products of rows ``[ROWS, lanes]`` with columns ``[channels, stride]``, as ``[ROWS, stride]``."""
-    width, step, none = uintp(lanes), uintp(stride), zeros(out, LANES)
+def products(x: Array, head: Head, columns: Array, stride: int, scale: float, out: Array) -> None:
+    """Scaled products of rows ``[ROWS, lanes]`` with columns ``[channels, stride]``."""
+    width, step, none = uintp(head.lanes), uintp(stride), zeros(out, LANES)
     for column in range(uintp(0), step, uintp(LANES)):
         sums = none, none, none, none, none, none, none, none
-        for c in range(uintp(channels)):
+        for c in range(uintp(head.channels)):
             sums = add_each(sums, x, c, width, load(columns, c * step + column, LANES))
         store_each(sums, none, out.dtype.type(scale), out, column, step)
 
@@ -312,7 +296,7 @@ def _sums(lanes: int) -> Any:
 
 @kernel
 def add_outer(weight: Array, stride: int, keys: int, x: Array, lanes: int, out: Array) -> None:
-    """Adds rows ``[ROWS, lanes]`` with weights ``[ROWS, stride]`` to those of the keys, ``[keys, lanes]``."""
+    """Adds rows ``[ROWS, lanes]`` with weights ``[ROWS, stride]`` to ``[keys, lanes]``."""
     if lanes == 16:
         _outer_16(weight, stride, keys, x, out)
     else:
@@ -345,49 +329,29 @@ _sums_16, _sums_32, _outer_16, _outer_32 = _sums(16), _sums(32), _outer(16), _ou
 
 
 @kernel
-def pack(
-    x: Array,
-    first: int,
-    size: int,
-    heads: int,
-    head: int,
-    channels: int,
-    lanes: int,
-    padded: int,
-    out: Array,
-) -> None:
+def pack(x: Array, first: int, size: int, head: Head, padded: int, out: Array) -> None:
     """Copies rows of one head to ``[padded, lanes]``, with zeros beside and below."""
     for row in range(uintp(padded)):
         done = uintp(0)
         if row < uintp(size):
-            source = ((uintp(first) + row) * uintp(heads) + uintp(head)) * uintp(channels)
-            copy(x, source, channels, x.dtype.type(1), out, row * uintp(lanes))
-            done = uintp(channels)
-        for c in range(done, uintp(lanes)):
-            out[row * uintp(lanes) + c] = 0
+            source = start_of(uintp(first) + row, head)
+            copy(x, source, head.channels, x.dtype.type(1), out, row * uintp(head.lanes))
+            done = uintp(head.channels)
+        for c in range(done, uintp(head.lanes)):
+            out[row * uintp(head.lanes) + c] = 0
 
 
 @kernel
-def unpack(
-    x: Array,
-    i: int,
-    lanes: int,
-    factor: float,
-    out: Array,
-    row: int,
-    heads: int,
-    head: int,
-    channels: int,
-) -> None:
+def unpack(x: Array, i: int, factor: float, head: Head, out: Array, row: int) -> None:
     """Writes a scaled row of ``[rows, lanes]`` to where it belongs."""
-    copy(
-        x,
-        uintp(i) * uintp(lanes),
-        channels,
-        factor,
-        out,
-        (uintp(row) * uintp(heads) + uintp(head)) * uintp(channels),
-    )
+    source = uintp(i) * uintp(head.lanes)
+    copy(x, source, head.channels, factor, out, start_of(uintp(row), head))
+
+
+@kernel
+def start_of(row: Any, head: Head) -> Any:
+    """The offset of one head of a row."""
+    return (row * uintp(head.heads) + uintp(head.head)) * uintp(head.channels)
 
 
 @kernel
@@ -403,14 +367,12 @@ def copy(x: Array, source: int, channels: int, factor: float, out: Array, target
 
 
 @kernel
-def transpose(
-    x: Array, first: int, size: int, heads: int, head: int, channels: int, stride: int, out: Array
-) -> None:
+def transpose(x: Array, first: int, size: int, head: Head, stride: int, out: Array) -> None:
     """Copies rows of one head to columns ``[channels, stride]``, with zeros beside."""
     for row in range(uintp(size)):
-        source = ((uintp(first) + row) * uintp(heads) + uintp(head)) * uintp(channels)
-        for c in range(uintp(channels)):
+        source = start_of(uintp(first) + row, head)
+        for c in range(uintp(head.channels)):
             out[c * uintp(stride) + row] = x[source + c]
-    for c in range(uintp(channels)):
+    for c in range(uintp(head.channels)):
         for row in range(uintp(size), uintp(stride)):
             out[c * uintp(stride) + row] = 0

@@ -1,7 +1,4 @@
-"""Residual branches on a CPU, some rows at a time, so that the result of one step stays in cache for the next: linear
-layers, then dropout, a residual and layer normalisation in one pass over a row, compiled by Numba. Gradients of
-parameters are summed by each thread for consecutive rows, and then added in one order.
-"""
+"""Residual branches on a CPU, some rows at a time, so that results stay in cache."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ MIN_SHARE = 256
 
 
 class Branch(NamedTuple):
-    """The parameters of a branch: one linear layer, or two with a ReLU in between, then a normalisation."""
+    """The parameters: one linear layer, or two with a ReLU between, then a normalisation."""
 
     first: Tensor | None
     first_bias: Tensor | None
@@ -64,16 +61,12 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
     hidden, normalised = (on_large_pages(x.new_empty(kept_rows, width)) for width in (inner, size))
     kept = Activations(hidden, normalised, x.new_empty(rows))
 
-    norm, flat_residual, written = (
-        _norm(branch),
-        _flat(residual),
-        (_flat(kept.deviation), _flat(out)),
-    )
+    norm, flat_residual = _norm(branch), _flat(residual)
+    written = (_flat(kept.deviation), _flat(out))
 
     def work(_: int, begin: int, end: int) -> None:
-        hidden, normalised = (
-            kept[:2] if keep else (x.new_empty(step, inner), x.new_empty(step, size))
-        )
+        scratch = kept[:2] if keep else (x.new_empty(step, inner), x.new_empty(step, size))
+        hidden, normalised = scratch
         flat = _flat(normalised)
         for low in range(begin, end, step):
             high = min(low + step, end)
@@ -82,7 +75,7 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
             if branch.first is not None:
                 y = _linear(y, branch.first, branch.first_bias, hidden[of]).relu_()
             _linear(y, branch.last, branch.last_bias, normalised[of])
-            add_and_normalise(low, high, flat_residual, flat, offset, norm, *written)
+            add_and_normalise((low, high, offset), flat_residual, flat, norm, *written)
 
     threads.share(work, rows, _workers(rows), threads.run_apart)
     return out, kept
@@ -91,7 +84,7 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
 def backward(
     grad: Tensor, x: Tensor, branch: Branch, kept: Activations, same: bool
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """The gradients of the sum (and residual), the input (and residual, if the same) and six parameters."""
+    """The gradients of the sum (and residual), the input, and the six parameters."""
     rows, size, step = x.size(0), branch.norm.numel(), _step(branch)
     inner = kept.hidden.size(1)
     grad_sum = on_large_pages(torch.empty_like(grad))
@@ -101,15 +94,15 @@ def backward(
     weights = [x.new_zeros(parts, *weight.shape) for weight in like]
     hidden_sums, sums = x.new_zeros(parts, inner), x.new_zeros(parts, 3, size)
 
-    read = _flat(grad), _flat(kept.normalised), _norm(branch), _flat(kept.deviation)
-    written = _flat(grad_sum)
+    read = _flat(grad), _flat(kept.normalised), _flat(kept.deviation)
+    norm, written = _norm(branch), _flat(grad_sum)
 
     def work(part: int, begin: int, end: int) -> None:
         scratch, scratch_hidden = x.new_empty(step, size), x.new_empty(step, inner)
         flat, flat_sums = _flat(scratch), _flat(sums[part])
         for low in range(begin, end, step):
             high = min(low + step, end)
-            differentiate((low, high), *read, written, flat, flat_sums)
+            differentiate((low, high), read, norm, written, flat, flat_sums)
             g, y = scratch[: high - low], x[low:high]
             if branch.first is not None:
                 hidden = kept.hidden[low:high]
@@ -120,10 +113,11 @@ def backward(
             _add_product(g, like[0], grad_x[low:high], keep=same)
 
     threads.share(work, rows, parts, threads.run_apart)
-    of_norm, of_norm_bias, of_bias = sums.sum(dim=0)
+    grad_norm, grad_norm_bias, grad_bias = sums.sum(dim=0)
     first, last = (weight.sum(dim=0) for weight in weights)
     last = first if branch.first is None else last
-    return grad_sum, grad_x, [first, hidden_sums.sum(dim=0), last, of_bias, of_norm, of_norm_bias]
+    parameters = [first, hidden_sums.sum(dim=0), last, grad_bias, grad_norm, grad_norm_bias]
+    return grad_sum, grad_x, parameters
 
 
 def kept_entries(like: Tensor, dropout_p: float, seed: int) -> Tensor:
@@ -136,11 +130,9 @@ def kept_entries(like: Tensor, dropout_p: float, seed: int) -> Tensor:
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
     if prefers_onednn(x.size(0), weight):
         return out.copy_(onednn_linear(x, weight, bias))
-    return (
-        torch.mm(x, weight.t(), out=out)
-        if bias is None
-        else torch.addmm(bias, x, weight.t(), out=out)
-    )
+    if bias is None:
+        return torch.mm(x, weight.t(), out=out)
+    return torch.addmm(bias, x, weight.t(), out=out)
 
 
 def _add_product(a: Tensor, b: Tensor, out: Tensor, keep: bool = True) -> Tensor:
@@ -152,9 +144,8 @@ def _add_product(a: Tensor, b: Tensor, out: Tensor, keep: bool = True) -> Tensor
 
 
 def _norm(branch: Branch) -> Norm:
-    return Norm(
-        _flat(branch.norm), _flat(branch.norm_bias), branch.eps, branch.dropout_p, branch.seed
-    )
+    options = (branch.eps, branch.dropout_p, branch.seed)
+    return Norm(_flat(branch.norm), _flat(branch.norm_bias), *options)
 
 
 def _flat(x: Tensor) -> Array:
@@ -171,27 +162,17 @@ def _workers(rows: int) -> int:
 
 @kernel
 def add_and_normalise(
-    first: int,
-    last: int,
-    residual: Array,
-    hidden: Array,
-    offset: int,
-    norm: Norm,
-    deviation: Array,
-    out: Array,
+    rows: Any, residual: Array, hidden: Array, norm: Norm, deviation: Array, out: Array
 ) -> None:
-    """Some rows of the output; leaves them in ``hidden``, which begins with row ``offset``, as they are before the
-    weight, and one over their standard deviations. Rows of the residual repeat.
+    """Computes some rows of the output. ``hidden``, whose first row is ``offset``, becomes the rows
+    before the weight, and ``deviation`` one over their standard deviations. The residual repeats.
     """
-    weight, bias, eps, dropout_p, seed = norm
+    (first, last, offset), (weight, bias, eps, dropout_p, seed) = rows, norm
     size, zero, one = uintp(weight.shape[0]), out.dtype.type(0), out.dtype.type(1)
     factor, repeated = kept_factor(out, dropout_p), residual.shape[0] // weight.shape[0]
     for row in range(first, last):
-        low, place, start = (
-            uintp(row - offset) * size,
-            uintp(row) * size,
-            uintp(row % repeated) * size,
-        )
+        low, target = uintp(row - offset) * size, uintp(row) * size
+        start = uintp(row % repeated) * size
         key, total = row_key(seed, row), zero
         for c in range(size):
             value = residual[start + c] + dropped(hidden[low + c], factor, key, c, dropout_p)
@@ -206,24 +187,18 @@ def add_and_normalise(
         for c in range(size):
             value = (hidden[low + c] - mean) * scale
             hidden[low + c] = value
-            out[place + c] = value * weight[c] + bias[c]
+            out[target + c] = value * weight[c] + bias[c]
 
 
 @kernel
 def differentiate(
-    rows: Any,
-    grad: Array,
-    hidden: Array,
-    norm: Norm,
-    deviation: Array,
-    out: Array,
-    out_hidden: Array,
-    sums: Array,
+    rows: Any, read: Any, norm: Norm, out: Array, out_hidden: Array, sums: Array
 ) -> None:
-    """The gradients of the sum and of what was dropped before it, the latter in an array that begins with the first
-    row; adds those of weight, bias and of what all rows were shifted by to ``sums``.
+    """The gradients of the sum, and, in an array that begins with the first row, of what was
+    dropped before it. Adds gradients of weight, bias and the dropped rows' shift to ``sums``.
     """
     (first, last), (weight, _, _, dropout_p, seed) = rows, norm
+    grad, hidden, deviation = read
     size, zero = uintp(weight.shape[0]), grad.dtype.type(0)
     factor, share = kept_factor(grad, dropout_p), grad.dtype.type(1) / grad.dtype.type(size)
     for row in range(first, last):

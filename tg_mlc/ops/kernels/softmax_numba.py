@@ -1,4 +1,4 @@
-"""Softmax of dense rows of scores and its gradient, each in one pass over a row, compiled by Numba."""
+"""Softmax of dense rows of scores and its gradient, each in one pass over a row."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def forward(scores: Tensor, dropout_p: float, seed: int) -> Tensor:
 
 
 def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int) -> None:
-    """Turns contiguous scores into weights, and the gradient of these weights into that of the scores."""
+    """Turns scores into weights, and gradients of weights into those of scores."""
     flat, grads, sums = scores.view(-1).numpy(), grad.view(-1).numpy(), lse.reshape(-1).numpy()
     scratch = scores.new_empty(scores.size(-1)).numpy()
-    differentiate(sums.size, scratch.size, flat, grads, dropout_p, seed, sums, scratch)
+    differentiate(sums.size, flat, grads, dropout_p, seed, sums, scratch)
 
 
 @kernel
@@ -45,39 +45,27 @@ def weigh(
 
 @kernel
 def differentiate(
-    rows: int,
-    size: int,
-    score: Array,
-    grad: Array,
-    dropout_p: float,
-    seed: int,
-    lse: Array,
-    scratch: Array,
+    rows: int, score: Array, grad: Array, dropout_p: float, seed: int, lse: Array, scratch: Array
 ) -> None:
     """All rows, backward."""
+    size = scratch.shape[0]
     for row in range(rows):
-        differentiate_row(score, grad, row * size, size, lse[row], dropout_p, seed, row, scratch)
+        drawn = dropout_p, seed, row
+        differentiate_row(score, grad, row * size, size, lse[row], drawn, scratch)
 
 
 @kernel
 def differentiate_row(
-    score: Array,
-    grad: Array,
-    low: int,
-    size: int,
-    lse: float,
-    dropout_p: float,
-    seed: int,
-    place: int,
-    weight: Array,
+    score: Array, grad: Array, low: int, size: int, lse: float, drawn: Any, weight: Array
 ) -> None:
-    """Turns the scores of a row into weights, some of them dropped, and the gradients of these into those of the
-    scores; ``weight`` is scratch.
+    """Turns scores into weights, and gradients of weights into gradients of scores.
+
+    ``drawn`` holds the probability of dropout, its seed and the row's index; ``weight`` is scratch.
     """
-    start, zero = uintp(low), score.dtype.type(0)
+    start, zero, (dropout_p, seed, index) = uintp(low), score.dtype.type(0), drawn
     total = zero
     if dropout_p > 0:
-        key, factor = row_key(seed, place), kept_factor(score, dropout_p)
+        key, factor = row_key(seed, index), kept_factor(score, dropout_p)
         for e in range(uintp(size)):
             share = exp(min(score[start + e] - lse, zero))  # rounding may put a score above the sum
             kept = factor * share if is_kept(key, e, dropout_p) else zero
@@ -141,7 +129,7 @@ def add_bias(score: Array, bias: Array, head: int, heads: int, low: int, high: i
 
 
 def exp(x: float) -> float:
-    """The exponential of a number that is not positive; compiled, it is vectorised in single precision."""
+    """The exponential of a number that is not positive, vectorised in single precision."""
     return math.exp(x)
 
 
@@ -153,23 +141,13 @@ def _exp(x: Any) -> Any:
     if x != types.float32:
         return precise
 
-    # A polynomial of degree 6 on [-ln(2)/2, ln(2)/2], then a shift of the exponent: expf of the Cephes library.
-    log2_e, ln2_high, ln2_low = (
-        np.float32(1.4426950408889634),
-        np.float32(0.693359375),
-        np.float32(-2.12194440e-4),
-    )
-    c0, c1, c2 = (
-        np.float32(1.9875691500e-4),
-        np.float32(1.3981999507e-3),
-        np.float32(8.3334519073e-3),
-    )
-    c3, c4, c5 = (
-        np.float32(4.1665795894e-2),
-        np.float32(1.6666665459e-1),
-        np.float32(5.0000001201e-1),
-    )
-    one, half, lowest, zero = np.float32(1), np.float32(0.5), np.float32(-87.3), np.float32(0)
+    # A polynomial of degree 6 on [-ln(2)/2, ln(2)/2], then a shift of the exponent: expf of the
+    # Cephes library.
+    small = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3)
+    large = (4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+    log2_e, ln2_high, ln2_low = map(np.float32, (1.4426950408889634, 0.693359375, -2.12194440e-4))
+    c0, c1, c2, c3, c4, c5 = map(np.float32, (*small, *large))
+    one, half, lowest, zero = map(np.float32, (1.0, 0.5, -87.3, 0.0))
 
     def fast(x: Any) -> Any:
         bounded = max(x, lowest)
@@ -177,9 +155,8 @@ def _exp(x: Any) -> Any:
         rest = bounded - power * ln2_high - power * ln2_low
         series = ((((c0 * rest + c1) * rest + c2) * rest + c3) * rest + c4) * rest + c5
         value = series * rest * rest + rest + one
-        scaled = value * np.int32((np.int32(power) + np.int32(127)) << np.int32(23)).view(
-            np.float32
-        )
+        exponent = np.int32((np.int32(power) + np.int32(127)) << np.int32(23))
+        scaled = value * exponent.view(np.float32)
         return zero if x < lowest else (x if np.isnan(x) else scaled)
 
     return fast

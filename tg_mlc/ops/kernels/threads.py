@@ -57,16 +57,15 @@ def share(
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(
-        os.cpu_count(), thread_name_prefix="tg_mlc", initializer=_take_one_thread
-    )
+    return ThreadPoolExecutor(os.cpu_count(), "tg_mlc", initializer=_take_one_thread)
 
 
 def _take_one_thread() -> None:
     """Has PyTorch's operators take no other thread than this one, which works beside others.
 
-    PyTorch sets the number at once for a thread and for all that are yet to be born. Another thread puts the latter
-    back right away, so that only what is born or set in that moment may be mistaken.
+    PyTorch sets the number at once for a thread and for all that are yet to be born. Another thread
+    puts the latter back right away, so that only what is born or set in that moment may be
+    mistaken.
     """
     with _BIRTHS:
         # asked first, or this thread would take up theirs at its first operator
@@ -87,6 +86,5 @@ def _begin_anew() -> None:
 
 # A forked child inherits the pool but not its threads, and would wait for them forever.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_BIRTHS.acquire, after_in_parent=_BIRTHS.release, after_in_child=_begin_anew
-    )
+    after = {"after_in_parent": _BIRTHS.release, "after_in_child": _begin_anew}
+    os.register_at_fork(before=_BIRTHS.acquire, **after)
