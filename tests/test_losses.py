@@ -199,7 +199,7 @@ def test_smoothing_leaves_out_symbols_that_may_not_come():
 
 
 def released_asymmetric(z, y, gamma_neg, gamma_pos, clip):
-    """As the authors' released code computes it, one step after another, without its limit of logarithms."""
+    """The loss of the authors' released code, without its limit of logarithms."""
     p, q = z.sigmoid(), (1 - z.sigmoid() + clip).clamp(max=1)
     losses = y * p.log() + (1 - y) * q.log()
     pt = p * y + q * (1 - y)

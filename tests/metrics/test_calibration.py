@@ -67,7 +67,7 @@ def test_the_picture_has_a_dot_for_each_bin(data):
 
 
 def distorted(num_samples, seed=0):
-    """Targets, and scores that are right, too extreme, too low, a curve away, and too low for two rare labels."""
+    """Targets, and scores that are right, too extreme, too low, curved, or of two rare labels."""
     rng = np.random.default_rng(seed)
     z = 2 * rng.normal(size=(num_samples, 6))
     right = np.stack(

@@ -155,7 +155,8 @@ def test_logits_need_thresholds_of_their_own(data):
 
 def test_needs_no_extra():
     code = (
-        "import sys; sys.modules.update(dict.fromkeys(['sklearn', 'rdkit', 'torchmetrics', 'pandas']))\n"
+        "import sys\n"
+        "for name in ('sklearn', 'rdkit', 'torchmetrics', 'pandas'): sys.modules[name] = None\n"
         "import tg_mlc.losses, tg_mlc.baselines\n"
         "from tg_mlc.metrics import evaluate, tune_thresholds\n"
         "y, scores = [[1, 0], [0, 1]], [[.9, .1], [.2, .7]]\n"

@@ -77,7 +77,7 @@ def test_label_without_positives_takes_the_common_threshold():
 
 @pytest.mark.parametrize(("score", "expected"), [(0.65, 0.4), (0.6, 0.4), (0.55, 0.4), (0.3, 0.3)])
 def test_ties_take_the_middle(score, expected):
-    # Perfect between the scores: up to four thresholds from 0.3 tie, and the lower of two middles is taken.
+    # Up to four thresholds from 0.3 tie, and the lower of two middles is taken.
     tuner = ThresholdTuner("subset_accuracy", grid=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
     assert tuner.fit([[0], [1]], [[0.25], [score]]).threshold == expected
 
@@ -188,7 +188,7 @@ def test_thresholds_need_a_fit():
 
 
 def drawn(num_samples, scale, seed=0):
-    """Labels with probabilities below a half; scores that are these, scaled by one factor for each label."""
+    """Labels, and scores that are their probabilities, scaled by one factor for each label."""
     random = np.random.default_rng(seed)
     probability = random.random((num_samples, len(scale))) ** 2
     return (random.random(probability.shape) < probability).astype(float), probability * scale
@@ -252,7 +252,7 @@ def test_label_sets_do_not_decide_where_hardly_any_occurs_again():
 
 
 def labels_and_scores(num_samples=4000):
-    """Labels whose true log odds shrink towards their frequencies, as those of a cautious model do."""
+    """Labels whose true log odds shrink towards their frequencies."""
     y = (rng.random((num_samples, 4)) < FREQUENCIES).astype(float)
     base_scores = 3 * (2 * y - 1) + 2 * rng.standard_normal(y.shape)
     return y, 1 / (1 + np.exp(-0.5 * base_scores - np.log(FREQUENCIES)))

@@ -13,7 +13,7 @@ def ragged(sizes, channels, seed=0, dtype=torch.float32):
 
 
 def path_graph(num_labels):
-    """Labels send to themselves and to the next one, except that the last one neither sends nor receives."""
+    """A path with self-loops, except that the last label neither sends nor receives."""
     index = torch.arange(num_labels - 1)
     edge_index = torch.cat([torch.stack([index[:-1], index[1:]]), index.expand(2, -1)], dim=1)
     return LabelGraph(edge_index, num_nodes=num_labels)

@@ -134,7 +134,7 @@ def test_pre_and_post_norm():
     with torch.no_grad():
         pre.mlp[2].weight.zero_()
         pre.mlp[2].bias.zero_()
-    # With pre-norm a state passes unchanged, and what attention adds depends on the state's direction only:
+    # With pre-norm, what attention adds depends on the state's direction only.
     moved = 3 * x + 1
     assert_close(pre(x, EDGE_INDEX) - x, pre(moved, EDGE_INDEX) - moved, atol=1e-3, rtol=0)
     assert_close(pre(x, EDGE_INDEX)[3], x[3])  # nothing reaches node 3

@@ -228,7 +228,7 @@ def test_clusters(graph):
 
 
 def test_components_by_metapath_of_a_hetero_graph():
-    """Authors have labels; their components are their papers, and their co-authors with what is known of these."""
+    """Authors have labels; components are their papers, and co-authors with known labels."""
     data = HeteroData()
     data["author"].x, data["paper"].x = torch.randn(4, 6), torch.randn(3, 5)
     writes = torch.tensor([[0, 1, 1, 2], [0, 0, 1, 1]])

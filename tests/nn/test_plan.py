@@ -1,4 +1,4 @@
-"""A block decides once for each shape of call, anew when anything changes, and says what it took."""
+"""A block plans once for each shape of call, again after a change, and says what it took."""
 
 import copy
 import pickle

@@ -15,7 +15,7 @@ NAN = torch.nan
 
 
 def planted(num_samples=400, num_labels=6, seed=0):
-    """Base logits, and targets of which the second copies the first and the third is its opposite."""
+    """Base logits, and targets: the second copies the first, the third is its opposite."""
     generator = torch.Generator().manual_seed(seed)
     b = torch.randn(num_samples, num_labels, generator=generator)
     y = (torch.rand(b.shape, generator=generator) < b.sigmoid()).float()

@@ -30,7 +30,7 @@ KINDS = ("edges", "blocks", "ragged", "shared", "complete")
 
 @st.composite
 def patterns(draw, kinds=KINDS):
-    """Ragged blocks, shared graphs and edge lists; empty samples, isolated nodes, single nodes among them."""
+    """Ragged blocks, shared graphs and edge lists, also with empty samples or isolated nodes."""
     kind = draw(st.sampled_from(kinds))
     seed = draw(st.integers(0, 2**31))
     if kind == "edges":

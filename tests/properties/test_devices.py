@@ -1,4 +1,4 @@
-"""Properties on a GPU: everything gives what it gives on a CPU, and trains, saves and loads there."""
+"""Properties on a GPU: results equal those of a CPU, and models train, save and load there."""
 
 import copy
 

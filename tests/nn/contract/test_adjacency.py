@@ -1,4 +1,4 @@
-"""Whatever PyG takes for edges. Along an adjacency the operator runs, and PyG's own way where single messages count."""
+"""All forms of edges of PyG. The operator runs along an adjacency, unless messages are needed."""
 
 from typing import Any
 
@@ -236,7 +236,7 @@ def test_an_adjacency_that_names_no_node_is_an_error(form):
 
 
 def test_the_fused_path_does_not_aggregate_messages(monkeypatch):
-    # PyG's aggregation ignores the pointers of a sorted adjacency, so that it would be no faster than a list of edges.
+    # PyG's aggregation ignores the pointers of a sorted adjacency, and would be no faster.
     conv = AttentionConv(8, heads=2)
     edges = EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col")
     expected = conv((STATES, STATES), BY_TARGET)

@@ -40,7 +40,7 @@ def run(model, x, **kwargs):
 def check(model, backend, form, batches):
     """The first batch compiles one graph, which serves all the others.
 
-    In double precision: a gradient is a sum over many labels, whose rounding in single precision hangs on their order.
+    In double precision, because the rounding of gradients depends on the order of labels.
     """
     compiled = torch.compile(model.double(), fullgraph=FULL_GRAPH, dynamic=True, backend=backend)
     for i, sizes in enumerate(batches):

@@ -33,7 +33,7 @@ def pointers(sizes):
 )
 @pytest.mark.parametrize("smallest", [1, 2])
 def test_export_leaves_the_number_of_samples_open(graph, smallest):
-    """From two samples on by itself; from one on if PyTorch is told to ask of no size whether it is 1."""
+    """From two samples on; from one on if PyTorch does not specialise sizes of 1."""
     model = Net(graph).eval()
     shapes = ({0: Dim("atoms")}, {0: Dim("batch", min=smallest + 1)})
     with fx.patch(backed_size_oblivious=smallest == 1):
@@ -63,7 +63,7 @@ def test_hooks_see_every_part(name):
 
 
 def test_to_hetero_makes_labels_for_each_type_of_nodes():
-    """Which sum up what their own type says; a layer behind the heterogeneous network sees all types."""
+    """Layers of a type see that type only; a layer behind the network sees all types."""
     types = (["atom", "word"], [("atom", "in", "word"), ("word", "of", "atom")])
     model = to_hetero(Net(fully_connected(5)), types)
     x, ptr = pointers([3, 4])

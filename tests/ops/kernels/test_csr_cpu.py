@@ -1,4 +1,4 @@
-"""The kernels for CPUs where threads share rows: hubs, several portions, slices of larger tensors."""
+"""The kernels for CPUs where threads share rows: hubs, portions, slices of larger tensors."""
 
 import multiprocessing
 
@@ -16,8 +16,8 @@ pytest.importorskip("numba", reason="Numba is not installed")
 from tg_mlc.ops.kernels import csr_cpu, csr_numba
 from tg_mlc.ops.kernels.graph import Graph
 
-#: Three threads however few the edges: every thread takes whole groups, or all share each. Outputs go past the caches
-#: if rows in double precision fill lines, as 16 channels do.
+#: Three threads however few the edges: every thread takes whole groups, or all share each. Outputs
+#: go past the caches if rows in double precision fill lines, as 16 channels do.
 MODES = {"whole groups": {"LARGE": 2**30}, "shared groups": {"LARGE": 0}}
 
 

@@ -1,7 +1,7 @@
-"""The kernels against the oracle: on a GPU, or in Triton's interpreter, which one of the tests starts.
+"""The kernels against the oracle: on a GPU, or in Triton's interpreter, which a test starts.
 
-Triton decides when it is imported whether it interprets, and PyTorch's compiler may have imported it before, so that
-the interpreter needs a process of its own: ``TRITON_INTERPRET=1 pytest tests/ops/kernels/test_csr_triton.py``.
+Triton decides on import whether it interprets, so that the interpreter needs its own process:
+``TRITON_INTERPRET=1 pytest tests/ops/kernels/test_csr_triton.py``.
 """
 
 import os
@@ -34,7 +34,7 @@ def device():
 
 
 def ragged_edges(num_queries=7, num_keys=6):
-    """Query 0 repeats keys until its row is longer than any block, query 1 has no edge, and key 1 has none."""
+    """Query 0 has a row longer than any block, query 1 has no edge, and key 1 has none."""
     hub = torch.stack([torch.arange(19) % (num_keys - 2) + 2, torch.zeros(19, dtype=torch.long)])
     others = random_edges(num_queries - 2, num_keys - 2, 9, seed=0).edge_index + 2
     last_key = torch.tensor([[0], [num_queries - 1]])
@@ -81,7 +81,7 @@ def inputs(pattern, size, device, dtype=torch.float32):
 
 
 def outputs_and_gradients(tensors, pattern, backend="triton", rounded=None):
-    """Output and, for queries, keys, values and any edge bias, gradients of its sum with weights rounded to a type."""
+    """The output, and gradients of its weighted sum, whose weights are rounded to a type."""
     leaves = [tensor.detach().requires_grad_() for tensor in tensors]
     bias = leaves[3] if len(leaves) > 3 else None
     out = graph_attention(*leaves[:3], pattern, edge_bias=bias, backend=backend)

@@ -1,4 +1,4 @@
-"""Kernels of narrow heads: exact at every width and size of a block, with and without dropout, on any threads."""
+"""Kernels of narrow heads: exact at every width and size, with dropout, on any threads."""
 
 import pytest
 import torch
