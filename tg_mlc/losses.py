@@ -201,8 +201,7 @@ def sequence_loss(log_probs: Tensor, symbols: Tensor, *, label_smoothing: float 
         log_probs (torch.Tensor): Log-probabilities of symbols at each step, minus infinity if not
             allowed.
         symbols (torch.Tensor): The sequences, of labels and, last of all symbols, the stop.
-        label_smoothing (float, optional): The fraction :math:`\epsilon` to spread evenly.
-            (default: :obj:`0.0`)
+        label_smoothing (float, optional): The fraction :math:`\epsilon`. (default: :obj:`0.0`)
 
     Shapes:
         - **input:** log-probabilities :math:`(B, n, L + 1)`, symbols :math:`(B, n)`
@@ -243,8 +242,7 @@ def focal_loss(
     Args:
         logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
         gamma (float, optional): How much less easy entries count. (default: :obj:`2.0`)
-        alpha (float, optional): Weight :math:`\alpha` of positive entries, or :obj:`None`.
-            (default: :obj:`0.25`)
+        alpha (float, optional): Weight :math:`\alpha` of positives. (default: :obj:`0.25`)
     """
     check_number("gamma", gamma)
     entries = read_observed(logits, y, label_smoothing)
@@ -324,8 +322,7 @@ def soft_f1_loss(
 
     Args:
         logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
-        average (str, optional): :obj:`"macro"` (mean of labels) or :obj:`"micro"`.
-            (default: :obj:`"macro"`)
+        average (str, optional): :obj:`"macro"` or :obj:`"micro"`. (default: :obj:`"macro"`)
     """
     check_choice("average", average, ("macro", "micro"))
     entries = read_observed(logits, y, label_smoothing)

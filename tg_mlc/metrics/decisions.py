@@ -56,9 +56,8 @@ def example_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivis
 
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
-        zero_division (0, 1 or "drop", optional): The F1 where there are neither positives nor
-            predictions; :obj:`"drop"` leaves it out, and gives NaN if none is left.
-            (default: :obj:`1`)
+        zero_division (0, 1 or "drop", optional): The F1 without positives and predictions;
+            :obj:`"drop"` ignores it. (default: :obj:`1`)
     """
     return _measure("f1_samples", y_true, y_pred, zero_division)
 

@@ -79,8 +79,7 @@ class ThresholdTuner:
 
     Args:
         metric (str, optional): One of :obj:`DECISION_METRICS`. (default: :obj:`"f1_micro"`)
-        per_label (bool, optional): If set to :obj:`True`, chooses one threshold per label.
-            (default: :obj:`False`)
+        per_label (bool, optional): Whether labels have own thresholds. (default: :obj:`False`)
         grid (Sequence[float], optional): The increasing candidates. (default: :obj:`PAPER_GRID`)
         zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`.
             (default: :obj:`None`)
@@ -235,7 +234,7 @@ def tune_thresholds(
         y, scores (Tensor or numpy.ndarray): Targets :math:`(N, L)` (0, 1, or NaN for unknown) and
             held-out probabilities :math:`(N, L)`.
         method (str, optional): One of the list. (default: :obj:`"shared"`)
-        y_train (Tensor or numpy.ndarray, optional): Training targets for ``"frequency"``.
+        y_train (Tensor or numpy.ndarray, optional): Targets for ``"frequency"``.
             (default: :obj:`y`)
         metrics (Sequence[str], optional): Names of the metrics. (default: all)
         grid (Sequence[float], optional): The candidates, except for ``"rank"``. (default: that of

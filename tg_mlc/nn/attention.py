@@ -73,21 +73,18 @@ class AttentionConv(MessagePassing):
             states. The source's may be :obj:`-1`, taken from the first input.
         heads (int, optional): Number of heads :math:`K`, a divisor of :math:`d` unless
             :obj:`head_channels` is given. (default: :obj:`4`)
-        mlp_channels (int, optional): Hidden size of the MLP, by default :math:`d`.
-            (default: :obj:`None`)
+        mlp_channels (int, optional): Hidden size, by default :math:`d`. (default: :obj:`None`)
         dropout (float, optional): Dropout after attention and MLP. (default: :obj:`0.0`)
         attention_dropout (float, optional): Dropout on attention weights, by default
             :obj:`dropout`. (default: :obj:`None`)
         norm (str, optional): :obj:`"post"` or :obj:`"pre"`, for which source states must be
             normalised already. (default: :obj:`"post"`)
-        bias (bool, optional): If set to :obj:`True`, the four projections have a bias.
-            (default: :obj:`False`)
+        bias (bool, optional): If :obj:`True`, projections have a bias. (default: :obj:`False`)
         scale (float, optional): The factor :math:`s`, by default :math:`1 / \sqrt{d / K}` as in the
             authors' code; the paper writes :math:`1 / \sqrt{d}`. (default: :obj:`None`)
         head_channels (int, optional): Size :math:`C` of a head's queries and keys, by default
             :math:`d / K`. (default: :obj:`None`)
-        value_channels (int, optional): Size of a head's values, by default :math:`C`.
-            (default: :obj:`None`)
+        value_channels (int, optional): Size of values, by default :math:`C`. (default: :obj:`None`)
         checkpointing (bool, optional): If set to :obj:`True`, training keeps only the block's
             inputs and recomputes the rest in the backward pass (`"Training Deep Nets with Sublinear
             Memory Cost" <https://arxiv.org/abs/1604.06174>`_). (default: :obj:`False`)
@@ -208,8 +205,7 @@ class AttentionConv(MessagePassing):
         Args:
             x (torch.Tensor or tuple): The node states, or those of sources and targets.
             edge_index (torch.Tensor, SparseTensor or Pattern): The edges, from sources to targets.
-            edge_attr (torch.Tensor, optional): The edge features, along an edge list.
-                (default: :obj:`None`)
+            edge_attr (torch.Tensor, optional): The edge features. (default: :obj:`None`)
             num_copies (int, optional): Number of samples that share the target states, which are
                 projected once. (default: :obj:`1`)
             return_attention_weights (bool, optional): If set to :obj:`True`, returns
@@ -276,8 +272,7 @@ class AttentionConv(MessagePassing):
             x (torch.Tensor): The target states :math:`(G \cdot n, d)`.
             key (torch.Tensor): The keys :math:`(G, m, K, C)`.
             value (torch.Tensor): The values :math:`(G, m, K, C_v)`.
-            mask (torch.Tensor, optional): The mask :math:`(G, m)` of the keys that each group has.
-                (default: :obj:`None`)
+            mask (torch.Tensor, optional): The mask :math:`(G, m)` of keys. (default: :obj:`None`)
         """
         states = self.attention_norm(x) if self.norm == "pre" else x
         planned = plan(self, states)

@@ -36,8 +36,7 @@ class FeatureToLabelConv(AttentionConv):
     Args:
         channels (int or tuple): Size :math:`d` of a label state, or the sizes of component and
             label states.
-        heads (int, optional): Number of attention heads, a divisor of the label states' size.
-            (default: :obj:`4`)
+        heads (int, optional): Number of heads, a divisor of :math:`d`. (default: :obj:`4`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`.
 
     Shapes:
@@ -102,12 +101,9 @@ class LabelMessagePassing(nn.Module):
         label_graph (LabelGraph): The label graph, a :class:`~torch_geometric.data.Data` or a sparse
             matrix with the targets in its rows. Assign :obj:`label_graph` to replace it. State
             dicts load into a model with the same graph.
-        num_steps (int, optional): Number of steps :math:`T`, without shared weights.
-            (default: :obj:`2`)
-        label_messages (bool, optional): If set to :obj:`False`, there are no blocks among labels.
-            (default: :obj:`True`)
-        label_kwargs (dict, optional): Other options of the blocks among labels.
-            (default: :obj:`None`)
+        num_steps (int, optional): Number of steps :math:`T`. (default: :obj:`2`)
+        label_messages (bool, optional): Whether labels attend to each other. (default: :obj:`True`)
+        label_kwargs (dict, optional): Options of blocks among labels. (default: :obj:`None`)
         **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`); with
             :obj:`norm="pre"`, returned states are normalised once more.
 
@@ -228,8 +224,7 @@ class LabelMessagePassing(nn.Module):
             x (torch.Tensor): The component states.
             batch (torch.Tensor, optional): The sample of every component, ascending, by default all
                 one sample. (default: :obj:`None`)
-            ptr (torch.Tensor, optional): Where samples begin and end, instead of :obj:`batch`.
-                (default: :obj:`None`)
+            ptr (torch.Tensor, optional): The bounds of samples. (default: :obj:`None`)
             edge_index (torch.Tensor or SparseTensor, optional): Edges from components to the labels
                 :math:`0, \ldots, L - 1` of their sample, by default all. (default: :obj:`None`)
             components (torch.Tensor, optional): Pairs :math:`(2, M)` of a component and its sample,

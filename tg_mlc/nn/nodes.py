@@ -49,8 +49,7 @@ class NeighbourComponents(nn.Module):
     Args:
         channels (int): Size :math:`d` of a state.
         num_hops (int, optional): Number of hops :math:`K`. (default: :obj:`1`)
-        num_labels (int, optional): Number of labels, if known labels are components.
-            (default: :obj:`None`)
+        num_labels (int, optional): Number of known labels. (default: :obj:`None`)
 
     Shapes:
         - **input:** node states :math:`(|\mathcal{V}|, d)`, edges :math:`(2, |\mathcal{E}|)`, known

@@ -118,8 +118,7 @@ class ResidualMessages(nn.Module):
         Args:
             base_logits (Tensor): Held-out logits :math:`(N, L)`.
             y (Tensor): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-            damping (float, optional): :math:`\lambda`, distrust of given labels.
-                (default: :obj:`0.3`)
+            damping (float, optional): :math:`\lambda`. (default: :obj:`0.3`)
             power (float, optional): :math:`e`. (default: :obj:`1.0`)
         """
         self._check(base_logits, y, "y")

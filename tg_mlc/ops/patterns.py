@@ -127,8 +127,7 @@ class Edges(Pattern):
             adjacency with the queries in its rows.
         num_queries (int): The number of queries.
         num_keys (int): The number of keys.
-        validate (bool, optional): If set to :obj:`False`, trusts the arguments.
-            (default: :obj:`True`)
+        validate (bool, optional): Whether to check the arguments. (default: :obj:`True`)
 
     Shapes:
         - **edge_index:** :math:`(2, |\mathcal{E}|)`
@@ -264,8 +263,7 @@ class Blocks(Pattern):
         num_keys (int, optional): The number of keys. (default: :obj:`None`)
         max_queries (int, optional): The most queries of a sample. (default: :obj:`None`)
         max_keys (int, optional): The most keys of a sample. (default: :obj:`None`)
-        validate (bool, optional): If set to :obj:`False`, trusts the arguments.
-            (default: :obj:`True`)
+        validate (bool, optional): Whether to check the arguments. (default: :obj:`True`)
 
     Shapes:
         - **query_ptr, key_ptr:** :math:`(B + 1)`
@@ -369,8 +367,7 @@ class Shared(Pattern):
         graph (Edges, LabelGraph, torch.Tensor or SparseTensor): The graph: square :class:`Edges`, a
             :class:`~torch_geometric.data.Data`, or an ``edge_index``.
         num_samples (int): The number of samples :math:`B`.
-        num_nodes (int, optional): The number of nodes :math:`L`, beside an ``edge_index``.
-            (default: :obj:`None`)
+        num_nodes (int, optional): Number of nodes, for an ``edge_index``. (default: :obj:`None`)
 
     Shapes:
         - **graph:** :math:`(2, |\mathcal{E}|)` as an ``edge_index``

@@ -26,9 +26,8 @@ class BagEncoder(nn.Module):
         num_tokens (int): The size of the vocabulary.
         channels (int): Size :math:`d` of a state.
         dropout (float, optional): Dropout on whole words. (default: :obj:`0.0`)
-        normalized (bool, optional): If set to :obj:`True`, the weights of a document's words, such
-            as TF-IDF, are scaled to a mean square of one, whatever the number of words.
-            (default: :obj:`False`)
+        normalized (bool, optional): If set to :obj:`True`, the weights of a document's words are
+            scaled to a mean square of one. (default: :obj:`False`)
         kept (torch.Tensor, optional): The words of the vocabulary to attend to, a mask of shape
             :math:`(V)`; the others are left out of every document. (default: :obj:`None`)
 
@@ -137,8 +136,7 @@ class SequenceEncoder(nn.Module):
     Args:
         num_tokens (int): The size of the vocabulary.
         channels (int): Size :math:`d` of a state.
-        positions (torch.Tensor, optional): A table of position states :math:`(P, d)`.
-            (default: :obj:`None`)
+        positions (torch.Tensor, optional): A table :math:`(P, d)`. (default: :obj:`None`)
 
     Shapes:
         - **input, output:** As in :class:`BagEncoder`, without weights.

@@ -77,10 +77,8 @@ def graph_attention(
         value (torch.Tensor): The values.
         pattern (Pattern): The edges along which queries attend: :class:`~tg_mlc.ops.Edges`,
             :class:`~tg_mlc.ops.Blocks` or :class:`~tg_mlc.ops.Shared`.
-        scale (float, optional): The factor :math:`s`, by default :math:`1 / \sqrt{C}`.
-            (default: :obj:`None`)
-        dropout_p (float, optional): The probability with which a weight is dropped.
-            (default: :obj:`0.0`)
+        scale (float, optional): :math:`s`, by default :math:`1 / \sqrt{C}`. (default: :obj:`None`)
+        dropout_p (float, optional): The probability to drop a weight. (default: :obj:`0.0`)
         edge_bias (torch.Tensor, optional): A term :math:`b_{ij}` for every edge of
             ``pattern.to_edge_index()``, or of the shared graph. A Boolean bias is a mask.
             (default: :obj:`None`)
