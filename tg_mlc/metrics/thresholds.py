@@ -69,7 +69,7 @@ class ThresholdTuner:
 
     One threshold for all labels maximises the metric. Thresholds per label maximise the F1 of their
     label; where that is zero at every threshold, the label takes the threshold that is best for
-    all. Of equally good thresholds, the middle of their longest run is taken (the lower of two
+    all. Among equally good thresholds, the middle of their longest run is taken (the lower of two
     middles, the lowest of equally long runs), which is least sensitive to changes of the scores.
 
     .. code-block:: python
