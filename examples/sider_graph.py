@@ -87,7 +87,7 @@ def main(
     except DatasetUnavailableError as error:
         print(f"SIDER cannot be had, so this is NCI's functional groups instead. {error}")
         dataset, molecules = "nci", RECIPES["nci"].load_dataset(root)
-    compare(dataset, molecules, kinds, split, (root, output), resume, options)
+    compare(dataset, molecules, kinds, split, output, resume, options)
     if dataset == "sider" and contrast:
         print(
             "\nWhere labels are there to be found in the graph of a molecule, messages do the work:"
@@ -99,7 +99,7 @@ def main(
             RECIPES["nci"].load_dataset(root),
             kinds[-1:],
             split,
-            (root, output),
+            output,
             resume,
             options,
         )
@@ -110,12 +110,12 @@ def compare(
     molecules: MultiLabelDataset,
     kinds: list[str],
     method: str,
-    folders: Any,
+    output: Path,
     resume: bool,
     options: Any,
 ) -> None:
     """Trains along every label graph and prints one table."""
-    recipe, (root, output) = RECIPES[name], (folder / name for folder in folders)
+    recipe, output = RECIPES[name], output / name
     split = recipe.split(molecules, method, options["seed"])
     if name == "sider":
         print(LICENSE_NOTE)
@@ -126,7 +126,7 @@ def compare(
     if split.report:
         print(split.report)
     scores = baselines(molecules, split, options["seed"])
-    molecules = recipe.prepare(molecules, split, root)
+    molecules = recipe.prepare(molecules, split)
     _, val, test = (molecules[part] for part in split.parts)
     if recipe.classifiers:
         scores[SILENT] = recipe.untrained_scores(molecules, split)

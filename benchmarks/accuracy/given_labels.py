@@ -120,7 +120,7 @@ def main(
         "logistic": {"num_masks": NUM_MASKS, "C": C_GRID, "encodings": list(ENCODINGS)},
     }
     calls = {
-        (row, seed): delayed(run_row)(dataset, raw, root, seed, row, options, seconds)
+        (row, seed): delayed(run_row)(dataset, raw, seed, row, options, seconds)
         for seed, row in product(content["seeds"], ROWS)
         if lamp or row not in (PLAIN, WITH_MASKS)
     }
@@ -163,7 +163,6 @@ class Trial(NamedTuple):
 def run_row(
     name: str,
     raw: MultiLabelDataset,
-    root: Path,
     seed: int,
     row: str,
     options: dict[str, Any],
@@ -174,14 +173,8 @@ def run_row(
     start = time.perf_counter()
     recipe = RECIPES[name].as_member(FAMILY["lamp-given"])
     split = recipe.split(raw, recipe.splits[0], seed)
-    trial = Trial(
-        Task(name, recipe.prepare(raw, split, root / name), recipe),
-        split,
-        seed,
-        options,
-        raw,
-        seconds,
-    )
+    task = Task(name, recipe.prepare(raw, split), recipe)
+    trial = Trial(task, split, seed, options, raw, seconds)
     predict, settings = ROWS[row](trial)
     shared = {
         "model": row,

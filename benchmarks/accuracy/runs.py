@@ -294,5 +294,5 @@ class Samples:
         drawn = split if recipe.redraw is None else seed
         key = (name, drawn, recipe.data.preprocess, recipe.classifiers)
         if key not in self._prepared:
-            self._prepared[key] = recipe.prepare(raw, split, self.root / name)
+            self._prepared[key] = recipe.prepare(raw, split)
         return Task(name, self._prepared[key], recipe), split

@@ -25,7 +25,7 @@ def words(tmp_path):
     return [*words, "--seeds", "1", "--out", str(tmp_path / "out")]
 
 
-def test_table_files_and_a_folder_of_one_comparison(words, tmp_path, capsys):
+def test_table_and_files(words, tmp_path, capsys):
     assert cli.main(words) == 0
     assert "mine.csv" in capsys.readouterr().out
     rows = (tmp_path / "out" / "comparison.csv").read_text().splitlines()
@@ -35,8 +35,6 @@ def test_table_files_and_a_folder_of_one_comparison(words, tmp_path, capsys):
     assert set(json.loads((tmp_path / "out" / "comparison.json").read_text())["values"]) == {
         row.split(",")[0] for row in rows[1:]
     }
-    assert cli.main([*words[:-4], "--seeds", "2", *words[-2:]]) == 1
-    assert "options" in capsys.readouterr().err
 
 
 def test_files_of_graphs_are_looked_for_first_and_their_weights_have_no_effect(

@@ -136,7 +136,7 @@ def test_an_interruption_while_samples_are_made_is_a_message(capsys, tmp_path, t
 
     monkeypatch.setattr(Toy, "read", interrupted)
     assert cli.main(["data", "get", "toy", "--root", str(tmp_path)]) == 130
-    assert capsys.readouterr().err.splitlines()[-1] == "tg-mlc: interrupted; run it again to go on"
+    assert capsys.readouterr().err.splitlines()[-1] == "tg-mlc: interrupted; run it again"
 
 
 def test_offline_is_a_message(capsys, tmp_path, toy, monkeypatch):

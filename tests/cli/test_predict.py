@@ -232,7 +232,7 @@ def test_a_prediction_that_was_stopped_goes_on(form, pieces, tmp_path, monkeypat
     monkeypatch.setattr(Predictions, "of_rows", stops)
     for _ in range(2):
         assert cli.main([*command, str(out)]) == 130
-        assert "run it again to go on" in capsys.readouterr().err
+        assert "run it again" in capsys.readouterr().err
         assert not out.exists()
     for changed in (["--metric", "f1_macro"], ["--keep", "none"]):
         assert cli.main([*command, str(out), *changed]) == 1

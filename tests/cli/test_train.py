@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -10,8 +11,7 @@ import tg_mlc
 from tests.cli.conftest import write_drugs, write_rows
 from tests.quick import train_little
 from tg_mlc import cli
-from tg_mlc.stacking import StackingFeatures, features
-from tg_mlc.stacking.classifiers import AUTOMATIC
+from tg_mlc.stacking import StackingFeatures
 
 ROWS = ["--labels", "tall,broad"]
 
@@ -118,71 +118,19 @@ def test_columns_of_words(train, tmp_path, capsys):
     assert "Expected the columns ['colour'] in" in capsys.readouterr().err
 
 
-def test_the_same_command_after_an_interruption(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("rdkit")
-    drugs, out = write_drugs(tmp_path / "drugs.csv"), tmp_path / "model"
-    words = [
-        "train",
-        "--csv",
-        str(drugs),
-        "--smiles",
-        "smiles",
-        "--labels",
-        "liver,skin",
-        "--seconds",
-        "0",
-    ]
-    words += ["--out", str(out)]
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
+def test_an_interruption_leaves_no_model(tmp_path, monkeypatch, capsys):
+    file, out = write_rows(tmp_path / "rows.csv"), tmp_path / "model"
+    words = ["train", *ROWS, "--csv", str(file), "--seconds", "0", "--out", str(out)]
     with monkeypatch.context() as patched:
-        patched.setattr(StackingFeatures, "fit_transform", interrupted)
+        interrupt = Mock(side_effect=KeyboardInterrupt)
+        patched.setattr(StackingFeatures, "fit_transform", interrupt)
         assert cli.main(words) == 130
     error = capsys.readouterr().err
-    assert error.splitlines()[-1] == "tg-mlc: interrupted; run it again to go on"
+    assert error.splitlines()[-1] == "tg-mlc: interrupted; run it again"
     assert "Traceback" not in error
-    assert files(out) == ["training"]
-    # they were read before
-    monkeypatch.setattr("tg_mlc.inputs.molecule_dataset.molecule_samples", interrupted)
+    assert files(out) == []
     assert cli.main(words) == 0
     assert files(out) == ["model.json", "weights"]
-
-
-@pytest.mark.parametrize(
-    ("options", "missing"),
-    [([], ["ridge", "forest"]), (["--seed", "1"], [*AUTOMATIC]), (["--force"], [*AUTOMATIC])],
-)
-def test_the_same_command_goes_on_with_what_is_missing(options, missing, tmp_path, monkeypatch):
-    find, tuned = features.find_classifier, []
-    kinds = {search.title: kind for kind, search in AUTOMATIC.items()}
-
-    def recorded(search, *args):
-        tuned.append(kinds[search.title])
-        return find(search, *args)
-
-    def interrupted(*args):
-        if len(tuned) == 2:
-            tuned.clear()
-            raise KeyboardInterrupt
-        return recorded(*args)
-
-    command = [
-        "train",
-        *ROWS,
-        "--csv",
-        str(write_rows(tmp_path / "rows.csv")),
-        "--out",
-        str(tmp_path / "model"),
-    ]
-    with monkeypatch.context() as patched:
-        patched.setattr(features, "find_classifier", interrupted)
-        assert cli.main([*command, "--seconds", "0"]) == 130
-    monkeypatch.setattr(features, "find_classifier", recorded)
-    assert cli.main([*command, "--seconds", "0", *options]) == 0
-    assert tuned == missing
-    assert files(tmp_path / "model") == ["model.json", "weights"]
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,7 @@ import tg_mlc
 from tests.cli.conftest import write_rows
 from tg_mlc import cli
 from tg_mlc._optional import is_installed
-from tg_mlc.cli._options import FileFlags, InputColumns, TrainOptions
-from tg_mlc.cli._training import Run, time_left
+from tg_mlc.cli._training import time_left
 from tg_mlc.stacking import StackingFeatures
 
 
@@ -69,18 +68,15 @@ def wait_for(process, path, pattern):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    ["model/training/.lock", pytest.param("passing/**/last.ckpt", marks=pytest.mark.slow)],
-)
-def test_a_signal_to_terminate_ends_a_training_like_an_interruption(pattern, tmp_path):
+@pytest.mark.slow
+def test_a_signal_to_terminate_ends_a_training_like_an_interruption(tmp_path):
     process = started(tmp_path)
-    wait_for(process, tmp_path, pattern)
+    wait_for(process, tmp_path, "passing/**/last.ckpt")
     process.terminate()
     out, error = process.communicate(timeout=60)
     assert process.returncode == 143
     assert out == ""
-    assert error.splitlines()[-1] == "tg-mlc: terminated; run it again to go on"
+    assert error.splitlines()[-1] == "tg-mlc: terminated; run it again"
     assert "Traceback" not in error
     assert not (tmp_path / "model" / "model.json").exists()
 
@@ -91,64 +87,10 @@ def test_handlers_of_signals_are_put_back(tmp_path):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_the_mark_is_deleted_last(tmp_path, monkeypatch):
-    run = Run(
-        TrainOptions(csv="a.csv", labels="a", out=str(tmp_path)),
-        InputColumns.declared()(),
-        FileFlags(),
-    )
-    run.folder.mkdir()
-    for name in (".tg_mlc", ".lock", "a.pt", "z.pt"):
-        (run.folder / name).touch()
-    deleted = []
-    monkeypatch.setattr(Path, "unlink", lambda path, **_: deleted.append(path.name))
-    run._clear(everything=True)
-    assert deleted[-1] == ".tg_mlc"
-    assert sorted(deleted) == [".lock", ".tg_mlc", "a.pt", "z.pt"]
-
-
-def test_what_others_made_stays(tmp_path):
-    model = tmp_path / "model"
-    mine = [
-        "training/notes.txt",
-        "training/train-1/part.pt",
-        "weights-mine.safetensors",
-        "weights-0.safetensors",
-    ]
-    for name in mine:
-        (model / name).parent.mkdir(parents=True, exist_ok=True)
-        (model / name).write_text("mine")
-    for words in ([], ["--force"]):
-        assert cli.main(command(tmp_path, *words)) == 0
-        assert [(model / name).read_text() for name in mine] == ["mine"] * 4
-    assert sorted(path.name.split("-")[0] for path in model.iterdir()) == [
-        "model.json",
-        "training",
-        *["weights"] * 3,
-    ]
-
-
 def test_nothing_is_left_of_a_training_that_did_not_begin(tmp_path, capsys):
     assert cli.main(command(tmp_path, "--text", "nothing")) == 1
     assert "nothing" in capsys.readouterr().err
     assert not (tmp_path / "model").exists()
-
-
-@pytest.mark.slow
-def test_two_trainings_into_one_folder(tmp_path, capsys):
-    process = started(tmp_path)
-    try:
-        wait_for(process, tmp_path, "model/training/.lock")
-        for words in ([], ["--force"]):
-            assert cli.main(command(tmp_path, *words)) == 1
-            assert (
-                f"no other training that writes to '{tmp_path / 'model'}'"
-                in capsys.readouterr().err
-            )
-    finally:
-        process.kill()
-        process.communicate()
-    assert cli.main(command(tmp_path)) == 0  # the lock of a process that is killed is open
 
 
 def test_a_model_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch, capsys):

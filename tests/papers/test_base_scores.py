@@ -19,7 +19,6 @@ from tg_mlc.inputs.preprocessor import from_state, to_state
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.papers import base_scores as module
 from tg_mlc.papers.base_scores import published_features, table_preprocessor
-from tg_mlc.stacking import features
 
 pytest.importorskip("sklearn")
 
@@ -45,9 +44,9 @@ def dataset(request):
     return table(sp.csr_array(WORDS) if request.param == "bag" else WORDS)
 
 
-def prepare(dataset, split, folder=None, kinds=("svm", "ridge")):
+def prepare(dataset, split, kinds=("svm", "ridge")):
     """The samples with their base scores, and the classifiers."""
-    chain = table_preprocessor(dataset.kind, kinds, folder)
+    chain = table_preprocessor(dataset.kind, kinds)
     return chain.fit_transform(dataset, split), list(chain.steps[-1].classifiers.values())
 
 
@@ -141,28 +140,6 @@ def test_gaps_in_vectors_are_named_before_classifiers_meet_them(part):
         prepare(table(x), split)
 
 
-def test_classifiers_are_fitted_once_to_the_same_samples_and_split(dataset, tmp_path, monkeypatch):
-    split = dataset.official_split()
-    first, ones = prepare(dataset, split, tmp_path)
-    prepare(dataset, dataset.official_split(seed=1), tmp_path)
-    assert len(list(tmp_path.iterdir())) == 4
-    monkeypatch.setattr(features, "find_classifier", lambda *args: pytest.fail("fitted again"))
-    second, others = prepare(dataset, split, tmp_path)
-    assert torch.equal(first.rows("base_scores"), second.rows("base_scores"))
-    for one, other in zip(ones, others, strict=True):
-        assert np.array_equal(one.scores(inputs_of(first)), other.scores(inputs_of(first)))
-
-
-@pytest.mark.parametrize(
-    "change", [lambda x, y: (x[:, ::-1].copy(), y), lambda x, y: (x, y[:, ::-1].copy())]
-)
-def test_other_columns_or_labels_are_other_samples(change, tmp_path):
-    split = table(WORDS).official_split()
-    for x, y in ((WORDS, Y), change(WORDS, Y), (WORDS, Y), (sp.csr_array(WORDS), Y)):
-        published_features(("svm",), tmp_path).fit(table(x, y), split)
-    assert len(list(tmp_path.iterdir())) == 3
-
-
 # Molecules -----------------------------------------------------------------------------------------------------------
 
 CHAINS = ["C" * length for length in range(2, 22)]
@@ -184,12 +161,12 @@ def molecules() -> MoleculeDataset:
     return MoleculeDataset.from_smiles(smiles, y, list("abcde"), pre_transform=transforms)
 
 
-def of_molecules(dataset, folder=None, kinds=("forest", "molecule_ridge")):
-    return published_features(kinds, folder).fit_transform(dataset, SPLIT)
+def of_molecules(dataset, kinds=("forest", "molecule_ridge")):
+    return published_features(kinds).fit_transform(dataset, SPLIT)
 
 
-def test_molecules_have_scores_relative_to_the_frequency_of_labels(molecules, tmp_path):
-    prepared = of_molecules(molecules, tmp_path)
+def test_molecules_have_scores_relative_to_the_frequency_of_labels(molecules):
+    prepared = of_molecules(molecules)
     base_scores = prepared.rows("base_scores")
     assert base_scores.shape == (60, 5, 2)
     assert base_scores.dtype == torch.float32
@@ -209,8 +186,6 @@ def test_molecules_have_scores_relative_to_the_frequency_of_labels(molecules, tm
     # Every other chain has the last label, and those next to it have not: memory would rank it perfectly.
     unseen, y = base_scores[SPLIT.train, 4], molecules.y[SPLIT.train, 4:]
     assert all(macro_roc_auc(y, unseen[:, i : i + 1]) < 0.7 for i in range(2))
-    assert torch.equal(of_molecules(molecules, tmp_path).rows("base_scores"), base_scores)
-    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_labels_of_other_parts_are_not_looked_at(molecules):
@@ -239,7 +214,7 @@ def test_a_recipe_trains_on_labels_that_are_unknown(molecules, tmp_path):
 
     recipe = RECIPES["tox21"]
     prepared, graph = (
-        recipe.prepare(molecules, SPLIT, tmp_path),
+        recipe.prepare(molecules, SPLIT),
         fully_connected(molecules.label_names),
     )
     result, data = recipe.train(

@@ -24,7 +24,7 @@ from tg_mlc.inference.decisions import Calibration
 from tg_mlc.inference.features import Classifiers
 from tg_mlc.inputs.fasta import letter_codes
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, subset_accuracy
-from tg_mlc.stacking import auto, automatic, features, folds
+from tg_mlc.stacking import auto, automatic, features
 from tg_mlc.stacking.automatic import _values, classifier_scores
 
 pytest.importorskip("sklearn")
@@ -323,57 +323,6 @@ def test_other_kinds_of_input_with_and_without_lamp(
     np.testing.assert_array_equal(
         scores_of_a_fresh_process(whole, new, tmp_path), whole.probabilities(new)
     )
-
-
-def without_times(report):
-    """A report but for what the speed of the machine decides."""
-    classifiers = {kind: {**each, "seconds": 0.0} for kind, each in report["classifiers"].items()}
-    return {
-        **report,
-        "classifiers": classifiers,
-        "given": {**report["given"], "seconds": 0.0},
-        "seconds": 0.0,
-    }
-
-
-def interrupted_at(monkeypatch, module, name, count):
-    """Interrupts the call of a function that comes after so many others, and returns the arguments of all."""
-    function, calls = getattr(module, name), []
-
-    def interrupted(*args):
-        if len(calls) == count:
-            raise KeyboardInterrupt
-        calls.append(args)
-        return function(*args)
-
-    monkeypatch.setattr(module, name, interrupted)
-    return calls
-
-
-def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, monkeypatch):
-    train_little(monkeypatch, max_epochs=1, num_folds=3)
-    dataset, new, keep = vectors(), vectors(seed=1), tmp_path / "keep"
-    whole = auto(dataset, seconds=1000)
-    for module, name, count in ((features, "find_classifier", 2), (folds, "_train_fold", 2)):
-        with monkeypatch.context() as patched:
-            interrupted_at(patched, module, name, count)
-            with pytest.raises(KeyboardInterrupt):
-                auto(dataset, seconds=1000, keep=keep)
-    assert len(list(keep.iterdir())) == 4 + 2 + 2  # classifiers, plan and choice, folds
-    weights = next(keep.glob("ridge-*/weights-*"))
-    weights.write_bytes(weights.read_bytes()[:-1])
-    tuned = interrupted_at(monkeypatch, features, "find_classifier", 5)
-    trained = interrupted_at(monkeypatch, folds, "_train_fold", 5)
-    with pytest.warns(UserWarning, match="'ridge-.*' is made again"):
-        model = auto(dataset, seconds=1000, keep=keep)
-    assert [call[0].title for call in tuned] == ["kernel ridge regression"]
-    assert [call[2].name for call in trained] == ["fold 2"]
-    np.testing.assert_array_equal(model.probabilities(new), whole.probabilities(new))
-    assert without_times(model.report) == without_times(whole.report)
-    forests = [
-        each.stage(Classifiers).features.classifiers["forest"].classifier for each in (model, whole)
-    ]
-    assert repr(forests[0]) == repr(forests[1])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""The base of all baselines, which keeps scikit-learn's contract without scikit-learn, and the simplest of them."""
+"""The base of all baselines, which keeps scikit-learn's contract without scikit-learn, and the
+simplest of them."""
 
 from __future__ import annotations
 
@@ -27,11 +28,12 @@ Settings = Iterable[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 class Baseline(ABC):
-    """A classifier of many labels with the contract of scikit-learn's estimators, which need not be installed.
+    """A classifier of many labels with the contract of scikit-learn's estimators, which need not be
+    installed.
 
-    Arguments of ``__init__`` are kept as attributes of the same names and checked in :meth:`fit`, so that
-    :meth:`get_params`, :meth:`set_params` and :func:`sklearn.base.clone` work. For labels as sets of names or classes,
-    and for thresholds, see :mod:`tg_mlc.sklearn`.
+    Arguments of ``__init__`` are kept as attributes of the same names and checked in :meth:`fit`,
+    so that :meth:`get_params`, :meth:`set_params` and :func:`sklearn.base.clone` work. For labels
+    as sets of names or classes, and for thresholds, see :mod:`tg_mlc.sklearn`.
 
     Attributes:
         classes_ (numpy.ndarray): The numbers of the labels :math:`(L)`, after :meth:`fit`.
@@ -50,7 +52,8 @@ class Baseline(ABC):
             y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
 
         Raises:
-            ValueError: If a parameter is not allowed, the numbers of samples disagree, or :obj:`y` is not allowed.
+            ValueError: If a parameter is not allowed, the numbers of samples disagree, or :obj:`y`
+            is not allowed.
             ImportError: If a package that fits is not installed.
         """
 
@@ -63,8 +66,8 @@ class Baseline(ABC):
         """
 
     def decision_function(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)`, from 0 on for labels that apply: :math:`2 p - 1` of probabilities :math:`p`,
-        unless a class says otherwise.
+        """Returns scores :math:`(N, L)`, from 0 on for labels that apply: :math:`2 p - 1` of
+        probabilities :math:`p`, unless a class says otherwise.
         """
         return 2 * self.predict_proba(x) - 1
 
@@ -85,8 +88,8 @@ class Baseline(ABC):
 
         Args:
             x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
-            coherent (LabelGraph, optional): A hierarchy, by whose parents no label applies without those above it.
-                (default: :obj:`None`)
+            coherent (LabelGraph, optional): A hierarchy, by whose parents no label applies without
+                those above it. (default: :obj:`None`)
         """
         scores = self.decision_function(x)
         if coherent is not None:
@@ -103,22 +106,24 @@ class Baseline(ABC):
         cv: int | Iterable[tuple[Any, Any]] = 5,
         refit: bool = True,
     ) -> FloatArray:
-        """Returns the :meth:`decision_function` :math:`(N, L)` of training samples by fits without them: for a model
-        that takes these scores as inputs, or for a choice among settings.
+        """Returns the :meth:`decision_function` :math:`(N, L)` of training samples by fits without
+        them: for a model that takes these scores as inputs, or for a choice among settings.
 
-        Kernel ridge regression leaves out one sample at a time and forests score out of bag, both with a single fit;
-        with :obj:`correlated`, the correlations are those of the other parts of the samples. Other baselines are fitted
-        once for each part.
+        Kernel ridge regression leaves out one sample at a time and forests score out of bag, both
+        with a single fit; with :obj:`correlated`, the correlations are those of the other parts of
+        the samples. Other baselines are fitted once for each part.
 
         Args:
             x, y: As in :meth:`fit`.
-            cv (int or Iterable, optional): The number of random parts, or pairs of training and test rows that cover
-                all samples, for those that are fitted once for each part. (default: :obj:`5`)
-            refit (bool, optional): If set to :obj:`False`, this baseline may stay as it was; else it is fitted to all
-                samples in the end. (default: :obj:`True`)
+            cv (int or Iterable, optional): The number of random parts, or pairs of training and
+                test rows that cover all samples, for those that are fitted once for each part.
+                (default: :obj:`5`)
+            refit (bool, optional): If set to :obj:`False`, this baseline may stay as it was; else
+                it is fitted to all samples in the end. (default: :obj:`True`)
 
         Raises:
-            ValueError: If there are fewer than two parts, or more than samples; and as in :meth:`fit`.
+            ValueError: If there are fewer than two parts, or more than samples; and as in
+            :meth:`fit`.
         """
         positive, observed = read_targets(y, "y")
         targets = np.where(observed, positive, np.nan)
@@ -152,7 +157,8 @@ class Baseline(ABC):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
 
     def _read(self, x: Features, y: ArrayLike) -> tuple[Features, Targets]:
-        """The features as liblinear and trees take them, and as many targets, whose labels become :obj:`classes_`."""
+        """The features as liblinear and trees take them, and as many targets, whose labels become
+        :obj:`classes_`."""
         targets = read_targets(y, "y")
         if sp.issparse(x):  # liblinear takes neither arrays of scipy's new kind nor long indices
             rows = sp.csr_matrix(x)
@@ -204,9 +210,10 @@ class TunableBaseline(Baseline):
 
         Args:
             x, y, x_val, y_val: Training and validation samples, as in :meth:`fit`.
-            grid (optional): The settings, in the form of the class's ``DEFAULT_GRID``. (default: that)
-            metric (Callable, optional): The value to maximise, from targets and probabilities. (default: micro-F1 at
-                its best threshold)
+            grid (optional): The settings, in the form of the class's ``DEFAULT_GRID``. (default:
+                that)
+            metric (Callable, optional): The value to maximise, from targets and probabilities.
+                (default: micro-F1 at its best threshold)
             **options (optional): Other arguments of the class.
 
         Raises:
@@ -240,19 +247,21 @@ class TunableBaseline(Baseline):
 
 
 class LabelFrequency(Baseline):
-    r"""Gives every sample the same scores: the share of positives of each label in the training data.
+    r"""Gives every sample the same scores: the share of positives of each label in the training
+    data.
 
-    On data with frequent labels its F1 can equal that of published models (on SIDER it does), so it belongs next to
-    every model, with thresholds tuned in the same way. Its macro ROC-AUC is 0.5 by construction. A label never observed
-    in training gets the share of positives among all observed entries. Features may be anything with a row for each
-    sample.
+    On data with frequent labels its F1 can equal that of published models (on SIDER it does), so it
+    belongs next to every model, with thresholds tuned in the same way. Its macro ROC-AUC is 0.5 by
+    construction. A label never observed in training gets the share of positives among all observed
+    entries. Features may be anything with a row for each sample.
 
     Attributes:
         frequency (numpy.ndarray): The scores :math:`(L)`, after :meth:`fit`.
     """
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Counts the labels of training samples, targets :math:`(N, L)`: 0, 1, or NaN for unknown."""
+        """Counts the labels of training samples, targets :math:`(N, L)`: 0, 1, or NaN for
+        unknown."""
         self.frequency = label_frequency(read_targets(y, "y"))
         self.classes_ = np.arange(len(self.frequency))
         return self
@@ -264,7 +273,8 @@ class LabelFrequency(Baseline):
 
 
 def label_frequency(targets: Targets) -> FloatArray:
-    """The share of positives of each label :math:`(L)`; of all labels together for one that is never observed."""
+    """The share of positives of each label :math:`(L)`; of all labels together for one that is
+    never observed."""
     counts, positives = targets.observed.sum(axis=0), targets.positive.sum(axis=0)
     return np.asarray(
         np.where(counts > 0, positives / np.maximum(counts, 1), positives.sum() / counts.sum())
@@ -278,8 +288,8 @@ def check_positive(name: str, value: float) -> None:
 
 
 def read_array(state: Mapping[str, Any], name: str, *sizes: int | None) -> npt.NDArray[Any]:
-    """Returns an array of numbers that a state holds, of these sizes (:obj:`None` for any); a :class:`ValueError` if it
-    holds no numbers, or is of another shape.
+    """Returns an array of numbers that a state holds, of these sizes (:obj:`None` for any); a
+    :class:`ValueError` if it holds no numbers, or is of another shape.
     """
     array = np.asarray(state[name])
     wanted = ["*" if size is None else size for size in sizes]
@@ -299,6 +309,7 @@ def float_tensor(values: npt.ArrayLike) -> Tensor:
 
 
 def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "f1_micro") -> float:
-    """A metric of :class:`~tg_mlc.metrics.ThresholdTuner` at its best threshold, NaN if it is undefined."""
+    """A metric of :class:`~tg_mlc.metrics.ThresholdTuner` at its best threshold, NaN if it is
+    undefined."""
     best = ThresholdTuner(metric).fit(y, scores).best_value
     return float("nan") if best is None else best

@@ -1,4 +1,5 @@
-"""Random forests: a strong baseline on fingerprints of molecules, and where entries differ in kind and scale."""
+"""Random forests: a strong baseline on fingerprints of molecules, and where entries differ in kind
+and scale."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from tg_mlc.baselines.baseline import (
 )
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets
 
-#: Values that :meth:`ForestBaseline.tuned` tries; larger shares of features are for labels with few telling parts.
+#: Values that :meth:`ForestBaseline.tuned` tries; larger shares of features are for labels with few
+#: telling parts.
 DEFAULT_GRID: Mapping[str, Sequence[Any]] = {
     "min_samples_leaf": (1, 2, 5),
     "max_features": ("sqrt", "log2", 0.1),
@@ -41,32 +43,35 @@ _SETTINGS = ("n_estimators", "criterion", "min_samples_leaf", "max_features", "r
 class ForestBaseline(TunableBaseline):
     """A random forest with an output for every label (:obj:`scikit-learn`).
 
-    By default, trees regress to 0 and 1: the squared error of two classes falls as their Gini impurity does, and an
-    unknown label (NaN) can count as its frequency, so that labels that are unknown somewhere share the forest with all
-    others. With :obj:`criterion="gini"`, trees classify: labels share one forest if all are observed, or else each has
-    its own, fitted to the samples for which it is observed. A label of one class then scores its frequency.
+    By default, trees regress to 0 and 1: the squared error of two classes falls as their Gini
+    impurity does, and an unknown label (NaN) can count as its frequency, so that labels that are
+    unknown somewhere share the forest with all others. With :obj:`criterion="gini"`, trees
+    classify: labels share one forest if all are observed, or else each has its own, fitted to the
+    samples for which it is observed. A label of one class then scores its frequency.
 
     .. code-block:: python
 
         forest = ForestBaseline().fit(x_train, y_train)
         probabilities = forest.predict_proba(x_test)
 
-    Molecules have fingerprints as features: ``dataset.rows("morgan").numpy() > 0`` with the transform
-    :class:`~tg_mlc.inputs.Fingerprint`.
+    Molecules have fingerprints as features: ``dataset.rows("morgan").numpy() > 0`` with the
+    transform :class:`~tg_mlc.inputs.Fingerprint`.
 
     Args:
         n_estimators (int, optional): Number of trees. (default: :obj:`200`)
-        criterion (str, optional): :obj:`"squared_error"` or :obj:`"gini"`. (default: :obj:`"squared_error"`)
+        criterion (str, optional): :obj:`"squared_error"` or :obj:`"gini"`. (default:
+            :obj:`"squared_error"`)
         min_samples_leaf (int or float, optional): As in scikit-learn. (default: :obj:`1`)
         max_features (str, int or float, optional): As in scikit-learn. (default: :obj:`"sqrt"`)
         random_state (int, optional): Seed of the forest. (default: :obj:`0`)
-        n_jobs (int, optional): Number of threads, -1 for all cores; it does not change the result. (default: :obj:`1`)
-        extra_trees (bool, optional): If set to :obj:`True`, every tree takes all samples, and nodes choose among random
-            thresholds (Geurts et al. 2006, doi:10.1007/s10994-006-6226-1), which needs :obj:`"squared_error"`.
-            (default: :obj:`False`)
-        max_outputs (int, optional): With more labels than this, trees regress to as many random combinations of them,
-            which take a fraction of the time and memory (Joly et al. 2014, doi:10.1007/978-3-662-44848-9_39); leaves
-            hold all labels. (default: :obj:`1000`)
+        n_jobs (int, optional): Number of threads, -1 for all cores; it does not change the result.
+            (default: :obj:`1`)
+        extra_trees (bool, optional): If set to :obj:`True`, every tree takes all samples, and nodes
+            choose among random thresholds (Geurts et al. 2006, doi:10.1007/s10994-006-6226-1),
+            which needs :obj:`"squared_error"`. (default: :obj:`False`)
+        max_outputs (int, optional): With more labels than this, trees regress to as many random
+            combinations of them, which take a fraction of the time and memory (Joly et al. 2014,
+            doi:10.1007/978-3-662-44848-9_39); leaves hold all labels. (default: :obj:`1000`)
 
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
@@ -103,9 +108,9 @@ class ForestBaseline(TunableBaseline):
         cv: int | Iterable[tuple[Any, Any]] = 5,
         refit: bool = True,
     ) -> FloatArray:
-        """Returns scores :math:`(N, L)` of training samples, each by the trees that were grown without it (Breiman
-        2001, doi:10.1023/A:1010933404324), those of extra trees by folds; for the arguments see
-        :meth:`Baseline.held_out_scores`.
+        """Returns scores :math:`(N, L)` of training samples, each by the trees that were grown
+        without it (Breiman 2001, doi:10.1023/A:1010933404324), those of extra trees by folds; for
+        the arguments see :meth:`Baseline.held_out_scores`.
         """
         if self.extra_trees:
             return super().held_out_scores(x, y, cv=cv, refit=refit)
@@ -166,7 +171,8 @@ class ForestBaseline(TunableBaseline):
     def _fit(
         self, x: Features, y: ArrayLike, oob_score: bool
     ) -> tuple[Features, Targets, list[tuple[npt.NDArray[np.intp], Any]]]:
-        """Grows the trees, and returns the samples as read with scikit-learn's forest of each group of labels."""
+        """Grows the trees, and returns the samples as read with scikit-learn's forest of each group
+        of labels."""
         check_choice("criterion", self.criterion, ("squared_error", "gini"))
         ensemble = require("sklearn.ensemble", extra="data")
         x, targets = self._read(x, y)
@@ -239,8 +245,8 @@ def _dense(x: Features) -> npt.NDArray[np.float32]:
 class Trees(NamedTuple):
     """A fitted forest as arrays, which are saved and evaluated without scikit-learn.
 
-    The nodes of all trees follow one another. An entry above the threshold of a node leads to the right, any other to
-    the left.
+    The nodes of all trees follow one another. An entry above the threshold of a node leads to the
+    right, any other to the left.
     """
 
     labels: npt.NDArray[np.int64]  #: [K], which labels the forest knows
@@ -256,8 +262,9 @@ class Trees(NamedTuple):
     def of(
         cls, forest: Any, labels: npt.NDArray[np.intp], grown: tuple[Any, Any, Any] | None = None
     ) -> Self:
-        """The trees of scikit-learn's random forest that was fitted to some labels :math:`(K)`; or, grown for other
-        outputs, with the features and labels of samples, and how often each tree took each of them.
+        """The trees of scikit-learn's random forest that was fitted to some labels :math:`(K)`; or,
+        grown for other outputs, with the features and labels of samples, and how often each tree
+        took each of them.
         """
         trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
@@ -309,7 +316,8 @@ class Trees(NamedTuple):
     def from_state(
         cls, state: Mapping[str, Any], num_features: int | None, num_labels: int
     ) -> Self:
-        """The trees of arrays by name; a :class:`ValueError` if one points outside of another, or back in a tree."""
+        """The trees of arrays by name; a :class:`ValueError` if one points outside of another, or
+        back in a tree."""
         labels, roots, left = (
             read_array(state, name, None) for name in ("labels", "roots", "left")
         )
@@ -348,7 +356,8 @@ class Trees(NamedTuple):
         return state
 
     def predict(self, x: npt.NDArray[Any]) -> FloatArray:
-        """Returns the mean over all trees of the probabilities :math:`(N, K)` for inputs :math:`(N, F)`."""
+        """Returns the mean over all trees of the probabilities :math:`(N, K)` for inputs :math:`(N,
+        F)`."""
         leaves = self.leaves(x)
         if sp.issparse(self.probability):
             return self.sum_of(leaves, np.ones(leaves.shape, dtype=bool)) / len(self.roots)
@@ -400,8 +409,8 @@ class _ForestModule(nn.Module):
 
 
 class _TreesModule(nn.Module):
-    """The probabilities :math:`(N, K)` of trees. All trees take as many steps as the deepest one: at
-    a leaf, a step leads to the same leaf.
+    """The probabilities :math:`(N, K)` of trees. All trees take as many steps as the deepest one:
+    at a leaf, a step leads to the same leaf.
     """
 
     labels: Tensor
@@ -440,8 +449,8 @@ class _TreesModule(nn.Module):
 
 
 def _round_down(threshold: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """The largest numbers of single precision that are no larger than thresholds. A number of single
-    precision is above the one exactly if it is above the other.
+    """The largest numbers of single precision that are no larger than thresholds. A number of
+    single precision is above the one exactly if it is above the other.
     """
     rounded = threshold.astype(np.float32)
     below = np.nextafter(rounded, np.float32(-np.inf))

@@ -1,4 +1,5 @@
-"""Kernel ridge regression of all labels at once: a strong baseline where words or vectors interact."""
+"""Kernel ridge regression of all labels at once: a strong baseline where words or vectors
+interact."""
 
 from __future__ import annotations
 
@@ -23,12 +24,14 @@ from tg_mlc.baselines.baseline import (
 )
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
-#: Pairs of ``gamma`` and ``alpha`` that :meth:`KernelRidgeBaseline.tuned` tries for inputs of unit length.
+#: Pairs of ``gamma`` and ``alpha`` that :meth:`KernelRidgeBaseline.tuned` tries for inputs of unit
+#: length.
 DEFAULT_GRID: tuple[tuple[float, float], ...] = tuple(
     product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0))
 )
 
-#: A matrix of this many rows and columns takes 7 GB; a fit needs two, or three with correlated labels.
+#: A matrix of this many rows and columns takes 7 GB; a fit needs two, or three with correlated
+#: labels.
 MAX_SAMPLES = 30_000
 #: The most numbers of training features, zeros included, that a module holds.
 MAX_MODULE_NUMBERS = 2**27
@@ -44,21 +47,23 @@ class KernelRidgeBaseline(TunableBaseline):
         \mathbf{A} = (\mathbf{K} + \alpha \mathbf{I})^{-1} (\mathbf{Y} - \bar{\mathbf{y}}), \qquad
         \mathbf{s}(\mathbf{x}) = \bar{\mathbf{y}} + \sum_n k(\mathbf{x}, \mathbf{x}_n) \, \mathbf{a}_n
 
-    One factorisation serves all labels, and also says what the training samples would get from a model that was fitted
-    without them, :math:`y_{ni} - A_{ni} / [(\mathbf{K} + \alpha \mathbf{I})^{-1}]_{nn}` (Rasmussen & Williams 2006,
-    *Gaussian Processes for Machine Learning*, equation 5.12). An unknown label (NaN) counts as its frequency.
+    One factorisation serves all labels, and also says what the training samples would get from a
+    model that was fitted without them, :math:`y_{ni} - A_{ni} / [(\mathbf{K} + \alpha
+    \mathbf{I})^{-1}]_{nn}` (Rasmussen & Williams 2006, *Gaussian Processes for Machine Learning*,
+    equation 5.12). An unknown label (NaN) counts as its frequency.
 
-    With :obj:`correlated`, labels learn from the positives of the labels that they occur with: from the correlations
-    :math:`\mathbf{C}` of the columns of :math:`\mathbf{Y}`, by Kronecker's trick (Stegle et al. 2011, *Efficient
-    inference in matrix-variate Gaussian models with iid observation noise*),
+    With :obj:`correlated`, labels learn from the positives of the labels that they occur with: from
+    the correlations :math:`\mathbf{C}` of the columns of :math:`\mathbf{Y}`, by Kronecker's trick
+    (Stegle et al. 2011, *Efficient inference in matrix-variate Gaussian models with iid observation
+    noise*),
 
     .. math::
         \mathbf{K} \mathbf{A} (\mathbf{I} + \mathbf{C}) + \alpha \mathbf{A} = \mathbf{Y} - \bar{\mathbf{y}}, \qquad
         \mathbf{s}(\mathbf{x}) = \bar{\mathbf{y}} + \sum_n k(\mathbf{x}, \mathbf{x}_n) \,
         (\mathbf{I} + \mathbf{C}) \, \mathbf{a}_n
 
-    This helps most where labels are rare. Held-out scores of a part take the correlations of the other parts, because a
-    sample with two rare labels would reveal one by the other.
+    This helps most where labels are rare. Held-out scores of a part take the correlations of the
+    other parts, because a sample with two rare labels would reveal one by the other.
 
     .. code-block:: python
 
@@ -70,14 +75,16 @@ class KernelRidgeBaseline(TunableBaseline):
     Args:
         gamma (float, optional): How fast the kernel falls with distance. (default: :obj:`1.0`)
         alpha (float, optional): The strength of regularisation. (default: :obj:`1.0`)
-        correlated (bool, optional): If set to :obj:`True`, labels share what they learn by their correlations.
-            (default: :obj:`False`)
+        correlated (bool, optional): If set to :obj:`True`, labels share what they learn by their
+            correlations. (default: :obj:`False`)
 
     Attributes:
-        x (scipy.sparse.csr_array or numpy.ndarray): The training features :math:`(N, F)`, after :meth:`fit`.
-        dual (numpy.ndarray): The coefficients :math:`\mathbf{A}`, or :math:`\mathbf{A} (\mathbf{I} + \mathbf{C})`, of
-            shape :math:`(N, L)`, after :meth:`fit`.
-        mean (numpy.ndarray): The frequencies :math:`\bar{\mathbf{y}}` of shape :math:`(L)`, after :meth:`fit`.
+        x (scipy.sparse.csr_array or numpy.ndarray): The training features :math:`(N, F)`, after
+            :meth:`fit`.
+        dual (numpy.ndarray): The coefficients :math:`\mathbf{A}`, or :math:`\mathbf{A} (\mathbf{I}
+            + \mathbf{C})`, of shape :math:`(N, L)`, after :meth:`fit`.
+        mean (numpy.ndarray): The frequencies :math:`\bar{\mathbf{y}}` of shape :math:`(L)`, after
+            :meth:`fit`.
 
     Raises:
         RuntimeError: On use, if :meth:`fit` has not been called.
@@ -99,8 +106,9 @@ class KernelRidgeBaseline(TunableBaseline):
         """Fits all labels to :obj:`x` and :obj:`y` as in :meth:`Baseline.fit`.
 
         Raises:
-            ValueError: As there, or if :obj:`alpha` is too small for samples that are alike (without
-                :obj:`correlated`), or there are more samples than a matrix of :math:`N^2` numbers leaves memory for.
+            ValueError: As there, or if :obj:`alpha` is too small for samples that are alike
+                (without :obj:`correlated`), or there are more samples than a matrix of :math:`N^2`
+                numbers leaves memory for.
         """
         if self.correlated:
             kernel, centred = self._read_kernel(x, y)
@@ -117,8 +125,9 @@ class KernelRidgeBaseline(TunableBaseline):
         cv: int | Iterable[tuple[Any, Any]] = 5,
         refit: bool = True,
     ) -> FloatArray:
-        """Returns the :meth:`decision_function` :math:`(N, L)` of every training sample by a model fitted without it
-        (but for the label's frequency, which counts it); for the arguments see :meth:`Baseline.held_out_scores`.
+        """Returns the :meth:`decision_function` :math:`(N, L)` of every training sample by a model
+        fitted without it (but for the label's frequency, which counts it); for the arguments see
+        :meth:`Baseline.held_out_scores`.
         """
         if not self.correlated:
             values, factor = self._factorise(x, y)
@@ -149,11 +158,13 @@ class KernelRidgeBaseline(TunableBaseline):
         return self._kernel(self.x), np.where(observed, positive - self.mean, 0.0)
 
     def _factorise(self, x: Features, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Fits, and returns targets :math:`(N, L)`, the unknown ones at their means, and the factor of the kernel."""
+        """Fits, and returns targets :math:`(N, L)`, the unknown ones at their means, and the factor
+        of the kernel."""
         kernel, centred = self._read_kernel(x, y)
         kernel.flat[:: len(kernel) + 1] = 1.0 + self.alpha
         try:
-            # The transpose of a symmetric matrix is itself, in the order of memory that LAPACK overwrites in place.
+            # The transpose of a symmetric matrix is itself, in the order of memory that LAPACK
+            # overwrites in place.
             factor, _ = scipy.linalg.cho_factor(
                 kernel.T, lower=True, overwrite_a=True, check_finite=False
             )
@@ -165,11 +176,13 @@ class KernelRidgeBaseline(TunableBaseline):
         return self.mean + centred, factor
 
     def predict_proba(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)`, cut off below 0 and above 1, where :meth:`decision_function` still ranks."""
+        """Returns scores :math:`(N, L)`, cut off below 0 and above 1, where
+        :meth:`decision_function` still ranks."""
         return np.clip(self._regress(x), 0.0, 1.0)
 
     def decision_function(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)` near -1 for no and near 1 for yes, as distances of :class:`LinearBaseline`."""
+        """Returns scores :math:`(N, L)` near -1 for no and near 1 for yes, as distances of
+        :class:`LinearBaseline`."""
         return 2 * self._regress(x) - 1
 
     def module(self) -> nn.Module:
@@ -232,7 +245,8 @@ class KernelRidgeBaseline(TunableBaseline):
         return np.asarray(self.mean + np.concatenate([*parts, np.empty((0, len(self.mean)))]))
 
     def _kernel(self, x: Features) -> FloatArray:
-        """The kernel between samples and training samples, by squared distances in double precision."""
+        """The kernel between samples and training samples, by squared distances in double
+        precision."""
         # scikit-learn computes the same, but its import takes longer than a prediction.
         kernel = np.empty(
             (x.shape[0], self.x.shape[0]), np.result_type(x.dtype, self.x.dtype, np.float32)
@@ -252,8 +266,8 @@ class KernelRidgeBaseline(TunableBaseline):
 
 
 class _KernelRidgeModule(nn.Module):
-    """The kernel is computed in double precision, because squared distances are small differences of
-    large numbers.
+    """The kernel is computed in double precision, because squared distances are small differences
+    of large numbers.
     """
 
     x: Tensor
@@ -299,8 +313,8 @@ def _regress_correlated(
     *,
     left_out: bool = False,
 ) -> FloatArray:
-    """Coefficients :math:`(N, L)` of targets with the label correlations of some samples, or instead the errors of the
-    same regression without each target's sample.
+    """Coefficients :math:`(N, L)` of targets with the label correlations of some samples, or
+    instead the errors of the same regression without each target's sample.
     """
     values, u = eigen
     z = some - some.mean(axis=0)

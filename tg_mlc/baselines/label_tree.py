@@ -17,20 +17,21 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
 @dataclass(eq=False, repr=False)
 class LabelTrees(Baseline):
-    """Trees over the labels with a linear classifier in every node, from the `"Probabilistic Label Trees for Extreme
-    Multi-label Classification" <https://arxiv.org/abs/2009.11218>`_ paper, by :obj:`napkinxc`.
+    """Trees over the labels with a linear classifier in every node, from the `"Probabilistic Label
+    Trees for Extreme Multi-label Classification" <https://arxiv.org/abs/2009.11218>`_ paper, by
+    :obj:`napkinxc`.
 
-    As `FastXML <https://doi.org/10.1145/2623330.2623651>`_, for which there is no maintained package, this is an
-    ensemble of trees whose cost grows with the logarithm of the number of labels; here it is labels that are divided,
-    by clusters of their samples, and not samples.
+    As `FastXML <https://doi.org/10.1145/2623330.2623651>`_, for which there is no maintained
+    package, this is an ensemble of trees whose cost grows with the logarithm of the number of
+    labels; here it is labels that are divided, by clusters of their samples, and not samples.
 
-    The package knows no unknown labels: NaN counts as a label that does not apply, with a warning. Its solver starts at
-    random whatever the seed, so that scores of two fits differ a little.
+    The package knows no unknown labels: NaN counts as a label that does not apply, with a warning.
+    Its solver starts at random whatever the seed, so that scores of two fits differ a little.
 
     Args:
         n_estimators (int, optional): The number of trees. (default: :obj:`3`)
-        C (float, optional): The inverse of the strength of regularisation. (default: :obj:`10.0`, that of
-            :obj:`napkinxc`)
+        C (float, optional): The inverse of the strength of regularisation. (default: :obj:`10.0`,
+            that of :obj:`napkinxc`)
         random_state (int, optional): Seed of the clusters. (default: :obj:`0`)
         n_jobs (int, optional): Number of threads. (default: :obj:`1`)
 

@@ -37,10 +37,12 @@ _NEVER = 10.0  # a margin that no threshold reaches, for labels of one class onl
 
 @dataclass(eq=False, repr=False)
 class LinearBaseline(TunableBaseline):
-    r"""A linear support vector machine, or a logistic regression, for each label (:obj:`scikit-learn`, liblinear).
+    r"""A linear support vector machine, or a logistic regression, for each label
+    (:obj:`scikit-learn`, liblinear).
 
-    On bags of words this is as good as most of what has been published with neural networks, in seconds. Unknown labels
-    (NaN) are left out label by label. A label of one class only gets no weights and that class's side.
+    On bags of words this is as good as most of what has been published with neural networks, in
+    seconds. Unknown labels (NaN) are left out label by label. A label of one class only gets no
+    weights and that class's side.
 
     .. code-block:: python
 
@@ -48,7 +50,8 @@ class LinearBaseline(TunableBaseline):
         probabilities = svm.predict_proba(x[split.test])
 
     Args:
-        loss (str, optional): :obj:`"hinge"` (squared) or :obj:`"logistic"`. (default: :obj:`"hinge"`)
+        loss (str, optional): :obj:`"hinge"` (squared) or :obj:`"logistic"`. (default:
+            :obj:`"hinge"`)
         C (float, optional): The inverse of the strength of regularisation. (default: :obj:`1.0`)
         n_jobs (int, optional): Number of processes. (default: :obj:`1`)
 
@@ -92,9 +95,9 @@ class LinearBaseline(TunableBaseline):
         return np.asarray(x @ self.weight + self.bias)
 
     def predict_proba(self, x: Features) -> FloatArray:
-        r"""Returns scores :math:`(N, L)` between 0 and 1 for features :math:`(N, F)`: the probabilities of logistic
-        regression, and :math:`\sigma(2 s)` of the distances :math:`s` of a support vector machine, whose order is all
-        that counts.
+        r"""Returns scores :math:`(N, L)` between 0 and 1 for features :math:`(N, F)`: the
+        probabilities of logistic regression, and :math:`\sigma(2 s)` of the distances :math:`s` of
+        a support vector machine, whose order is all that counts.
         """
         slope = 2.0 if self.loss == "hinge" else 1.0
         return 1 / (1 + np.exp(-slope * self.decision_function(x)))
@@ -163,14 +166,17 @@ class ClassifierChain(Baseline):
     .. math::
         s_{\pi(k)} = f_k(\mathbf{x}, y_{\pi(1)}, \ldots, y_{\pi(k - 1)})
 
-    Each is fitted to the true labels before it, and predicts from those that were predicted. An unknown label (NaN) is
-    left out where it is fitted, and for the labels after it counts as what its own classifier predicts.
-    :class:`sklearn.multioutput.ClassifierChain` takes neither unknown labels nor labels of one class.
+    Each is fitted to the true labels before it, and predicts from those that were predicted. An
+    unknown label (NaN) is left out where it is fitted, and for the labels after it counts as what
+    its own classifier predicts. :class:`sklearn.multioutput.ClassifierChain` takes neither unknown
+    labels nor labels of one class.
 
     Args:
-        loss, C (optional): As in :class:`LinearBaseline`. (default: :obj:`"logistic"` and :obj:`10.0`)
-        order (str or Sequence[int], optional): The order :math:`\pi` of the labels: :obj:`"random"`, numbers of labels,
-            or :obj:`None` for that of the columns. (default: :obj:`"random"`)
+        loss, C (optional): As in :class:`LinearBaseline`. (default: :obj:`"logistic"` and
+            :obj:`10.0`)
+        order (str or Sequence[int], optional): The order :math:`\pi` of the labels:
+            :obj:`"random"`, numbers of labels, or :obj:`None` for that of the columns. (default:
+            :obj:`"random"`)
         random_state (int, optional): Seed of a random order. (default: :obj:`0`)
 
     Attributes:
@@ -188,7 +194,8 @@ class ClassifierChain(Baseline):
     random_state: int | None = 0
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Fits one classifier after another; for the arguments and errors see :meth:`Baseline.fit`."""
+        """Fits one classifier after another; for the arguments and errors see
+        :meth:`Baseline.fit`."""
         x, (positive, observed) = self._read(x, y)
         columns = np.arange(positive.shape[1])
         if isinstance(self.order, str):
@@ -225,17 +232,20 @@ class ClassifierChain(Baseline):
 
 @dataclass(eq=False, repr=False)
 class ChainEnsemble(Baseline):
-    """An ensemble of :class:`ClassifierChain`, each with its own order of labels and its own part of the samples, from
-    the `"Classifier Chains for Multi-label Classification" <https://doi.org/10.1007/s10994-011-5256-5>`_ paper.
+    """An ensemble of :class:`ClassifierChain`, each with its own order of labels and its own part
+    of the samples, from the `"Classifier Chains for Multi-label Classification"
+    <https://doi.org/10.1007/s10994-011-5256-5>`_ paper.
 
-    Scores are the mean of the chains' scores; the paper takes that of their votes. Unknown labels are treated as in a
-    chain.
+    Scores are the mean of the chains' scores; the paper takes that of their votes. Unknown labels
+    are treated as in a chain.
 
     Args:
         n_estimators (int, optional): The number of chains. (default: :obj:`10`)
-        max_samples (float, optional): The share of samples, drawn without replacement, that a chain is fitted to.
-            (default: :obj:`0.63`, about that of a bootstrap sample, :math:`1 - 1 / e`)
-        loss, C (optional): As in :class:`ClassifierChain`. (default: :obj:`"logistic"` and :obj:`10.0`)
+        max_samples (float, optional): The share of samples, drawn without replacement, that a chain
+            is fitted to. (default: :obj:`0.63`, about that of a bootstrap sample, :math:`1 - 1 /
+            e`)
+        loss, C (optional): As in :class:`ClassifierChain`. (default: :obj:`"logistic"` and
+            :obj:`10.0`)
         random_state (int, optional): Seed of orders and samples. (default: :obj:`0`)
 
     Attributes:

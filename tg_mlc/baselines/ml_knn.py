@@ -16,26 +16,29 @@ from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, IntArray
 
 @dataclass(eq=False, repr=False)
 class MLkNN(Baseline):
-    r"""The classifier by nearest neighbours from the `"ML-KNN: A Lazy Learning Approach to Multi-label Learning"
-    <https://doi.org/10.1016/j.patcog.2006.12.019>`_ paper.
+    r"""The classifier by nearest neighbours from the `"ML-KNN: A Lazy Learning Approach to
+    Multi-label Learning" <https://doi.org/10.1016/j.patcog.2006.12.019>`_ paper.
 
     .. math::
         p_i(\mathbf{x}) = \frac{P(y_i = 1) \, P(C_i \mid y_i = 1)}
         {\sum_{b \in \{0, 1\}} P(y_i = b) \, P(C_i \mid y_i = b)}
 
-    with :math:`C_i` the number of the :math:`k` nearest training samples that have label :math:`i`. The probabilities
-    are those of the training samples and of their own neighbours, smoothed by :math:`s`. A sample whose label is
-    unknown (NaN) is left out where that label is counted, and as a neighbour counts as one without it.
+    with :math:`C_i` the number of the :math:`k` nearest training samples that have label :math:`i`.
+    The probabilities are those of the training samples and of their own neighbours, smoothed by
+    :math:`s`. A sample whose label is unknown (NaN) is left out where that label is counted, and as
+    a neighbour counts as one without it.
 
     Args:
-        n_neighbors (int, optional): The number of neighbours. (default: :obj:`10`, that of the paper)
-        smoothing (float, optional): The number :math:`s` that is added to all counts. (default: :obj:`1.0`, that of the
+        n_neighbors (int, optional): The number of neighbours. (default: :obj:`10`, that of the
             paper)
-        metric (str, optional): The distance, as :class:`sklearn.neighbors.NearestNeighbors` names it.
-            (default: :obj:`"euclidean"`)
+        smoothing (float, optional): The number :math:`s` that is added to all counts. (default:
+            :obj:`1.0`, that of the paper)
+        metric (str, optional): The distance, as :class:`sklearn.neighbors.NearestNeighbors` names
+            it. (default: :obj:`"euclidean"`)
 
     Raises:
-        ValueError: On use, if an option is out of range, or there are no more training samples than neighbours.
+        ValueError: On use, if an option is out of range, or there are no more training samples than
+        neighbours.
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
@@ -45,8 +48,8 @@ class MLkNN(Baseline):
     metric: str = "euclidean"
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Counts labels among the neighbours of the training samples; for the arguments and errors see
-        :meth:`Baseline.fit`.
+        """Counts labels among the neighbours of the training samples; for the arguments and errors
+        see :meth:`Baseline.fit`.
         """
         check_count("n_neighbors", self.n_neighbors)
         check_positive("smoothing", self.smoothing)
@@ -71,13 +74,15 @@ class MLkNN(Baseline):
         return np.asarray(1 / (1 + np.exp(-log_odds)))
 
     def _neighbours_with(self, x: Features) -> IntArray:
-        """The number of neighbours with each label; without :obj:`x`, those of each training sample beside itself."""
+        """The number of neighbours with each label; without :obj:`x`, those of each training sample
+        beside itself."""
         return np.asarray(
             (self._index.kneighbors_graph(x) @ self._y).toarray().round(), dtype=np.int64
         )
 
     def _joint(self, among: IntArray, rows: BoolArray) -> FloatArray:
-        """The probability of one side of a label times that of numbers of neighbours with it, but for a factor."""
+        """The probability of one side of a label times that of numbers of neighbours with it, but
+        for a factor."""
         counts = np.stack([((among == c) & rows).sum(axis=0) for c in range(self.n_neighbors + 1)])
         total, s = counts.sum(axis=0), self.smoothing
         return np.asarray((s + total) * (s + counts) / (s * (self.n_neighbors + 1) + total))

@@ -1,4 +1,5 @@
-"""Multilayer perceptrons with an output for every label, which can respect a hierarchy of labels."""
+"""Multilayer perceptrons with an output for every label, which can respect a hierarchy of
+labels."""
 
 from __future__ import annotations
 
@@ -40,9 +41,10 @@ _ROWS = 4096
 class NetworkBaseline(TunableBaseline):
     r"""A perceptron of two hidden layers for all labels together, trained by Adam with dropout.
 
-    With a hierarchy of labels, it is the network of the `"Coherent Hierarchical Multi-Label Classification Networks"
-    <https://arxiv.org/abs/2010.10151>`_ paper: its scores are coherent, and so are those in its loss (see
-    :class:`~tg_mlc.nn.CoherentHead`). The paper takes batches of 4 and a learning rate of 0.0001.
+    With a hierarchy of labels, it is the network of the `"Coherent Hierarchical Multi-Label
+    Classification Networks" <https://arxiv.org/abs/2010.10151>`_ paper: its scores are coherent,
+    and so are those in its loss (see :class:`~tg_mlc.nn.CoherentHead`). The paper takes batches of
+    4 and a learning rate of 0.0001.
 
     Args:
         hidden (int, optional): The size of hidden layers. (default: :obj:`500`)
@@ -50,15 +52,18 @@ class NetworkBaseline(TunableBaseline):
         epochs (int, optional): The number of epochs. (default: :obj:`70`)
         learning_rate (float, optional): The learning rate of Adam. (default: :obj:`1.5e-3`)
         batch_size (int, optional): The number of samples of a step. (default: :obj:`128`)
-        num_networks (int, optional): The number of networks whose logits are averaged. (default: :obj:`1`)
+        num_networks (int, optional): The number of networks whose logits are averaged. (default:
+            :obj:`1`)
         label_graph (LabelGraph, optional): A label graph that keeps the parents of labels.
             (default: :obj:`None`, labels are independent)
-        random_state (int, optional): Seed of weights, dropout and the order of samples. (default: :obj:`0`)
+        random_state (int, optional): Seed of weights, dropout and the order of samples. (default:
+            :obj:`0`)
 
     Attributes:
         networks_ (list[torch.nn.Sequential]): The networks, after :meth:`fit`.
         mean_, spread_ (torch.Tensor): The scale of inputs :math:`(F)`, after :meth:`fit`.
-        pairs_ (torch.Tensor): Ancestors and labels below them :math:`(2, C)`, if labels form a hierarchy.
+        pairs_ (torch.Tensor): Ancestors and labels below them :math:`(2, C)`, if labels form a
+            hierarchy.
 
     Raises:
         RuntimeError: On use, if :meth:`fit` has not been called.
@@ -95,8 +100,9 @@ class NetworkBaseline(TunableBaseline):
         cv: int | Iterable[tuple[Any, Any]] = 5,
         refit: bool = True,
     ) -> FloatArray:
-        """Returns scores :math:`(N, L)` of training samples by networks that were trained without them, which together
-        are the fitted baseline; for the arguments see :meth:`Baseline.held_out_scores`.
+        """Returns scores :math:`(N, L)` of training samples by networks that were trained without
+        them, which together are the fitted baseline; for the arguments see
+        :meth:`Baseline.held_out_scores`.
         """
         inputs, target = self._start(x, y)
         self.networks_, scores = [], np.full(target.shape, np.nan)
@@ -140,7 +146,8 @@ class NetworkBaseline(TunableBaseline):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes what :meth:`state_dict` returned in place of that of this object, but no label graph."""
+        """Takes what :meth:`state_dict` returned in place of that of this object, but no label
+        graph."""
         vars(self).update(state["settings"])
         self.search = [tuple(row) for row in state["search"]]
         self.mean_, self.spread_ = (torch.as_tensor(np.asarray(each)) for each in state["scale"])

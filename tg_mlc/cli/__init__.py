@@ -99,7 +99,7 @@ def _expected() -> tuple[type[Exception], ...]:
 
 
 def _ended(how: str, status: int) -> int:
-    print(f"tg-mlc: {how}; run it again to go on", file=sys.stderr)  # noqa: T201
+    print(f"tg-mlc: {how}; run it again", file=sys.stderr)  # noqa: T201
     return status
 
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from filelock import FileLock, Timeout
 from tqdm import tqdm
-from typing_extensions import Self
 
-from tg_mlc._files import file_sha256, sha256
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.cli._inputs import check_label_names, file_options, make_inputs, resolve
 from tg_mlc.cli._options import FileFlags, InputColumns, TrainOptions
@@ -32,14 +26,12 @@ from tg_mlc.inputs.tables import read_table
 
 MIN_ROWS = 10  #: of a file, so that one tests
 SHARES = (0.9, 0.0, 0.1)  #: of rows for training, none for validation, for testing
-_MARK, _LOCK = ".tg_mlc", ".lock"  # in the folder of a training
 
 
 class Run:
-    """A training, which keeps slow intermediate results in the folder ``training`` of its model until all is done.
+    """A training on a CSV file: its samples, and what becomes of the model.
 
-    A file in that folder marks it as ours, so that a folder of this name that another program made stays as it is;
-    another file locks out a second training. :obj:`force` replaces a model that is there, and starts anew.
+    A model in --out is replaced with :obj:`force` only.
     """
 
     def __init__(
@@ -54,76 +46,20 @@ class Run:
         options, file = resolve(options, file)
         self.options, self.columns, self.file, self.path = options, columns, file, str(options.csv)
         self.inputs = make_inputs(options, columns, file)
-        self.out = check_folder(options.out)
-        free = (self.out / name for name in ("training", "tg_mlc-training"))
-        folder = next((path for path in free if not path.exists() or (path / _MARK).exists()), None)
-        if folder is None:
-            expected = f"no folder '{self.out / 'tg_mlc-training'}' that another program made"
-            raise ValueError(f"Expected {expected} (got one); choose another --out")
-        self.folder, self.force, self.json = folder, force, json
+        self.out, self.force, self.json = check_folder(options.out), force, json
         check_number("--seconds", options.seconds)
         check_choice("--split", options.split, self.inputs.input_kind.splits)
-
-    def __enter__(self) -> Self:
-        self._refuse_model("choose another --out, or replace it: --force")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / _MARK).touch()
-        self.lock = FileLock(self.folder / _LOCK)
-        try:
-            self.lock.acquire(blocking=False)
-        except Timeout:
-            expected, hint = (
-                f"no other training that writes to '{self.out}'",
-                "wait for it, or choose another --out",
-            )
-            raise ValueError(f"Expected {expected} (got one that is under way); {hint}") from None
-        try:
-            # which the other one may have left
-            self._refuse_model("choose another --out, or replace it: --force")
-        except ValueError:
-            self._clear(everything=True)
-            raise
-        if self.force:
-            self._clear(everything=False)
-        return self
-
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        nothing_done = {path.name for path in self.folder.iterdir()} <= {_MARK, _LOCK}
-        if error is None or nothing_done:
-            self._clear(everything=True)
-        self.lock.release()
 
     def _refuse_model(self, hint: str) -> None:
         if (self.out / CONTENT).exists() and not self.force:
             raise ValueError(f"Expected no model in '{self.out}' (got one); {hint}")
-
-    def _clear(self, *, everything: bool) -> None:
-        """Deletes what trainings left in the folder, and on request the folder, and that of a model if it is empty."""
-        # last, if a kill stops this
-        for path in sorted(self.folder.iterdir(), key=lambda path: path.name == _MARK):
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            elif everything or path.name not in (_MARK, _LOCK):
-                path.unlink(missing_ok=True)
-        if everything:
-            # another training has begun in it, or the folder of the model has other files
-            with suppress(OSError):
-                self.folder.rmdir()
-                self.out.rmdir()
-
-    @property
-    def key(self) -> str:
-        """Differs between files, and between options that change what is trained."""
-        settings = {**asdict(self.options), **self.columns.given, **asdict(self.file)}
-        settings |= {"out": None, "csv": file_sha256(Path(self.path))}
-        return sha256(json.dumps(settings).encode())[:12]
 
     @cached_property
     def dataset(self) -> MultiLabelDataset:
         """All samples of the file."""
         how, path = file_options(self.file), Path(self.path)
         dataset = self.inputs.input_kind.from_csv(
-            path, self.inputs.columns, self.inputs.labels, how, self.folder
+            path, self.inputs.columns, self.inputs.labels, how
         )
         for line in [] if dataset.schema is None else dataset.schema.summary():
             print(line, file=sys.stderr)  # noqa: T201
@@ -158,8 +94,11 @@ class Run:
 
     @property
     def train(self) -> MultiLabelDataset:
-        """The samples to train with."""
+        """The samples to train with. Raises if a model in --out may not be replaced."""
+        self._refuse_model("choose another --out, or replace it: --force")
         train: MultiLabelDataset = self.dataset[self.split.train]
+        # An --out that cannot be made is an error before the training, not after it.
+        self.out.mkdir(parents=True, exist_ok=True)
         return train
 
     def finish(self, model: Model, **facts: Any) -> None:
@@ -189,7 +128,7 @@ class Run:
             **results,
         }
         self._refuse_model(
-            "another program saved it meanwhile: move it away, and run this command again to go on"
+            "another program saved it meanwhile: move it away, and run this command again"
         )
         model.facts |= known
         model.save(self.out)

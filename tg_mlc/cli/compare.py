@@ -20,9 +20,8 @@ def compare_(
 ) -> int:
     """Tells whether messages along label graphs help, by comparison with classifiers alone on splits of a CSV file.
 
-    The folder --out gets every row of every seed as soon as it is done, from which the same command goes on, and the
-    results as comparison.json, comparison.csv and, with the extra plot, comparison.png. A seed that would not end
-    within --seconds is not begun.
+    The folder --out gets the results as comparison.json, comparison.csv and, with the extra plot, comparison.png. A
+    seed that would not end within --seconds is not begun.
 
     Args:
         graphs: Label graphs, separated by commas: edgeless, complete, prior, learned, and files of edges by name.
@@ -48,11 +47,11 @@ def compare_(
         named,
         seeds=seeds,
         seconds=options.seconds,
-        folder=out,
         metric=metric,
         split=options.split,
         first_seed=options.seed,
     )
+    comparison.save(out)
     if find_spec("matplotlib") is not None:
         comparison.plot(out / "comparison.png")
     show(comparison.to_dict(), f"{comparison}\n\nThe results are in '{out}'.", json)

@@ -27,26 +27,15 @@ def train(
         coverage_share: The share of training rows that no fit sees, so that "predict --coverage 0.9" can promise what
             label sets hold.
         calibrate: Calibrates the combined probabilities of each label once more.
-        force: Replaces a model that exists, and starts interrupted training anew.
+        force: Replaces a model that exists.
         json: Prints the result as JSON.
     """
     from tg_mlc.cli._training import Run, time_left
 
-    with Run(options, columns, file, force=force, json=json) as run:
-        dataset = run.train
-        # Only choices other than the defaults are part of the name, so that equal commands find what is kept.
-        choices = {"given_masks": given_masks, "coverage_share": coverage_share}
-        parts = [str(value) for value in choices.values() if value not in ("both", 0.0)]
-        keep = run.folder / "-".join(["train", run.key, *parts])
-        with time_left(options.seconds):
-            model = tg_mlc.auto(
-                dataset,
-                options.seconds,
-                options.seed,
-                given_masks,
-                coverage_share,
-                calibrate,
-                keep=keep,
-            )
-        run.finish(model)
+    run = Run(options, columns, file, force=force, json=json)
+    dataset = run.train
+    with time_left(options.seconds):
+        choices = given_masks, coverage_share, calibrate
+        model = tg_mlc.auto(dataset, options.seconds, options.seed, *choices)
+    run.finish(model)
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import tg_mlc
@@ -29,50 +28,29 @@ def tune(
 
     Args:
         trials: The number of settings to try.
-        force: Replaces a model that exists, and starts interrupted training anew.
+        force: Replaces a model that exists.
         json: Prints the result as JSON.
     """
     from tg_mlc.cli._training import Run, time_left
 
     check_count("--trials", trials)
     optuna = require("optuna", extra="tune")
-    with Run(options, columns, file, force=force, json=json) as run, ExitStack() as clock:
-        dataset = run.train  # The file is read before the study is begun, since it may be missing.
-        study = _study(optuna, run.folder, run.key, options.seed)
+    run = Run(options, columns, file, force=force, json=json)
+    with ExitStack() as clock:
+        dataset = run.train
 
         def search(*args: Any) -> dict[str, Any]:
-            settings = _search(optuna, study, trials, *args)
+            settings = _search(optuna, options.seed, trials, *args)
             clock.enter_context(time_left(options.seconds))
             return settings
 
-        keep = run.folder / f"tune-{run.key}-{trials}"
-        model = tg_mlc.auto(dataset, options.seconds, options.seed, search=search, keep=keep)
-        clock.close()
-        run.finish(model, settings=model.report["lamp"])
+        model = tg_mlc.auto(dataset, options.seconds, options.seed, search=search)
+    run.finish(model, settings=model.report["lamp"])
     return 0
 
 
-def _study(optuna: Any, folder: Path, key: str, seed: int) -> Any:
-    """The trials so far of the same file and options, which a file keeps."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it warns of an interruption by a traceback
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"trials-{key}.log"
-    return optuna.create_study(
-        study_name="tune",
-        storage=optuna.storages.JournalStorage(
-            optuna.storages.journal.JournalFileBackend(str(path))
-        ),
-        # Seeded by what was tried before, too: a study that goes on would else try the same again.
-        sampler=optuna.samplers.TPESampler(
-            seed=seed + (path.stat().st_size if path.exists() else 0)
-        ),
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2),
-        load_if_exists=True,
-    )
-
-
 def _search(
-    optuna: Any, study: Any, trials: int, attempt: Callable[..., float], usual: dict[str, Any]
+    optuna: Any, seed: int, trials: int, attempt: Callable[..., float], usual: dict[str, Any]
 ) -> dict[str, Any]:
     """The best settings, beginning with the usual ones."""
     from lightning.pytorch.callbacks import Callback
@@ -102,19 +80,13 @@ def _search(
         except FloatingPointError as error:
             raise optuna.TrialPruned(f"diverged: {error}") from error
 
-    states = optuna.trial.TrialState
-    ended = [trial for trial in study.trials if trial.state in (states.COMPLETE, states.PRUNED)]
-    if not ended and not study.get_trials(states=(states.WAITING,)):
-        names = ("channels", "num_steps", "dropout", "lr", "weight_decay")
-        study.enqueue_trial({name: usual[name] for name in names})
-    for _ in trange(
-        len(ended),
-        trials,
-        desc="Trials",
-        initial=len(ended),
-        total=trials,
-        disable=None,
-        leave=False,
-    ):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(
+        sampler=optuna.samplers.TPESampler(seed=seed),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2),
+    )
+    names = ("channels", "num_steps", "dropout", "lr", "weight_decay")
+    study.enqueue_trial({name: usual[name] for name in names})
+    for _ in trange(trials, desc="Trials", disable=None, leave=False):
         study.optimize(objective, n_trials=1)
     return dict(study.best_params)

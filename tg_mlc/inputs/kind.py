@@ -223,7 +223,6 @@ class InputKind(Preprocessor, Components):
         columns: Sequence[str],
         labels: Sequence[str],
         options: FileOptions | None = None,
-        folder: Path | None = None,
     ) -> MultiLabelDataset:
         """Makes a data set of columns of a file.
 
@@ -233,7 +232,6 @@ class InputKind(Preprocessor, Components):
                 if empty.
             labels (Sequence[str]): The columns of labels, or the one that lists names.
             options (FileOptions, optional): How to read it. (default: :obj:`None`)
-            folder (Path, optional): Keeps what takes long. (default: :obj:`None`)
         """
         options = options or FileOptions()
         table = read_table(path, options.delimiter, options.encoding)

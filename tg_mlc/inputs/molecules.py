@@ -205,17 +205,16 @@ class Molecules(InputKind):
         columns: Sequence[str],
         labels: Sequence[str],
         options: FileOptions | None = None,
-        folder: Path | None = None,
     ) -> MultiLabelDataset:
-        """Makes molecules with all vectors, which the folder keeps; rows that cannot be read are left out."""
-        kept: dict[str, Any] = {"root": folder, "pre_transform": molecule_features()}
+        """Makes molecules with all vectors; rows that cannot be read are skipped."""
         options = options or FileOptions()
-        kept |= {
+        reading: dict[str, Any] = {
+            "pre_transform": molecule_features(),
             "delimiter": options.delimiter,
             "encoding": options.encoding,
             "max_lost": options.max_lost,
         }
-        dataset = MoleculeDataset.from_csv(path, columns[0], labels, **kept)
+        dataset = MoleculeDataset.from_csv(path, columns[0], labels, **reading)
         check_samples(dataset)
         return dataset
 

@@ -1,4 +1,5 @@
-"""Builders of models: functions of training samples whose models can be built again without any sample."""
+"""Builders of models: functions of training samples whose models can be built again without any
+sample."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _BLUEPRINT, _ARGUMENTS = "_tg_mlc_blueprint", "_tg_mlc_arguments"
 
 @dataclass(frozen=True)
 class Blueprint:
-    """Sufficient plain data to build a model again: its builder, the options, and the sizes of samples."""
+    """Sufficient plain data to build a model again: its builder, the options, and the sizes of
+    samples."""
 
     builder: str  #: the name of the function
     options: dict[str, Any]  #: its arguments beside training samples and label graph
@@ -33,7 +35,8 @@ class Blueprint:
     samples: dict[str, Any]
 
     def build(self, label_graph: Data | None) -> nn.Module:
-        """Builds the model, with weights that are those of no training; random numbers elsewhere do not change."""
+        """Builds the model, with weights that are those of no training; random numbers elsewhere do
+        not change."""
         samples = [_stand_in(self.samples)] if self.samples else []
         with torch.random.fork_rng(devices=[]):
             model: nn.Module = find("builder", self.builder)(*samples, label_graph, **self.options)
@@ -41,11 +44,12 @@ class Blueprint:
 
 
 def builder(build: BuildT) -> BuildT:
-    """Registers a function that builds models, which a model's folder finds by its name; or lets a class of networks
-    record the arguments of its constructor, with which :func:`tg_mlc.load` makes it again.
+    """Registers a function that builds models, which a model's folder finds by its name; or lets a
+    class of networks record the arguments of its constructor, with which :func:`tg_mlc.load` makes
+    it again.
 
-    For samples whose labels are unknown, the function has to build a model with all the shapes and settings that it has
-    of training samples: their content may decide only what a state dict holds.
+    For samples whose labels are unknown, the function has to build a model with all the shapes and
+    settings that it has of training samples: their content may decide only what a state dict holds.
 
     .. code-block:: python
 
@@ -56,7 +60,8 @@ def builder(build: BuildT) -> BuildT:
             return MyModel(train.num_inputs, channels, label_graph)
 
     Args:
-        build (Callable): Makes a model of training samples, a label graph, and options that are plain data.
+        build (Callable): Makes a model of training samples, a label graph, and options that are
+            plain data.
 
     Raises:
         ValueError: If a builder of another module has this name.
@@ -88,7 +93,8 @@ def builder(build: BuildT) -> BuildT:
 
 
 def rebuilt_by(build: Callable[..., nn.Module], model: nn.Module, options: dict[str, Any]) -> None:
-    """Lets a registered function of a label graph and of options that are plain data build a model again."""
+    """Lets a registered function of a label graph and of options that are plain data build a model
+    again."""
     model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, options, {})
 
 
@@ -98,7 +104,8 @@ def blueprint_of(model: nn.Module) -> Blueprint | None:
 
 
 def describe_samples(dataset: MultiLabelDataset) -> dict[str, Any]:
-    """The sizes and types of the first sample's attributes, and what tells its kind: nothing of its content."""
+    """The sizes and types of the first sample's attributes, and what tells its kind: nothing of its
+    content."""
     names = constant_names(dataset)
     attributes = {
         name: {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}

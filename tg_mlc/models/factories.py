@@ -48,32 +48,36 @@ def table_lamp(
     min_df: int = 1,
     **kwargs: Any,
 ) -> LaMP:
-    r"""Builds a :class:`~tg_mlc.models.LaMP` for bags of words, sequences of words, vectors, and any other kind of
-    input, with the encoder of that kind.
+    r"""Builds a :class:`~tg_mlc.models.LaMP` for bags of words, sequences of words, vectors, and
+    any other kind of input, with the encoder of that kind.
 
-    Its components are the words, or :obj:`num_components` linear images of the vector. The bias of the
-    readout starts between the mean frequency of all labels and that of every label. If samples have an attribute
-    :obj:`base_scores`, scores :math:`(L, C)` of other classifiers (see :class:`~tg_mlc.stacking.StackingFeatures`),
-    labels take in their own and pass them on. With :obj:`score_skip`, the model starts from logits that are fitted
-    to these scores (see :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), to which messages, unless the
+    Its components are the words, or :obj:`num_components` linear images of the vector. The bias of
+    the readout starts between the mean frequency of all labels and that of every label. If samples
+    have an attribute :obj:`base_scores`, scores :math:`(L, C)` of other classifiers (see
+    :class:`~tg_mlc.stacking.StackingFeatures`), labels take in their own and pass them on. With
+    :obj:`score_skip`, the model starts from logits that are fitted to these scores (see
+    :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), to which messages, unless the
     readout is tied, contribute nothing at first.
 
     Args:
         train (MultiLabelDataset): The training samples, from whose labels the readout starts.
         label_graph (LabelGraph): The label graph.
-        node_messages (bool, optional): If set to :obj:`False`, components do not send messages to each other, whatever
-            :obj:`num_feature_layers` says. (default: :obj:`False`)
+        node_messages (bool, optional): If set to :obj:`False`, components do not send messages to
+            each other, whatever :obj:`num_feature_layers` says. (default: :obj:`False`)
         channels (int, optional): Size of all states. (default: :obj:`64`)
-        num_components (int, optional): Number of components that a vector becomes. (default: :obj:`8`)
-        input_dropout (float, optional): Dropout on words, or on the entries of a vector. (default: :obj:`0.2`)
-        frequency_strength (float, optional): How far the readout starts from the frequency of every label (see
-            :meth:`~tg_mlc.nn.LabelHead.start_from_frequencies`). (default: :obj:`0.5`)
-        latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a latent semantic
-            analysis of the training documents (see :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`), and
-            labels at the centres of their training documents in it, less that of all documents, with keys as queries.
+        num_components (int, optional): Number of components that a vector becomes. (default:
+            :obj:`8`)
+        input_dropout (float, optional): Dropout on words, or on the entries of a vector. (default:
+            :obj:`0.2`)
+        frequency_strength (float, optional): How far the readout starts from the frequency of every
+            label (see :meth:`~tg_mlc.nn.LabelHead.start_from_frequencies`). (default: :obj:`0.5`)
+        latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a
+            latent semantic analysis of the training documents (see
+            :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`), and labels at the centres
+            of their training documents in it, less that of all documents, with keys as queries.
             (default: :obj:`False`)
-        min_df (int, optional): Number of training documents from which a word of a bag is attended to; rarer ones are
-            left out. (default: :obj:`1`)
+        min_df (int, optional): Number of training documents from which a word of a bag is attended
+            to; rarer ones are left out. (default: :obj:`1`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
@@ -105,24 +109,30 @@ def molecule_lamp(
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for molecules.
 
-    Its components are the atoms. If the samples have been through :class:`~tg_mlc.inputs.Fingerprint`
-    or :class:`~tg_mlc.inputs.MoleculeDescriptors`, each of these vectors becomes a few more components. The
-    readout starts from the frequency of every label.
+    Its components are the atoms. If the samples have been through
+    :class:`~tg_mlc.inputs.Fingerprint` or :class:`~tg_mlc.inputs.MoleculeDescriptors`, each of
+    these vectors becomes a few more components. The readout starts from the frequency of every
+    label.
 
-    Samples with an attribute :obj:`base_scores`, scores :math:`(L, C)` of other classifiers relative to the frequency
-    of every label, give a model that starts with the meaning of these (see
-    :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), which training leaves unchanged, and messages with
-    nothing to add. In a model of samples without it, a linear path leads from the vectors to the logits.
+    Samples with an attribute :obj:`base_scores`, scores :math:`(L, C)` of other classifiers
+    relative to the frequency of every label, give a model that starts with the meaning of these
+    (see :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), which training leaves
+    unchanged, and messages with nothing to add. In a model of samples without it, a linear path
+    leads from the vectors to the logits.
 
     Args:
-        train, label_graph: As in :func:`table_lamp`; the training samples also scale the descriptors.
-        node_messages (bool, optional): If set to :obj:`False`, atoms do not send messages along their bonds, whatever
-            :obj:`num_feature_layers` says. (default: :obj:`True`)
-        channels, num_components (optional): As in :func:`table_lamp`. (default: :obj:`64` and :obj:`4`)
-        vector_dropout (float, optional): Dropout on the entries of the vectors. (default: :obj:`0.5`)
-        vectors (Sequence, optional): The vectors to take, as far as the samples have them. (default: all)
-        atoms (bool, optional): If set to :obj:`False`, the atoms are left out, and only the vectors are components,
-            without messages among them. (default: :obj:`True`)
+        train, label_graph: As in :func:`table_lamp`; the training samples also scale the
+        descriptors.
+        node_messages (bool, optional): If set to :obj:`False`, atoms do not send messages along
+            their bonds, whatever :obj:`num_feature_layers` says. (default: :obj:`True`)
+        channels, num_components (optional): As in :func:`table_lamp`. (default: :obj:`64` and
+            :obj:`4`)
+        vector_dropout (float, optional): Dropout on the entries of the vectors. (default:
+            :obj:`0.5`)
+        vectors (Sequence, optional): The vectors to take, as far as the samples have them.
+            (default: all)
+        atoms (bool, optional): If set to :obj:`False`, the atoms are left out, and only the vectors
+            are components, without messages among them. (default: :obj:`True`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
@@ -179,12 +189,14 @@ def dna_lamp(
     pool: int = 4,
     **kwargs: Any,
 ) -> LaMP:
-    r"""Builds a :class:`~tg_mlc.models.LaMP` whose components are pieces of DNA under a convolution.
+    r"""Builds a :class:`~tg_mlc.models.LaMP` whose components are pieces of DNA under a
+    convolution.
 
     Args:
         train, label_graph: As in :func:`table_lamp`.
         node_messages, channels (optional): As there. (default: :obj:`True` and :obj:`64`)
-        kernel_size (int, optional): The number of letters that a convolution sees. (default: :obj:`16`)
+        kernel_size (int, optional): The number of letters that a convolution sees. (default:
+            :obj:`16`)
         pool (int, optional): The number of letters that become one component. (default: :obj:`4`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
     """
@@ -223,10 +235,12 @@ def compose(
     latent: bool = False,
     **kwargs: Any,
 ) -> LaMP:
-    """Builds a LaMP that takes the base scores of its samples, if they have any, and starts from statistics of them.
+    """Builds a LaMP that takes the base scores of its samples, if they have any, and starts from
+    statistics of them.
 
-    The readout starts from the frequencies of labels, logits from the meaning of the base scores, and with
-    :obj:`latent` embeddings from the words of documents; of samples with unknown labels alone, nothing is taken.
+    The readout starts from the frequencies of labels, logits from the meaning of the base scores,
+    and with :obj:`latent` embeddings from the words of documents; of samples with unknown labels
+    alone, nothing is taken.
     """
     check_flag("node_messages", node_messages)
     rated, is_known = "base_scores" in train[0], not train.y.isnan().all()
@@ -250,18 +264,18 @@ def compose(
 
 @torch.no_grad()
 def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> None:
-    r"""Starts the words of a model as :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents` does, every label at
-    what sets its documents apart, and keys as queries.
+    r"""Starts the words of a model as :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`
+    does, every label at what sets its documents apart, and keys as queries.
 
     .. math::
         \mathbf{W}^y_i = \sqrt{d} \, \frac{\mathbf{E}^{\top} (\bar{\mathbf{x}}_i - \bar{\mathbf{x}})}
         {\lVert \mathbf{E}^{\top} (\bar{\mathbf{x}}_i - \bar{\mathbf{x}}) \rVert}, \qquad
         \mathbf{W}^k = \mathbf{W}^q
 
-    with the embeddings :math:`\mathbf{E}` of the words, the mean :math:`\bar{\mathbf{x}}_i` of the documents that have
-    label :math:`i` and that of all documents. A label thus attends first to the words by which its documents differ,
-    which a label of few documents would hardly find otherwise. Labels of no document, and all labels if the readout is
-    tied to them, keep their start.
+    with the embeddings :math:`\mathbf{E}` of the words, the mean :math:`\bar{\mathbf{x}}_i` of the
+    documents that have label :math:`i` and that of all documents. A label thus attends first to the
+    words by which its documents differ, which a label of few documents would hardly find otherwise.
+    Labels of no document, and all labels if the readout is tied to them, keep their start.
     """
     encoder = cast(BagEncoder, model.encoder)
     encoder.start_from_documents(documents)

@@ -28,7 +28,8 @@ from tg_mlc.nn.shortlist import Shortlist
 
 
 class Encoder(Protocol):
-    """Encoder of a batch into components of :attr:`channels` channels; see :mod:`tg_mlc.nn.encoders`."""
+    """Encoder of a batch into components of :attr:`channels` channels; see
+    :mod:`tg_mlc.nn.encoders`."""
 
     channels: int
     edge_dim: int | None
@@ -49,41 +50,47 @@ class LaMPOutput(NamedTuple):
 
 
 class LaMP(nn.Module):
-    r"""The label message passing network from the `"Neural Message Passing for Multi-Label Classification"
-    <https://arxiv.org/abs/1904.08049>`_ paper.
+    r"""The label message passing network from the `"Neural Message Passing for Multi-Label
+    Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
     .. math::
         \mathbf{z} = \textrm{FMP}(\textrm{encoder}(\mathbf{x})), \qquad
         \mathbf{u} = \textrm{LMP}(\mathbf{W}^y, \mathbf{z}), \qquad
         y_i = \mathbf{W}^o_i \mathbf{u}_i^{\top} + b_i
 
-    Assign :attr:`linear_path` a module that maps a batch to logits, *e.g.* :class:`~tg_mlc.nn.encoders.LinearPath`, to
-    have them added to the final ones, or :attr:`readout` another :class:`~tg_mlc.nn.LabelHead`, *e.g.* one without
-    bias.
+    Assign :attr:`linear_path` a module that maps a batch to logits, *e.g.*
+    :class:`~tg_mlc.nn.encoders.LinearPath`, to have them added to the final ones, or
+    :attr:`readout` another :class:`~tg_mlc.nn.LabelHead`, *e.g.* one without bias.
 
     Args:
-        encoder (torch.nn.Module): Turns a batch into components, *e.g.* :class:`~tg_mlc.nn.encoders.MoleculeEncoder`.
-            Its :obj:`channels` are the size :math:`d` of all states.
+        encoder (torch.nn.Module): Turns a batch into components, *e.g.*
+            :class:`~tg_mlc.nn.encoders.MoleculeEncoder`. Its :obj:`channels` are the size :math:`d`
+            of all states.
         label_graph (LabelGraph): The label graph.
-        num_steps (int, optional): Number of label message passing steps :math:`T`. (default: :obj:`2`)
-        num_feature_layers (int, optional): Number of feature message passing blocks, :obj:`0` for none.
-            (default: :obj:`2`)
-        tied (bool, optional): If set to :obj:`True`, the readout's weight is the label embedding, as the paper writes
-            it; :class:`~tg_mlc.nn.LabelHead` says why it is not by default. (default: :obj:`False`)
-        base_scores (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` of another classifier, *e.g.*
-            :class:`~tg_mlc.nn.base_scores.BaseScores`, or to :math:`(B, L, C)` of several, whose number is its
-            attribute :obj:`num_scores`. Each label takes in its own scores after it has attended to components, before
-            labels attend to each other; if its attribute :obj:`score_skip` is set, they are added to the final logits
-            too. (default: :obj:`None`)
-        given_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
-            :obj:`given` of a batch, into account (see :class:`~tg_mlc.nn.GivenLabels`); train it with
-            :obj:`max_given` of an :class:`~tg_mlc.training.Objective`. They reach other labels along the edges of the
+        num_steps (int, optional): Number of label message passing steps :math:`T`. (default:
+            :obj:`2`)
+        num_feature_layers (int, optional): Number of feature message passing blocks, :obj:`0` for
+            none. (default: :obj:`2`)
+        tied (bool, optional): If set to :obj:`True`, the readout's weight is the label embedding,
+            as the paper writes it; :class:`~tg_mlc.nn.LabelHead` says why it is not by default.
+            (default: :obj:`False`)
+        base_scores (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` of another
+            classifier, *e.g.* :class:`~tg_mlc.nn.base_scores.BaseScores`, or to :math:`(B, L, C)`
+            of several, whose number is its attribute :obj:`num_scores`. Each label takes in its own
+            scores after it has attended to components, before labels attend to each other; if its
+            attribute :obj:`score_skip` is set, they are added to the final logits too. (default:
+            :obj:`None`)
+        given_labels (bool, optional): If set to :obj:`True`, takes labels that are known already,
+            the attribute :obj:`given` of a batch, into account (see
+            :class:`~tg_mlc.nn.GivenLabels`); train it with :obj:`max_given` of an
+            :class:`~tg_mlc.training.Objective`. They reach other labels along the edges of the
             label graph only. (default: :obj:`False`)
         label_messages, label_kwargs (optional): As in :class:`~tg_mlc.nn.LabelMessagePassing`.
-        feature_kwargs (dict, optional): Options of the feature message passing blocks that differ from :obj:`block`.
-            (default: :obj:`None`)
-        **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`). Their :obj:`dropout` is
-            :obj:`0.1` by default; the paper takes 0.2 on Reuters, Bibtex and SIDER and 0.1 elsewhere.
+        feature_kwargs (dict, optional): Options of the feature message passing blocks that differ
+            from :obj:`block`. (default: :obj:`None`)
+        **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`). Their
+            :obj:`dropout` is :obj:`0.1` by default; the paper takes 0.2 on Reuters, Bibtex and
+            SIDER and 0.1 elsewhere.
 
     Shapes:
         - **input:** a batch of :math:`B` samples
@@ -169,12 +176,14 @@ class LaMP(nn.Module):
 
         Args:
             data (Data): One sample or a batch of samples, as :obj:`encoder` takes them.
-            shortlist (Shortlist, optional): Some labels of each sample, whose logits :math:`(M)` alone are computed, of
-                a model without :attr:`linear_path`. (default: :obj:`None`, all labels)
-            return_intermediate (bool, optional): If set to :obj:`True`, returns :class:`LaMPOutput` with the readout
-                of every intermediate state. (default: :obj:`False`)
-            return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`LaMPOutput` with the
-                attention of every step and every feature message passing block. (default: :obj:`False`)
+            shortlist (Shortlist, optional): Some labels of each sample, whose logits :math:`(M)`
+                alone are computed, of a model without :attr:`linear_path`. (default: :obj:`None`,
+                all labels)
+            return_intermediate (bool, optional): If set to :obj:`True`, returns :class:`LaMPOutput`
+                with the readout of every intermediate state. (default: :obj:`False`)
+            return_attention_weights (bool, optional): If set to :obj:`True`, returns
+                :class:`LaMPOutput` with the attention of every step and every feature message
+                passing block. (default: :obj:`False`)
         """
         x, ptr, to_label, feature_attention = self._encode(data, return_attention_weights)
         wanted = return_intermediate or return_attention_weights

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from typing_extensions import Self
@@ -21,10 +20,7 @@ from tg_mlc.inputs import Chain
 from tg_mlc.inputs.kind import View
 from tg_mlc.inputs.kinds import kind_named
 from tg_mlc.stacking.classifiers import ClassifierSearch
-from tg_mlc.stacking.features import ResumableParts, StackingFeatures
-
-if TYPE_CHECKING:
-    import os
+from tg_mlc.stacking.features import StackingFeatures
 
 _RIDGE = "kernel ridge regression"
 _HINGE = tuple(product(["hinge"], (0.1, 0.3, 1.0, 3.0, 10.0)))
@@ -120,7 +116,6 @@ register("view", MorganBits, "morgan_bits")
 def table_preprocessor(
     kind: str | None,
     classifiers: Sequence[str] = ("svm", "ridge"),
-    folder: str | os.PathLike[str] | None = None,
 ) -> Chain:
     """Weights words or standardises vectors, and adds the scores of classifiers that validation
     samples choose.
@@ -130,23 +125,16 @@ def table_preprocessor(
         classifiers (Sequence[str], optional): Among :obj:`"svm"`, :obj:`"ridge"` (kernel ridge
             regression) and :obj:`"exact"` (the same, tuned for whole label sets); none if empty.
             (default: :obj:`("svm", "ridge")`)
-        folder (str or PathLike, optional): Where to keep the classifiers.
-            (default: :obj:`None`, nowhere)
     """
-    features = [published_features(classifiers, folder)] if classifiers else []
+    features = [published_features(classifiers)] if classifiers else []
     return Chain(*kind_named(kind).steps(scaled=True), *features)
 
 
-def published_features(
-    classifiers: Sequence[str] = ("svm", "ridge"), folder: str | os.PathLike[str] | None = None
-) -> StackingFeatures:
+def published_features(classifiers: Sequence[str] = ("svm", "ridge")) -> StackingFeatures:
     """Scores of classifiers as in the recipes of published data sets.
 
     Args:
         classifiers (Sequence[str], optional): Among :obj:`PUBLISHED`.
             (default: :obj:`("svm", "ridge")`)
-        folder (str or PathLike, optional): Where to keep the classifiers.
-            (default: :obj:`None`, nowhere)
     """
-    parts = ResumableParts(None if folder is None else Path(folder))
-    return StackingFeatures(classifiers, PUBLISHED, parts=parts)
+    return StackingFeatures(classifiers, PUBLISHED)

@@ -1,4 +1,5 @@
-"""Estimators for scikit-learn: LaMP and the baselines, in its pipelines, grid searches and cross-validation."""
+"""Estimators for scikit-learn: LaMP and the baselines, in its pipelines, grid searches and
+cross-validation."""
 
 from tg_mlc._optional import require
 

@@ -51,8 +51,8 @@ class BaselineScores(Features):
 class BaselineEstimator(RawInputEstimator):
     """Base of the baselines as estimators, which have the arguments of the baseline and two more.
 
-    Texts, SMILES and DNA become the matrices that classifiers of :func:`tg_mlc.auto` take: weighted words,
-    substructures (Morgan fingerprints) or k-mers.
+    Texts, SMILES and DNA become the matrices that classifiers of :func:`tg_mlc.auto` take: weighted
+    words, substructures (Morgan fingerprints) or k-mers.
 
     Args:
         inputs (str, optional): As of :class:`LaMPClassifier`. (default: :obj:`"auto"`)
@@ -120,27 +120,33 @@ class BaselineEstimator(RawInputEstimator):
 
 
 class LinearClassifier(BaselineEstimator, baseline=baselines.LinearBaseline):
-    """Linear classifiers of labels: :class:`~tg_mlc.baselines.LinearBaseline` as a :class:`BaselineEstimator`."""
+    """Linear classifiers of labels: :class:`~tg_mlc.baselines.LinearBaseline` as a
+    :class:`BaselineEstimator`."""
 
 
 class KernelRidgeClassifier(BaselineEstimator, baseline=baselines.KernelRidgeBaseline):
-    """Kernel ridge regression: :class:`~tg_mlc.baselines.KernelRidgeBaseline` as a :class:`BaselineEstimator`."""
+    """Kernel ridge regression: :class:`~tg_mlc.baselines.KernelRidgeBaseline` as a
+    :class:`BaselineEstimator`."""
 
 
 class ChainEnsembleClassifier(BaselineEstimator, baseline=baselines.ChainEnsemble):
-    """An ensemble of classifier chains: :class:`~tg_mlc.baselines.ChainEnsemble` as a :class:`BaselineEstimator`."""
+    """An ensemble of classifier chains: :class:`~tg_mlc.baselines.ChainEnsemble` as a
+    :class:`BaselineEstimator`."""
 
 
 class MLkNNClassifier(BaselineEstimator, baseline=baselines.MLkNN):
-    """ML-kNN, labels of nearest neighbours: :class:`~tg_mlc.baselines.MLkNN` as a :class:`BaselineEstimator`."""
+    """ML-kNN, labels of nearest neighbours: :class:`~tg_mlc.baselines.MLkNN` as a
+    :class:`BaselineEstimator`."""
 
 
 class LabelTreesClassifier(BaselineEstimator, baseline=baselines.LabelTrees):
-    """Probabilistic label trees: :class:`~tg_mlc.baselines.LabelTrees` as a :class:`BaselineEstimator`."""
+    """Probabilistic label trees: :class:`~tg_mlc.baselines.LabelTrees` as a
+    :class:`BaselineEstimator`."""
 
 
 class ForestClassifier(BaselineEstimator, baseline=baselines.ForestBaseline):
-    """A random forest, of SMILES by Morgan fingerprints: :class:`~tg_mlc.baselines.ForestBaseline` as an estimator."""
+    """A random forest, of SMILES by Morgan fingerprints: :class:`~tg_mlc.baselines.ForestBaseline`
+    as an estimator."""
 
 
 class LabelFrequencyClassifier(BaselineEstimator, baseline=baselines.LabelFrequency):

@@ -42,7 +42,8 @@ _FITTED: dict[str, Any] = {
 
 
 class RawInputEstimator(ClassifierMixin, BaseEstimator):
-    """Base of classifiers of matrices, data frames, texts, SMILES and DNA, with labels as a matrix, sets or classes.
+    """Base of classifiers of matrices, data frames, texts, SMILES and DNA, with labels as a matrix,
+    sets or classes.
 
     A fit makes a :class:`~tg_mlc.inference.Model`, which answers all questions afterwards.
 
@@ -120,8 +121,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return self._form.probabilities(flow.probabilities.double().numpy())
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Returns the log odds :math:`(N, L)` of all labels, less those of their thresholds: labels from 0 on apply.
-        For two classes, those :math:`(N)` of the second.
+        """Returns the log odds :math:`(N, L)` of all labels, less those of their thresholds: labels
+        from 0 on apply. For two classes, those :math:`(N)` of the second.
         """
         margins = self._margins(self._ask(X))
         return margins[:, 0] if self._form.is_binary else margins
@@ -188,7 +189,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return self._read_inputs(X, reset=True)
 
     def _read_inputs(self, X: Any, *, reset: bool = False) -> Any:
-        """Inputs one by one, or a matrix with columns of 0 and 1 for the values of nominal columns of a data frame."""
+        """Inputs one by one, or a matrix with columns of 0 and 1 for the values of nominal columns
+        of a data frame."""
         kind = kinds_by_form()[self.inputs_]
         if not kind.forms[self.inputs_].is_matrix:
             return kind.listed(X, self.inputs_)
@@ -242,14 +244,16 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
 
 
 class SavedEstimator(RawInputEstimator):
-    """Base of estimators that a folder of tensors and plain data can hold, which runs no code when it is read."""
+    """Base of estimators that a folder of tensors and plain data can hold, which runs no code when
+    it is read."""
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes a folder from which :meth:`load` makes this estimator again, and :func:`tg_mlc.load` a
-        :class:`~tg_mlc.inference.Model` with named probabilities.
+        """Writes a folder from which :meth:`load` makes this estimator again, and
+        :func:`tg_mlc.load` a :class:`~tg_mlc.inference.Model` with named probabilities.
 
         Args:
-            path (str or PathLike): The folder; a model that is there already is replaced as a whole.
+            path (str or PathLike): The folder; a model that is there already is replaced as a
+                whole.
 
         Raises:
             ValueError: If a setting is no plain data, such as a :class:`numpy.random.RandomState`.

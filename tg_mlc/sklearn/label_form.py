@@ -32,7 +32,8 @@ class LabelForm:
 
     @classmethod
     def read(cls, y: Any) -> tuple[LabelForm, FloatArray]:
-        """The form of labels, as of :meth:`LaMPClassifier.fit`, and their matrix; two classes have one column."""
+        """The form of labels, as of :meth:`LaMPClassifier.fit`, and their matrix; two classes have
+        one column."""
         y, numbers = numbers_as_names(_plain(y))
         if are_names(y):
             matrix, names = read_labels(y, numbers)
@@ -83,7 +84,8 @@ class LabelForm:
         return cls(state["form"], np.array(state["classes"], types["classes"]), types["labels"])
 
     def encode(self, y: Any, *, unseen: bool = False) -> FloatArray:
-        """The matrix :math:`(N, L)` of more labels; on request with further columns for names that are new in sets."""
+        """The matrix :math:`(N, L)` of more labels; on request with further columns for names that
+        are new in sets."""
         y, _ = numbers_as_names(_plain(y))
         if self.form == "classes":
             y = _read_classes(y)
@@ -106,7 +108,8 @@ class LabelForm:
         return matrix
 
     def decide(self, margins: FloatArray) -> Any:
-        """Labels, in this form, for which margins :math:`(N, L)` are in favour: each of its own, or the best class."""
+        """Labels, in this form, for which margins :math:`(N, L)` are in favour: each of its own, or
+        the best class."""
         if self.is_binary:
             return self.classes[(margins[:, 0] > 0).astype(int)]
         if self.form == "classes":
@@ -116,7 +119,8 @@ class LabelForm:
         return (margins >= 0).astype(self.dtype)
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
-        """Scores :math:`(N, L)` of labels as they are; as probabilities of classes, they sum to one."""
+        """Scores :math:`(N, L)` of labels as they are; as probabilities of classes, they sum to
+        one."""
         if self.is_binary:
             return np.hstack([1 - scores, scores])
         if self.form != "classes":

@@ -46,7 +46,8 @@ GraphName = Literal["fully_connected", "co_occurrence", "edgeless"]
 
 #: Below, classifiers cannot be fitted without some of the samples.
 MIN_SAMPLES = 20
-#: A training takes about so many steps, of so many epochs at least and at most: those of the recipes for tables.
+#: A training takes about so many steps, of so many epochs at least and at most: those of the
+#: recipes for tables.
 NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
 
 # One model is trained, not one for each fold: it waits longer for a better epoch, and averages the
@@ -74,46 +75,54 @@ class LaMPClassifier(SavedEstimator):
     <https://arxiv.org/abs/1904.08049>`_ paper, as an estimator of scikit-learn.
 
     It fits the preprocessing of inputs, the scores of other classifiers as base scores, and
-    :class:`~tg_mlc.models.LaMP` to all samples but a share, which chooses the epoch and the threshold. Keep a fitted
-    estimator by :meth:`save`: files of :mod:`joblib` and :mod:`pickle` can run any code when they are read.
+    :class:`~tg_mlc.models.LaMP` to all samples but a share, which chooses the epoch and the
+    threshold. Keep a fitted estimator by :meth:`save`: files of :mod:`joblib` and :mod:`pickle` can
+    run any code when they are read.
 
     Args:
-        inputs (str, optional): The form of inputs: :obj:`"vectors"`, :obj:`"bags"` (of words, with weights),
-            :obj:`"texts"` (or lists of words), :obj:`"smiles"`, or :obj:`"dna"`. (default: :obj:`"auto"`: rows of a
-            dense matrix are vectors, those of a sparse one bags; strings are SMILES if all are molecules, else texts)
-        label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`, :obj:`"co_occurrence"` (of training
-            samples), :obj:`"edgeless"`, or a graph of one's own. (default: :obj:`"fully_connected"`)
+        inputs (str, optional): The form of inputs: :obj:`"vectors"`, :obj:`"bags"` (of words, with
+            weights), :obj:`"texts"` (or lists of words), :obj:`"smiles"`, or :obj:`"dna"`.
+            (default: :obj:`"auto"`: rows of a dense matrix are vectors, those of a sparse one bags;
+            strings are SMILES if all are molecules, else texts)
+        label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`, :obj:`"co_occurrence"`
+            (of training samples), :obj:`"edgeless"`, or a graph of one's own. (default:
+            :obj:`"fully_connected"`)
         base_scores (Sequence[str], optional): The classifiers whose scores labels take in, as of
-            :class:`~tg_mlc.stacking.StackingFeatures`, which takes about two minutes for them at most and chooses
-            the scale of vectors; none if :obj:`None`. (default: :obj:`"auto"`, all four, none for less than 20 training
-            samples)
+            :class:`~tg_mlc.stacking.StackingFeatures`, which takes about two minutes for them at
+            most and chooses the scale of vectors; none if :obj:`None`. (default: :obj:`"auto"`, all
+            four, none for less than 20 training samples)
         num_steps (int, optional): Number of label message passing steps. (default: :obj:`2`)
-        model_options (dict, optional): Other options of the model: :obj:`channels` (size of all states, by default
-            64), :obj:`heads` (of attention, 4), :obj:`dropout` (of the blocks, 0.2), and all others of
-            :func:`~tg_mlc.models.table_lamp`, or :func:`~tg_mlc.models.molecule_lamp` for SMILES.
-            (default: :obj:`None`)
+        model_options (dict, optional): Other options of the model: :obj:`channels` (size of all
+            states, by default 64), :obj:`heads` (of attention, 4), :obj:`dropout` (of the blocks,
+            0.2), and all others of :func:`~tg_mlc.models.table_lamp`, or
+            :func:`~tg_mlc.models.molecule_lamp` for SMILES. (default: :obj:`None`)
         learning_rate (float, optional): The highest learning rate. (default: :obj:`1e-3`)
-        max_epochs (int, optional): Number of epochs at most; training stops after 10 without a better one.
-            (default: :obj:`None`, those of about 1000 steps, 4 to 60)
-        train_options (dict, optional): Other options of training: :obj:`batch_size` (by default 32), :obj:`verbose`
-            (:obj:`True` for a progress bar on a terminal), :obj:`given_masks` (the labels that predictions will be
-            told, :obj:`"both"` present and absent ones, or :obj:`"present"`), :obj:`calibrate` and
-            :obj:`coverage_share` as of :func:`~tg_mlc.training.fit`, :obj:`weight_decay` (0.01) and others of
+        max_epochs (int, optional): Number of epochs at most; training stops after 10 without a
+            better one. (default: :obj:`None`, those of about 1000 steps, 4 to 60)
+        train_options (dict, optional): Other options of training: :obj:`batch_size` (by default
+            32), :obj:`verbose` (:obj:`True` for a progress bar on a terminal), :obj:`given_masks`
+            (the labels that predictions will be told, :obj:`"both"` present and absent ones, or
+            :obj:`"present"`), :obj:`calibrate` and :obj:`coverage_share` as of
+            :func:`~tg_mlc.training.fit`, :obj:`weight_decay` (0.01) and others of
             :class:`~tg_mlc.training.MultiLabelModule`, :obj:`patience` (10) and others of
-            :func:`~tg_mlc.training.fit`, :obj:`loss_name` (such as :obj:`"focal"` for rare labels) and
-            :obj:`loss_options` (*e.g.* :obj:`{"pos_weight": 5.0}`) of :class:`~tg_mlc.training.BinaryObjective`. With
-            another loss or options of it, the epoch of the best micro ROC-AUC is kept instead of that of the best
-            cross-entropy, if validation samples have labels of both classes. (default: :obj:`None`)
-        threshold (float, str or ThresholdTuner, optional): The probability from which a label applies: a number; a
-            metric of :class:`~tg_mlc.metrics.ThresholdTuner`, for the threshold that is best on validation samples; or
-            a tuner with settings of one's own, *e.g.* one threshold per label. Where validation samples lack positives
-            it is 0.5, and classes, of which each sample has one, need none. (default: :obj:`"f1_micro"`)
-        validation_fraction (float, optional): The share of samples that is kept for validation, unless :meth:`fit` is
-            given some. (default: :obj:`0.1`)
-        warm_start (bool, optional): If set to :obj:`True`, :meth:`fit` goes on from the weights of the last fit, with
-            its labels and words or columns. (default: :obj:`False`)
-        random_state (int or RandomState, optional): The source of all random numbers. (default: :obj:`None`)
-        device (str, optional): PyTorch's name of the device. (default: :obj:`"auto"`, a GPU if there is one)
+            :func:`~tg_mlc.training.fit`, :obj:`loss_name` (such as :obj:`"focal"` for rare labels)
+            and :obj:`loss_options` (*e.g.* :obj:`{"pos_weight": 5.0}`) of
+            :class:`~tg_mlc.training.BinaryObjective`. With another loss or options of it, the epoch
+            of the best micro ROC-AUC is kept instead of that of the best cross-entropy, if
+            validation samples have labels of both classes. (default: :obj:`None`)
+        threshold (float, str or ThresholdTuner, optional): The probability from which a label
+            applies: a number; a metric of :class:`~tg_mlc.metrics.ThresholdTuner`, for the
+            threshold that is best on validation samples; or a tuner with settings of one's own,
+            *e.g.* one threshold per label. Where validation samples lack positives it is 0.5, and
+            classes, of which each sample has one, need none. (default: :obj:`"f1_micro"`)
+        validation_fraction (float, optional): The share of samples that is kept for validation,
+            unless :meth:`fit` is given some. (default: :obj:`0.1`)
+        warm_start (bool, optional): If set to :obj:`True`, :meth:`fit` goes on from the weights of
+            the last fit, with its labels and words or columns. (default: :obj:`False`)
+        random_state (int or RandomState, optional): The source of all random numbers. (default:
+            :obj:`None`)
+        device (str, optional): PyTorch's name of the device. (default: :obj:`"auto"`, a GPU if
+            there is one)
 
     Attributes:
         model_ (Model): The fitted model. Given labels change other labels as learned from
@@ -141,15 +150,17 @@ class LaMPClassifier(SavedEstimator):
         """Trains the model.
 
         Args:
-            X (Any): A matrix (dense or sparse), a data frame, a list or column of texts, of lists of words, or of
-                SMILES.
-            y (Any): Labels of every sample: a matrix of 0, 1 and NaN (unknown), dense, sparse or as a data frame, whose
-                columns name the labels; sets of names, :obj:`None` where they are unknown; or the class of each sample.
-            eval_set (tuple, optional): Inputs and labels of validation samples. (default: :obj:`None`, a share of the
-                others)
+            X (Any): A matrix (dense or sparse), a data frame, a list or column of texts, of lists
+                of words, or of SMILES.
+            y (Any): Labels of every sample: a matrix of 0, 1 and NaN (unknown), dense, sparse or as
+                a data frame, whose columns name the labels; sets of names, :obj:`None` where they
+                are unknown; or the class of each sample.
+            eval_set (tuple, optional): Inputs and labels of validation samples. (default:
+                :obj:`None`, a share of the others)
 
         Raises:
-            ValueError: If inputs, labels or options are not allowed, or a warm start has other labels or columns.
+            ValueError: If inputs, labels or options are not allowed, or a warm start has other
+            labels or columns.
         """
         start: Model | None = getattr(self, "model_", None) if self.warm_start else None
         options = self._checked_options(start)
@@ -338,20 +349,22 @@ class LaMPClassifier(SavedEstimator):
 
 @dataclass(eq=False, repr=False)
 class AutoClassifier(SavedEstimator):
-    """Label message passing and other classifiers, combined by scores of samples that they have not seen
-    (:func:`tg_mlc.stacking.auto`), as an estimator of scikit-learn.
+    """Label message passing and other classifiers, combined by scores of samples that they have not
+    seen (:func:`tg_mlc.stacking.auto`), as an estimator of scikit-learn.
 
     Args:
         inputs (str, optional): As of :class:`LaMPClassifier`. (default: :obj:`"auto"`)
         seconds (float, optional): The time that fitting may take, roughly. (default: :obj:`300`)
         threshold (str, optional): The metric for which thresholds, or label sets, are chosen.
             (default: :obj:`"f1_micro"`)
-        given_masks (str, optional): The labels that predictions will be told, as of :func:`tg_mlc.stacking.auto`.
-            (default: :obj:`"both"`)
+        given_masks (str, optional): The labels that predictions will be told, as of
+            :func:`tg_mlc.stacking.auto`. (default: :obj:`"both"`)
         label_graph (LabelGraph, optional): The hierarchy of labels, which predictions then respect.
             (default: :obj:`None`)
-        coverage_share, calibrate (optional): As of :func:`tg_mlc.stacking.auto`. (default: :obj:`0`, :obj:`False`)
-        random_state (int or RandomState, optional): The seed of folds, trees and weights. (default: :obj:`None`)
+        coverage_share, calibrate (optional): As of :func:`tg_mlc.stacking.auto`. (default:
+            :obj:`0`, :obj:`False`)
+        random_state (int or RandomState, optional): The seed of folds, trees and weights. (default:
+            :obj:`None`)
 
     Attributes:
         model_ (Model): The fitted model.

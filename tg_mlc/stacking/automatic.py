@@ -1,11 +1,11 @@
-"""The default for data without a tuned model: classifiers, label message passing over them, and thresholds."""
+"""The default for data without a tuned model: classifiers, label message passing over them, and
+thresholds."""
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
@@ -28,7 +28,7 @@ from tg_mlc.metrics import tune_thresholds
 from tg_mlc.metrics.calibration import Calibration as LabelCalibration
 from tg_mlc.stacking.classifiers import AUTOMATIC, MANY_LABELS, many_labels, ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
-from tg_mlc.stacking.features import ResumableParts, StackingFeatures
+from tg_mlc.stacking.features import StackingFeatures
 from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
 
 if TYPE_CHECKING:
@@ -36,11 +36,13 @@ if TYPE_CHECKING:
 
 #: The share of the time that classifiers may take before label message passing.
 CLASSIFIER_SHARE = 0.4
-#: The time that learning from given labels may take in addition, as a share of the time that all before may take.
+#: The time that learning from given labels may take in addition, as a share of the time that all
+#: before may take.
 GIVEN_SHARE = 0.2
 #: Where labels form a hierarchy, or are more than 512: networks learn more there than messages do.
 MANY_SHARE = 0.9
-# A classifier replaces the combination only if it is better on all of this many parts (by chance: 1 in 32).
+# A classifier replaces the combination only if it is better on all of this many parts (by chance: 1
+# in 32).
 _PARTS = 5
 
 
@@ -53,22 +55,26 @@ def auto(
     calibrate: bool = False,
     *,
     search: Search | None = None,
-    keep: Path | None = None,
 ) -> Model:
     """Fits a model to any training samples: bags, texts, vectors, molecules or DNA.
 
     Scores of training samples from models that were fitted without them decide all choices:
 
     1. Linear, kernel and tree classifiers choose settings and the scale of inputs
-       (:class:`~tg_mlc.stacking.StackingFeatures`); for a hierarchy or more than 512 labels, kernels, trees and
-       networks that fit all labels at once; kernels use correlations of labels, unless these form a hierarchy.
-    2. LaMP is trained on their scores and the inputs, once for each of five folds (fewer where time is short).
-    3. Logits of all are combined with weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`),
-       unless one classifier alone does better.
-    4. Thresholds are fitted to the combined scores, for each metric of the kind that generalises best, or the label
-       sets of training samples decide (:func:`~tg_mlc.metrics.tune_thresholds`, cross-fitted).
-    5. Where labels of a sample will be known, messages of their residuals go to the others, and training samples that
-       agree with them count (:class:`~tg_mlc.stacking.given.GivenLabelStacking`); otherwise these change nothing.
+       (:class:`~tg_mlc.stacking.StackingFeatures`); for a hierarchy or more than 512 labels,
+       kernels, trees and networks that fit all labels at once; kernels use correlations of labels,
+       unless these form a hierarchy.
+    2. LaMP is trained on their scores and the inputs, once for each of five folds (fewer where time
+    is short).
+    3. Logits of all are combined with weights of at least zero
+       (:class:`~tg_mlc.stacking.combination.LogitStacking`), unless one classifier alone does
+       better.
+    4. Thresholds are fitted to the combined scores, for each metric of the kind that generalises
+       best, or the label sets of training samples decide (:func:`~tg_mlc.metrics.tune_thresholds`,
+       cross-fitted).
+    5. Where labels of a sample will be known, messages of their residuals go to the others, and
+       training samples that agree with them count
+       (:class:`~tg_mlc.stacking.given.GivenLabelStacking`); otherwise these change nothing.
 
     .. code-block:: python
 
@@ -80,26 +86,28 @@ def auto(
 
     Args:
         dataset (MultiLabelDataset): Training samples, all of which are used.
-        seconds (float, optional): The time that may be taken, roughly: small data sets take less; hundreds of labels
-            take more where it is short, because each classifier is fitted in any case. Where it cuts a search short,
-            results depend on the speed of the machine. (default: :obj:`300`)
+        seconds (float, optional): The time that may be taken, roughly: small data sets take less;
+            hundreds of labels take more where it is short, because each classifier is fitted in any
+            case. Where it cuts a search short, results depend on the speed of the machine.
+            (default: :obj:`300`)
         seed (int, optional): Seed of folds, trees and weights. (default: :obj:`0`)
-        given_masks (str, optional): The labels that ``predict(..., given=...)`` will be told: :obj:`"both"`, present
-            and absent ones, or :obj:`"present"`, only labels that apply. (default: :obj:`"both"`)
-        coverage_share (float, optional): The share of samples, drawn at random, that no fit sees, so that
-            ``predict(..., coverage=0.9)`` can promise what label sets hold. (default: :obj:`0`)
-        calibrate (bool, optional): Whether to calibrate the combined probabilities of each label once more, which the
-            combination itself does on average. (default: :obj:`False`)
-        search (callable, optional): Finds options of LaMP in further time: it is given a function that trains with some
-            of them changed and returns the loss of held-out samples, and the default options, and returns the best
-            changes. (default: :obj:`None`, a few options are tried)
-        keep (Path, optional): A folder that gets classifiers and models as soon as they are done, from which the same
-            call goes on after an interruption; it belongs to these samples and options, and stays.
-            (default: :obj:`None`, nothing is kept)
+        given_masks (str, optional): The labels that ``predict(..., given=...)`` will be told:
+            :obj:`"both"`, present and absent ones, or :obj:`"present"`, only labels that apply.
+            (default: :obj:`"both"`)
+        coverage_share (float, optional): The share of samples, drawn at random, that no fit sees,
+            so that ``predict(..., coverage=0.9)`` can promise what label sets hold. (default:
+            :obj:`0`)
+        calibrate (bool, optional): Whether to calibrate the combined probabilities of each label
+            once more, which the combination itself does on average. (default: :obj:`False`)
+        search (callable, optional): Finds options of LaMP in further time: it is given a function
+            that trains with some of them changed and returns the loss of held-out samples, and the
+            default options, and returns the best changes. (default: :obj:`None`, a few options are
+            tried)
 
     Returns:
-        Model: Its :attr:`~tg_mlc.inference.Model.report` tells the choices, the scores that decided them, and how long
-        each part took; its attribute :obj:`training` is an :class:`AutoTraining`.
+        Model: Its :attr:`~tg_mlc.inference.Model.report` tells the choices, the scores that decided
+        them, and how long each part took; its attribute :obj:`training` is an
+        :class:`AutoTraining`.
 
     Raises:
         ImportError: If scikit-learn is not installed (extra ``data``).
@@ -110,13 +118,12 @@ def auto(
     check_number("seconds", seconds)
     check_number("coverage_share", coverage_share, below=1.0)
     check_choice("given_masks", given_masks, get_args(GivenMasks))
-    # At random, because samples of a stratified split depend on each other, and no fit may see any of them.
+    # At random, because samples of a stratified split depend on each other, and no fit may see any
+    # of them.
     split = random_split(len(dataset), (1 - coverage_share, 0.0, coverage_share), seed)
     train = dataset[split.train] if coverage_share else dataset
     with isolate_rng():
-        model = _Fit(train, seconds, seed, search, ResumableParts(keep)).model(
-            given_masks, calibrate
-        )
+        model = _Fit(train, seconds, seed, search).model(given_masks, calibrate)
     return model.conformalize(dataset[split.test]) if coverage_share else model
 
 
@@ -126,12 +133,14 @@ class AutoTraining(NamedTuple):
     #: Combined logits :math:`(N, L)` of training samples by fits without them, from which
     #: :class:`~tg_mlc.nn.ResidualMessages` of one's own can start.
     held_out: np.ndarray
-    #: The fold of each training sample :math:`(N)` that LaMP was trained without; :obj:`None` without LaMP.
+    #: The fold of each training sample :math:`(N)` that LaMP was trained without; :obj:`None`
+    #: without LaMP.
     fold: np.ndarray | None
 
 
 class _Fit:
-    """Fits the stages of a model one after another; each leaves held-out logits of the training samples."""
+    """Fits the stages of a model one after another; each leaves held-out logits of the training
+    samples."""
 
     def __init__(
         self,
@@ -139,16 +148,9 @@ class _Fit:
         seconds: float,
         seed: int,
         search: Search | None,
-        parts: ResumableParts,
     ) -> None:
-        self.dataset, self.seconds, self.seed, self.search, self.parts = (
-            dataset,
-            seconds,
-            seed,
-            search,
-            parts,
-        )
-        self.start, self.y = parts.clock(), dataset.y.numpy()
+        self.dataset, self.seconds, self.seed, self.search = dataset, seconds, seed, search
+        self.start, self.y = time.monotonic(), dataset.y.numpy()
         graph = dataset.label_graph
         # Only hierarchies have parents.
         self.hierarchy = graph if graph is not None and graph.is_hierarchy else None
@@ -184,9 +186,7 @@ class _Fit:
         share, searches = CLASSIFIER_SHARE, AUTOMATIC
         if self.hierarchy is not None or self.dataset.num_labels > MANY_LABELS:
             share, searches = MANY_SHARE, many_labels(self.hierarchy)
-        features = StackingFeatures(
-            searches=searches, seconds=self.seconds * share, seed=self.seed, parts=self.parts
-        )
+        features = StackingFeatures(searches=searches, seconds=self.seconds * share, seed=self.seed)
         self.preprocessor = Chain(*kind_of(self.dataset).steps(), features)
         rows = torch.arange(len(self.dataset))
         everything = Split(rows, rows[:0], rows[:0], "all training samples")
@@ -196,9 +196,9 @@ class _Fit:
         """LaMP of every fold; none if time is too short, or training diverges."""
         from tg_mlc.stacking.folds import train_folds
 
-        seconds = self.seconds - (self.parts.clock() - self.start)
+        seconds = self.seconds - (time.monotonic() - self.start)
         try:
-            self.folds = train_folds(samples, seconds, self.seed, self.search, self.parts)
+            self.folds = train_folds(samples, seconds, self.seed, self.search)
             self.without_lamp = "the time was too short to train it" if self.folds is None else None
         except FloatingPointError as error:
             self.without_lamp = f"its training diverged: {error}"
@@ -229,8 +229,8 @@ class _Fit:
         if self.y.shape[1] == 1 or len(self.y) == 1:
             return None
         seconds = GIVEN_SHARE * self.seconds
-        fit = partial(GivenLabelStacking(masks).fit, self.held_out, self.y, seconds, self.seed)
-        return GivenLabels(self.parts.part("given", fit, _packed_engine, _unpacked_engine))
+        engine = GivenLabelStacking(masks)
+        return GivenLabels(engine.fit(self.held_out, self.y, seconds, self.seed))
 
     def calibration(
         self, given: GivenLabels | None, wanted: bool, coherence: Coherence
@@ -291,21 +291,10 @@ class _Fit:
                 "weights": combination.weight.mean(axis=0).tolist(),
                 "calibration": None if calibration is None else calibration.methods,
                 "options": {"seconds": self.seconds, "seed": self.seed},
-                "seconds": self.parts.clock() - self.start,
+                "seconds": time.monotonic() - self.start,
             }
         )
         return report
-
-
-def _packed_engine(engine: GivenLabelStacking) -> dict[str, Any]:
-    return {"engine": engine.state_dict(), "masked": engine.masked}
-
-
-def _unpacked_engine(state: Mapping[str, Any]) -> GivenLabelStacking:
-    engine = GivenLabelStacking.from_state(state["engine"])
-    logits, rest = state["masked"]
-    engine.masked = logits.numpy(), rest.numpy()
-    return engine
 
 
 class ClassifierScore(NamedTuple):
@@ -317,8 +306,8 @@ class ClassifierScore(NamedTuple):
 
 
 def classifier_scores(model: Model, raw: Any) -> dict[str, ClassifierScore]:
-    """Returns the probabilities of each classifier alone, by its title in tables of results; only of a model that was
-    fitted here, because no saved model holds scores of training samples.
+    """Returns the probabilities of each classifier alone, by its title in tables of results; only
+    of a model that was fitted here, because no saved model holds scores of training samples.
 
     Args:
         model (Model): The result of :func:`auto`.
@@ -343,7 +332,8 @@ def classifier_scores(model: Model, raw: Any) -> dict[str, ClassifierScore]:
 def best_combination(
     logits: np.ndarray, y: np.ndarray, names: Sequence[str]
 ) -> tuple[LogitStacking, dict[str, float]]:
-    """The weights of all, or of the one that alone does better on every part of the samples; and the value of each."""
+    """The weights of all, or of the one that alone does better on every part of the samples; and
+    the value of each."""
     found = {"all": LogitStacking().fit(logits, y)}
     for place, name in zip(range(logits.shape[-1]), names, strict=False):
         alone = LogitStacking().fit(logits[..., [place]], y)

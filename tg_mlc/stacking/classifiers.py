@@ -1,4 +1,5 @@
-"""Stacked classifiers: baselines whose held-out scores become base scores, how each is chosen, and how it is read."""
+"""Stacked classifiers: baselines whose held-out scores become base scores, how each is chosen, and
+how it is read."""
 
 from __future__ import annotations
 
@@ -30,22 +31,25 @@ from tg_mlc.metrics import ThresholdTuner, macro_average_precision, macro_roc_au
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.stacking.combination import learnable_labels
 
-#: How the decision function of a classifier becomes a base score: as it is (``"raw"``); as the logit of a probability
-#: (``"probability"``), of which it is one already (``"logit"``) or twice the distance to a margin (``"margin"``); or as
-#: a probability relative to the frequency of its label, in units of its standard deviation (``"relative"``), which
-#: means the same for rare and for frequent labels.
+#: How the decision function of a classifier becomes a base score: as it is (``"raw"``); as the
+#: logit of a probability (``"probability"``), of which it is one already (``"logit"``) or twice the
+#: distance to a margin (``"margin"``); or as a probability relative to the frequency of its label,
+#: in units of its standard deviation (``"relative"``), which means the same for rare and for
+#: frequent labels.
 Reading = Literal["raw", "relative", "margin", "logit", "probability"]
 
 # settings differ on them by more than by chance, and kernels take a tenth of a second
 TUNED_ROWS = 1500
-#: With more labels than this, or a hierarchy, the default takes classifiers that fit all labels at once.
+#: With more labels than this, or a hierarchy, the default takes classifiers that fit all labels at
+#: once.
 MANY_LABELS = 512
 # of forests while they are tuned, and of the final one
 NUM_TREES, MIN_TREES, MAX_TREES = 50, 30, 300
 MAX_KERNEL_ROWS = 12_000  # for memory: two or three matrices of 1.2 GB
 NETWORK_STEPS, NETWORK_EPOCHS = 1500, (40, 70)  # of networks, where there is time
 _FOLDS = (3, 5)  # of linear classifiers while they are tuned, and afterwards
-# Logits beyond this, or probabilities this close to 0 and 1, say no more: forests and regressions overstep both.
+# Logits beyond this, or probabilities this close to 0 and 1, say no more: forests and regressions
+# overstep both.
 LARGEST, CLOSEST = 8.0, 0.01
 #: Brings logits to where the steps of a ScoreEncoder lie.
 SCORE_SCALE = 1 / 3
@@ -65,19 +69,21 @@ class ClassifierSearch:
     Args:
         title (str): The name in tables of results.
         baseline (str): :obj:`"linear"`, :obj:`"kernel_ridge"`, :obj:`"forest"` or :obj:`"network"`.
-        settings (tuple): The settings to try, the most likely first: the loss and the inverse strength of
-            regularisation of linear classifiers, ``gamma`` and ``alpha`` of kernels and whether labels are correlated,
-            and of forests the least number of samples in a leaf and how many entries a node chooses from, in square
-            roots of their number; of networks, of which the first is taken, the size of hidden layers and the rate of
-            dropout.
+        settings (tuple): The settings to try, the most likely first: the loss and the inverse
+            strength of regularisation of linear classifiers, ``gamma`` and ``alpha`` of kernels and
+            whether labels are correlated, and of forests the least number of samples in a leaf and
+            how many entries a node chooses from, in square roots of their number; of networks, of
+            which the first is taken, the size of hidden layers and the rate of dropout.
         reading (str): How scores are read, one of :obj:`Reading`.
-        view (str, optional): The view of samples that it takes, by the name under which it is registered.
-            (default: :obj:`None`, the best of those that samples have, of forests the one that keeps most)
-        metric (str, optional): The choice: the best :obj:`"f1_micro"` or :obj:`"subset_accuracy"` of validation
-            samples, or the best :obj:`"roc_auc_macro"` of held-out scores of training samples. (default: :obj:`None`,
-            the best :func:`ranks_and_decides` of held-out scores, as long as there is time)
-        growth (float, optional): The power of the number of samples by which the time of a fit grows.
-            (default: :obj:`1.0`)
+        view (str, optional): The view of samples that it takes, by the name under which it is
+            registered. (default: :obj:`None`, the best of those that samples have, of forests the
+            one that keeps most)
+        metric (str, optional): The choice: the best :obj:`"f1_micro"` or :obj:`"subset_accuracy"`
+            of validation samples, or the best :obj:`"roc_auc_macro"` of held-out scores of training
+            samples. (default: :obj:`None`, the best :func:`ranks_and_decides` of held-out scores,
+            as long as there is time)
+        growth (float, optional): The power of the number of samples by which the time of a fit
+            grows. (default: :obj:`1.0`)
         options (dict, optional): Further arguments of the baseline. (default: :obj:`{}`)
     """
 
@@ -118,8 +124,8 @@ class ClassifierSearch:
 _HINGE, _LOGISTIC = (1.0, 0.1, 10.0, 0.3, 3.0, 0.03), (10.0, 1.0, 100.0, 3.0, 30.0, 0.3)
 _KERNELS = tuple(product((0.5, 0.25, 1.0, 2.0), (0.3, 0.1, 1.0, 0.03)))
 _FEW_KERNELS = ((0.5, 1.0), (1.0, 1.0), (0.5, 0.3), (1.0, 3.0))  # whose time many labels multiply
-# With hundreds of labels, correlations stand out from chance. Each label then learns from more samples, so that kernels
-# may be narrower and regularisation stronger.
+# With hundreds of labels, correlations stand out from chance. Each label then learns from more
+# samples, so that kernels may be narrower and regularisation stronger.
 _CORRELATED = ((3.0, 20.0, True), (1.0, 20.0, True), (3.0, 60.0, True), (1.0, 3.0, False))
 _RIDGE = "kernel ridge regression"
 #: The classifiers of the default, which are tuned within a time.
@@ -142,8 +148,8 @@ AUTOMATIC: dict[str, ClassifierSearch] = {
 
 
 def many_labels(label_graph: Any = None) -> dict[str, ClassifierSearch]:
-    """The classifiers of the default for a hierarchy of labels, or more than :obj:`MANY_LABELS` labels: those that fit
-    all of them at once.
+    """The classifiers of the default for a hierarchy of labels, or more than :obj:`MANY_LABELS`
+    labels: those that fit all of them at once.
     """
     kernels = _CORRELATED if label_graph is None else _FEW_KERNELS
     trees = {"extra_trees": True, "max_outputs": MANY_LABELS}
@@ -177,7 +183,8 @@ class StackedClassifier:
     #: views, settings and values of the search
     tried: list[list[Any]] = field(default_factory=list)
     frequency: FloatArray | None = None  #: of the labels :math:`(L)`, for relative scores
-    #: scores :math:`(N, L)` of the samples of the search, those of training samples by fits without them
+    #: scores :math:`(N, L)` of the samples of the search, those of training samples by fits without
+    #: them
     held_out: FloatArray | None = None
     seconds: float = 0.0
 
@@ -191,8 +198,9 @@ class StackedClassifier:
         return 1.0 if self.reading in ("raw", "relative") else SCORE_SCALE
 
     def module(self) -> nn.Module:
-        """Returns the base scores, :meth:`scores` times :attr:`scale`, as a module of tensor operators,
-        from features :math:`(N, F)`, a dense tensor of single precision, to :math:`(N, L)`.
+        """Returns the base scores, :meth:`scores` times :attr:`scale`, as a module of tensor
+        operators, from features :math:`(N, F)`, a dense tensor of single precision, to :math:`(N,
+        L)`.
 
         Raises:
             ValueError: If the baseline cannot be a module.
@@ -207,8 +215,8 @@ class StackedClassifier:
         return nn.Sequential(baseline, _BaseScores(self.reading, self.scale, self.frequency))
 
     def state_dict(self, with_scores: bool = False) -> dict[str, Any]:
-        """Returns all that :meth:`scores` needs as arrays and plain data, and on request the scores of the samples of
-        the search, which no saved model has.
+        """Returns all that :meth:`scores` needs as arrays and plain data, and on request the scores
+        of the samples of the search, which no saved model has.
         """
         left_out = {"classifier"} if with_scores else {"classifier", "held_out", "seconds"}
         entries = {name: value for name, value in vars(self).items() if name not in left_out}
@@ -249,7 +257,8 @@ def read_decisions(
 
 
 class _BaseScores(nn.Module):
-    """Base scores of the values of a decision function: :func:`read_decisions` with tensors, scaled."""
+    """Base scores of the values of a decision function: :func:`read_decisions` with tensors,
+    scaled."""
 
     frequency: Tensor | None
 
@@ -276,10 +285,11 @@ class _BaseScores(nn.Module):
 
 
 def ranks_and_decides(y: FloatArray, scores: FloatArray) -> float:
-    """Macro ROC-AUC, macro average precision and the best micro-F1 of probabilities together, each 0 if undefined.
+    """Macro ROC-AUC, macro average precision and the best micro-F1 of probabilities together, each
+    0 if undefined.
 
-    Labels with few positives are left out, as their held-out scores mislead: a fold that takes one of three positives
-    away leaves a classifier that hardly expects the label.
+    Labels with few positives are left out, as their held-out scores mislead: a fold that takes one
+    of three positives away leaves a classifier that hardly expects the label.
     """
     counted = learnable_labels(y)
     y, scores = y[:, counted], scores[:, counted]
@@ -306,7 +316,8 @@ def find_classifier(
         matrices (dict): Features :math:`(N, F)` of all samples, by view.
         y (numpy.ndarray): Their targets :math:`(N, L)`.
         split (Split): Which of them are training and validation samples.
-        seconds (float): The time for a search without a metric, which fits a few samples in any case.
+        seconds (float): The time for a search without a metric, which fits a few samples in any
+            case.
         seed (int): Seed of samples and trees.
     """
     start, train = time.monotonic(), split.train.numpy()
@@ -409,7 +420,8 @@ def _find_by_metric(
     val: np.ndarray,
     seed: int,
 ) -> _Found:
-    """The best setting by a metric of validation samples, or of held-out scores of training samples."""
+    """The best setting by a metric of validation samples, or of held-out scores of training
+    samples."""
     view = str(search.view)
     x, best, tried = matrices[view], None, list[list[Any]]()
     for setting in search.settings:

@@ -1,4 +1,5 @@
-"""LogitStacking of classifiers: weights of their logits, fitted to samples that none of them has seen."""
+"""LogitStacking of classifiers: weights of their logits, fitted to samples that none of them has
+seen."""
 
 from __future__ import annotations
 
@@ -35,22 +36,25 @@ class LogitStacking:
         z_{nl} = b_l + \sum_c w_{lc} \, s_{nlc}, \qquad
         w_{lc} = (1 - r_l) \, w_c + r_l \, \frac{\gamma_l}{\sigma_{lc}} \, v_c, \qquad w_c, v_c \ge 0
 
-    goes from weights :math:`w` for frequent labels to weights :math:`v` for rare ones, with :math:`r_l` from 0 where
-    half of the samples are positive to :math:`r` at :obj:`MIN_CLASS` positives, in proportion to the logarithm of their
-    number; of 1, 0.5 and 0, :math:`r` is the first that has the best macro average precision of these logits.
+    goes from weights :math:`w` for frequent labels to weights :math:`v` for rare ones, with
+    :math:`r_l` from 0 where half of the samples are positive to :math:`r` at :obj:`MIN_CLASS`
+    positives, in proportion to the logarithm of their number; of 1, 0.5 and 0, :math:`r` is the
+    first that has the best macro average precision of these logits.
 
-    Weights :math:`w` have the maximum likelihood, with biases that stay close to their mean where a label has few
-    samples (:math:`b_l \sim \mathcal{N}(b, 0.5^2)`). Entries of a label count in inverse proportion to the spread
-    :math:`\sqrt{\pi_l (1 - \pi_l)}` of its values. These logits are calibrated, which is all that classifiers of rare
-    labels can differ in to a likelihood: few of its entries are positives.
+    Weights :math:`w` have the maximum likelihood, with biases that stay close to their mean where a
+    label has few samples (:math:`b_l \sim \mathcal{N}(b, 0.5^2)`). Entries of a label count in
+    inverse proportion to the spread :math:`\sqrt{\pi_l (1 - \pi_l)}` of its values. These logits
+    are calibrated, which is all that classifiers of rare labels can differ in to a likelihood: few
+    of its entries are positives.
 
-    So weights :math:`v` are of logits with unit spread (:math:`\sigma_{lc}` before), and the most likely ones where the
-    positives of a label count as much as its negatives; they are kept close to each other. :math:`\gamma_l` gives a
-    label the spread that it has by :math:`w`, and its bias the same mean. A label with one value in all samples has
-    this mean as a constant, because its scores would rank new samples by chance.
+    So weights :math:`v` are of logits with unit spread (:math:`\sigma_{lc}` before), and the most
+    likely ones where the positives of a label count as much as its negatives; they are kept close
+    to each other. :math:`\gamma_l` gives a label the spread that it has by :math:`w`, and its bias
+    the same mean. A label with one value in all samples has this mean as a constant, because its
+    scores would rank new samples by chance.
 
-    Weights of at least zero cannot set classifiers that err alike against each other (Breiman 1996, *Stacked
-    Regressions*, doi:10.1007/BF00117832).
+    Weights of at least zero cannot set classifiers that err alike against each other (Breiman 1996,
+    *Stacked Regressions*, doi:10.1007/BF00117832).
 
     .. code-block:: python
 
@@ -73,7 +77,8 @@ class LogitStacking:
         """Fits weights and biases.
 
         Args:
-            logits (numpy.ndarray): Those of all classifiers :math:`(N, L, C)`, each fitted without these samples.
+            logits (numpy.ndarray): Those of all classifiers :math:`(N, L, C)`, each fitted without
+                these samples.
             y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
 
         Raises:
@@ -90,7 +95,8 @@ class LogitStacking:
         mean, spread = _moments(logits, known)
         standard = np.ones(1) / spread
         if entries.x.shape[1] > 1:
-            # Positives together count as much as negatives together, and a label by the root of how many it has.
+            # Positives together count as much as negatives together, and a label by the root of how
+            # many it has.
             importance = np.where(entries.y == 1, 1 / share, 1 / (1 - share)) * np.sqrt(share)
             shrinkage = _SHRINKAGE * len(entries.y) / entries.num_samples
             standard = (
@@ -129,7 +135,8 @@ class LogitStacking:
         return np.asarray(np.einsum("nlc,lc->nl", logits, self.weight) + self.bias)
 
     def predict_proba(self, logits: FloatArray) -> FloatArray:
-        """Returns probabilities :math:`(N, L)` for the logits of all classifiers :math:`(N, L, C)`."""
+        """Returns probabilities :math:`(N, L)` for the logits of all classifiers :math:`(N, L,
+        C)`."""
         return np.asarray(expit(self.decision_function(logits)))
 
     def module(self) -> nn.Module:
@@ -169,7 +176,8 @@ class _WeightedLogits(nn.Module):
 
 
 def learnable_labels(y: FloatArray) -> BoolArray:
-    """Which labels have at least :obj:`MIN_CLASS` known positives and negatives :math:`(L)`; all if none has."""
+    """Which labels have at least :obj:`MIN_CLASS` known positives and negatives :math:`(L)`; all if
+    none has."""
     positives = np.nansum(y, axis=0)
     enough = np.minimum(positives, (~np.isnan(y)).sum(axis=0) - positives) >= MIN_CLASS
     return enough if enough.any() else np.ones_like(enough)
@@ -193,7 +201,8 @@ class _Entries:
 
 
 def _moments(values: FloatArray, known: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """The mean and the standard deviation of each label, over its known entries; 0 and 1 if it has none."""
+    """The mean and the standard deviation of each label, over its known entries; 0 and 1 if it has
+    none."""
     there = known.reshape(*known.shape, *(1,) * (values.ndim - 2))
     count = np.maximum(there.sum(axis=0), 1)
     mean = np.where(there, values, 0).sum(axis=0) / count
@@ -202,7 +211,8 @@ def _moments(values: FloatArray, known: BoolArray) -> tuple[FloatArray, FloatArr
 
 
 def _rarity(positives: FloatArray, known: FloatArray) -> FloatArray:
-    """From 0 where half of a label's known entries are positives to 1 where :obj:`MIN_CLASS` or fewer are."""
+    """From 0 where half of a label's known entries are positives to 1 where :obj:`MIN_CLASS` or
+    fewer are."""
     fewer = np.maximum(np.minimum(positives, known - positives), MIN_CLASS)
     most = np.maximum(known / 2, MIN_CLASS + 1)
     return np.clip(1 - np.log(fewer / MIN_CLASS) / np.log(most / MIN_CLASS), 0, 1)

@@ -1,4 +1,5 @@
-"""The answer to whether a label graph helps on data of one's own: label graphs and baselines on the same splits."""
+"""The answer to whether a label graph helps on data of one's own: label graphs and baselines on the
+same splits."""
 
 from __future__ import annotations
 
@@ -10,7 +11,6 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,20 +19,19 @@ import numpy as np
 from scipy.special import expit
 from torch import nn
 
-from tg_mlc._files import replace_when_done, sha256
+from tg_mlc._files import replace_when_done
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice, check_count, check_number
 from tg_mlc.data import MultiLabelDataset, Split, random_split, stratified_split
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected, learned
 from tg_mlc.graphs.plot import write_figure
 from tg_mlc.inference.batches import logits_of, make_loader
-from tg_mlc.inference.network import data_hash
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.metrics import evaluate, tune_thresholds
 from tg_mlc.metrics.paired import Difference, corrected_difference, holm
 from tg_mlc.stacking.classifiers import ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
-from tg_mlc.stacking.features import ResumableParts, StackingFeatures
+from tg_mlc.stacking.features import StackingFeatures
 from tg_mlc.stacking.folds import (
     BATCH_SIZE,
     MAX_EPOCHS,
@@ -45,14 +44,16 @@ from tg_mlc.stacking.folds import (
 from tg_mlc.training.fitting import train_model
 
 GRAPHS = ("edgeless", "complete", "prior", "learned")
-#: The rows without label message passing: the classifier that training samples speak for, and the weights of all.
+#: The rows without label message passing: the classifier that training samples speak for, and the
+#: weights of all.
 SINGLE, STACK = "best classifier", "stack without messages"
 SHARES = (0.7, 0.1, 0.2)  #: of samples to train, to stop and choose thresholds by, and to test
 METRICS = ("average_precision_macro", "roc_auc_macro", "f1_micro", "f1_macro", "subset_accuracy")
 ALPHA = 0.05
 MIN_EPOCHS = 8  #: after fewer, models still predict what their base scores do
 _SPLITS = {"random": random_split, "stratified": stratified_split}
-# The shares of the time of a seed that classifiers may take, and that trainings are planned to take.
+# The shares of the time of a seed that classifiers may take, and that trainings are planned to
+# take.
 _CLASSIFIERS, _TRAININGS = 0.25, 0.5
 
 
@@ -82,7 +83,8 @@ class GraphTest(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of :func:`compare`. ``print(comparison)`` shows the table, the tests and the conclusion.
+    """The result of :func:`compare`. ``print(comparison)`` shows the table, the tests and the
+    conclusion.
 
     Args:
         values (dict): For each row and each of :obj:`METRICS` the values of all seeds.
@@ -90,7 +92,8 @@ class Comparison:
         seeds (list[int]): The seeds that are done for all rows.
         wanted (int): The number of seeds that were asked for.
         sizes (tuple[int, int, int]): The numbers of samples to train, to validate and to test.
-        epochs (list[int]): How many epochs, at most, the time of each seed allowed to train along each graph.
+        epochs (list[int]): How many epochs, at most, the time of each seed allowed to train along
+            each graph.
     """
 
     values: dict[str, dict[str, list[float]]]
@@ -102,8 +105,8 @@ class Comparison:
 
     @property
     def tests(self) -> list[GraphTest]:
-        """Each label graph against the edgeless one and against the rows without label message passing; graphs with
-        the same values count once.
+        """Each label graph against the edgeless one and against the rows without label message
+        passing; graphs with the same values count once.
         """
         rows = [row for row in self.values if row not in (SINGLE, STACK)]
         known = [self.values[row] for row in rows]
@@ -125,7 +128,8 @@ class Comparison:
 
     @property
     def conclusion(self) -> str:
-        """The outcome of the tests in words; if there is no difference, also how large one could still be."""
+        """The outcome of the tests in words; if there is no difference, also how large one could
+        still be."""
         if len(self.seeds) < 2:
             return (
                 f"No conclusion: {len(self.seeds)} of {self.wanted} seeds is done, and a difference can only be told "
@@ -202,6 +206,7 @@ class Comparison:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes ``comparison.json`` and ``comparison.csv`` into a folder."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
         with replace_when_done(Path(folder) / "comparison.json") as path:
             # JSON has no infinity
             finite = json.loads(json.dumps(self.to_dict()), parse_constant=lambda _: None)
@@ -217,7 +222,8 @@ class Comparison:
                 writer.writerows([row, *line] for line in columns)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draws the values of every seed and the means, and returns the :class:`matplotlib.figure.Figure`."""
+        """Draws the values of every seed and the means, and returns the
+        :class:`matplotlib.figure.Figure`."""
         figure = require("matplotlib.figure", extra="plot").Figure(
             figsize=(7, 1 + 0.4 * len(self.values))
         )
@@ -240,12 +246,12 @@ def compare(
     *,
     seeds: int = 5,
     seconds: float = 600.0,
-    folder: str | os.PathLike[str] | None = None,
     metric: str = METRICS[0],
     split: str = "random",
     first_seed: int = 0,
 ) -> Comparison:
-    """Tells whether label graphs help: trains LaMP along each of them, and classifiers, on the same splits.
+    """Tells whether label graphs help: trains LaMP along each of them, and classifiers, on the same
+    splits.
 
     .. code-block:: python
 
@@ -258,22 +264,21 @@ def compare(
 
     Args:
         dataset (MultiLabelDataset): Samples of any kind that :func:`auto` takes.
-        graphs (list, optional): :obj:`"edgeless"`, :obj:`"complete"`, :obj:`"prior"` (labels that occur together in
-            training samples), :obj:`"learned"` (the largest attention of a model trained along the complete graph),
-            files that :meth:`LabelGraph.read <tg_mlc.graphs.LabelGraph.read>` takes, or label graphs.
-            (default: the four names)
+        graphs (list, optional): :obj:`"edgeless"`, :obj:`"complete"`, :obj:`"prior"` (labels that
+            occur together in training samples), :obj:`"learned"` (the largest attention of a model
+            trained along the complete graph), files that :meth:`LabelGraph.read
+            <tg_mlc.graphs.LabelGraph.read>` takes, or label graphs. (default: the four names)
         seeds (int, optional): The number of splits. (default: :obj:`5`)
-        seconds (float, optional): The time that all may take, roughly; a seed that would not end in time is not begun.
-            (default: :obj:`600`)
-        folder (str, optional): Keeps every row of every seed as soon as it is done, from which the same call goes on,
-            and the results. (default: :obj:`None`)
-        metric (str, optional): The one of :obj:`METRICS` that decides. (default: :obj:`"average_precision_macro"`)
+        seconds (float, optional): The time that all may take, roughly; a seed that would not end in
+            time is not begun. (default: :obj:`600`)
+        metric (str, optional): The one of :obj:`METRICS` that decides. (default:
+            :obj:`"average_precision_macro"`)
         split (str, optional): :obj:`"random"` or :obj:`"stratified"`. (default: :obj:`"random"`)
         first_seed (int, optional): The seed of the first split. (default: :obj:`0`)
 
     Raises:
         ImportError: If scikit-learn is not installed (extra ``data``).
-        ValueError: If a graph is unknown or has other labels, or the folder belongs to other data or options.
+        ValueError: If a graph is unknown or has other labels.
     """
     check_count("seeds", seeds)
     check_number("seconds", seconds)
@@ -281,8 +286,6 @@ def compare(
     check_choice("split", split, _SPLITS)
     rows = _read_graphs(graphs, dataset)
     start, begun = time.monotonic(), 0.0
-    if folder is not None:
-        _claim(Path(folder), dataset, rows, [seeds, seconds, split, first_seed])
     done: list[int] = []
     epochs: list[int] = []
     found: dict[str, dict[str, list[float]]] = {
@@ -295,21 +298,18 @@ def compare(
             break
         begun = now
         shares = _SPLITS[split](len(dataset) if split == "random" else dataset.y, SHARES, seed)  # type: ignore[operator]
-        parts = ResumableParts(None if folder is None else Path(folder) / f"seed-{seed}")
-        trial = _Seed(dataset, shares, seed, seeds, seconds, parts)
+        trial = _Seed(dataset, shares, seed, seeds, seconds)
         for row, values in trial.rows(rows).items():
             for name in METRICS:
                 found[row][name].append(values[name])
         done.append(seed)
         epochs.append(trial.epochs)
-    comparison = Comparison(found, metric, done, seeds, shares.sizes, epochs)
-    if folder is not None:
-        comparison.save(folder)
-    return comparison
+    return Comparison(found, metric, done, seeds, shares.sizes, epochs)
 
 
 def _read_graphs(graphs: Sequence[Any], dataset: MultiLabelDataset) -> dict[str, LabelGraph | None]:
-    """Label graphs by the names of their rows; those that every split has of its own are :obj:`None`."""
+    """Label graphs by the names of their rows; those that every split has of its own are
+    :obj:`None`."""
     names, found = dataset.label_names, dict[str, LabelGraph | None]()
     fixed = {"edgeless": edgeless(names), "complete": fully_connected(names)}
     for graph in graphs:
@@ -343,34 +343,6 @@ def _read_graphs(graphs: Sequence[Any], dataset: MultiLabelDataset) -> dict[str,
     return found
 
 
-def _claim(
-    folder: Path, dataset: MultiLabelDataset, rows: dict[str, LabelGraph | None], options: list[Any]
-) -> None:
-    """Marks a folder as that of these samples and options, or refuses one that belongs to others."""
-    edges = {row: graph and graph.edge_index.tolist() for row, graph in rows.items()}
-    content = {
-        "data": data_hash(dataset) or sha256(dataset.y.numpy().tobytes()),
-        "graphs": sha256(json.dumps(edges).encode()),
-        "options": options,
-    }
-    path = folder / "settings.json"
-    if path.is_file():
-        known = json.loads(path.read_text())
-        if others := [name for name, value in content.items() if known.get(name) != value]:
-            raise ValueError(
-                f"Expected '{folder}' to be of the same comparison (got other {others}); choose another"
-            )
-    elif folder.exists() and {each.name for each in folder.iterdir()} - {
-        "training"
-    }:  # molecules that were read
-        raise ValueError(
-            f"Expected '{folder}' to be empty or of the same comparison (got other files); choose another"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    with replace_when_done(path) as unfinished:
-        unfinished.write_text(json.dumps(content))
-
-
 class _Seed:
     """All rows of one split."""
 
@@ -381,19 +353,16 @@ class _Seed:
         seed: int,
         num_seeds: int,
         seconds: float,
-        parts: ResumableParts,
     ) -> None:
         self.dataset, self.split, self.seed, self.num_seeds = dataset, split, seed, num_seeds
-        self.seconds, self.parts = seconds / num_seeds, parts
+        self.seconds = seconds / num_seeds
 
     def rows(self, graphs: dict[str, LabelGraph | None]) -> dict[str, dict[str, float]]:
         """The metrics of test samples by row."""
         from lightning.pytorch.utilities.seed import isolate_rng  # takes long to import
 
         with isolate_rng():
-            features = StackingFeatures(
-                seconds=self.seconds * _CLASSIFIERS, seed=self.seed, parts=self.parts
-            )
+            features = StackingFeatures(seconds=self.seconds * _CLASSIFIERS, seed=self.seed)
             self.samples = Chain(*kind_of(self.dataset).steps(), features).fit_transform(
                 self.dataset, self.split
             )
@@ -416,10 +385,10 @@ class _Seed:
             }
             self.settings = settings_of(self.samples)
             number = len(graphs) + ("learned" in graphs and "complete" not in graphs)
-            self.epochs = self.parts.part("epochs", partial(self._epochs, number))
+            self.epochs = self._epochs(number)
             self.complete: nn.Module | None = None
-            for number, (row, graph) in enumerate(graphs.items()):
-                found[row] = self.parts.part(f"graph-{number}", partial(self._run, row, graph))
+            for row, graph in graphs.items():
+                found[row] = self._run(row, graph)
         return found
 
     def _epochs(self, number: int) -> int:

@@ -1,20 +1,14 @@
-"""StackingFeatures: scores of classifiers as a preprocessor, fitted before a model and saved with it; and parts of a
-long computation in a folder, of which another run makes only those that are missing.
-"""
+"""StackingFeatures: scores of classifiers as a preprocessor, fitted before a model and saved with
+it."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from tqdm import tqdm
 from typing_extensions import Self
@@ -24,11 +18,9 @@ from tg_mlc._options import check_number
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.samples import Samples
-from tg_mlc.inference.folder import CONTENT, read_folder, write_folder
 from tg_mlc.inputs import Preprocessor, kind_of
 from tg_mlc.inputs.kind import View
 from tg_mlc.inputs.kinds import views_of
-from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.stacking.classifiers import (
     AUTOMATIC,
     ClassifierSearch,
@@ -36,95 +28,29 @@ from tg_mlc.stacking.classifiers import (
     find_classifier,
 )
 
-PartT = TypeVar("PartT")
-
-#: The version of how parts are made, which changes if the same data and options no longer make the same parts.
-VERSION = 7
-
-
-class ResumableParts:
-    """The parts of one computation with the same data and options.
-
-    Args:
-        folder (Path, optional): Where to keep them. (default: :obj:`None`, nowhere)
-    """
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder
-        self._earlier = 0.0  # seconds that the parts took that were read
-
-    def clock(self) -> float:
-        """Returns seconds as if parts that were read had been made just now: interruptions change no budget of time."""
-        return time.monotonic() + self._earlier
-
-    def part(
-        self,
-        name: str,
-        make: Callable[[], PartT],
-        pack: Callable[[PartT], Any] = lambda part: part,
-        unpack: Callable[[Any], PartT] = lambda state: state,
-    ) -> PartT:
-        """Returns a part, made only if it is not there.
-
-        Args:
-            name (str): The name of its folder.
-            make (Callable): Makes it.
-            pack, unpack (Callable, optional): Make arrays and plain data of it, and it of tensors and plain data.
-        """
-        if self.folder is None:
-            return make()
-        path = self.folder / name
-        if (path / CONTENT).exists():
-            try:
-                kept = read_folder(path)
-            except (FileNotFoundError, ValueError) as error:
-                warnings.warn(
-                    f"'{name}' is made again, as what was kept of it is damaged: {error}",
-                    stacklevel=2,
-                )
-            else:
-                self._earlier += kept["seconds"]
-                return unpack(kept["part"])
-        start = time.monotonic()
-        part = make()
-        write_folder(path, {"seconds": time.monotonic() - start, "part": as_tensors(pack(part))})
-        return part
-
-
-def key_of(options: Any, samples: Sequence[Any]) -> str:
-    """The key of what is made of these samples with these options.
-
-    Args:
-        options (Any): Plain data, of which :func:`repr` tells everything.
-        samples (Sequence): Arrays, sparse matrices and tensors.
-    """
-    digest = hashlib.sha256(repr((VERSION, options)).encode())
-    for x in samples:
-        digest.update(repr(x.shape).encode())
-        for part in [x.data, x.indices, x.indptr] if sp.issparse(x) else [x]:
-            digest.update(np.ascontiguousarray(part).tobytes())
-    return digest.hexdigest()[:16]
-
 
 class StackingFeatures(Preprocessor):
-    """Scores of other classifiers as the attribute :obj:`base_scores` of samples, :math:`(1, L, C)`.
+    """Scores of other classifiers as the attribute :obj:`base_scores` of samples, :math:`(1, L,
+    C)`.
 
-    :meth:`fit_transform` gives training samples the scores of fits without them. By default, linear, kernel and tree
-    classifiers choose their settings and the scale of their inputs by how well they rank and decide training samples
-    that they were fitted without (macro ROC-AUC, macro average precision and the best micro-F1 together); networks then
-    get vectors on the scale that most of them chose. Settings are compared on at most 1,500 samples, and the best is
-    fitted to as many as its share of the time allows. Searches that name a view and a metric take
-    the matrix of that view, and choose by that metric.
+    :meth:`fit_transform` gives training samples the scores of fits without them. By default,
+    linear, kernel and tree classifiers choose their settings and the scale of their inputs by how
+    well they rank and decide training samples that they were fitted without (macro ROC-AUC, macro
+    average precision and the best micro-F1 together); networks then get vectors on the scale that
+    most of them chose. Settings are compared on at most 1,500 samples, and the best is fitted to as
+    many as its share of the time allows. Searches that name a view and a metric take the matrix of
+    that view, and choose by that metric.
 
     Args:
-        kinds (Sequence[str], optional): The classifiers, among :obj:`searches`. (default: :obj:`None`, all)
+        kinds (Sequence[str], optional): The classifiers, among :obj:`searches`. (default:
+            :obj:`None`, all)
         searches (dict, optional): How each classifier is chosen (see :class:`ClassifierSearch`).
-            (default: :obj:`AUTOMATIC`: :obj:`"svm"` and :obj:`"logistic"` (linear), :obj:`"ridge"` (kernel ridge
-            regression) and :obj:`"forest"`)
-        seconds (float, optional): The time for all of them together, of which each has an equal share of what is left;
-            it is exceeded where even the smallest fits take longer. (default: :obj:`120`)
+            (default: :obj:`AUTOMATIC`: :obj:`"svm"` and :obj:`"logistic"` (linear), :obj:`"ridge"`
+            (kernel ridge regression) and :obj:`"forest"`)
+        seconds (float, optional): The time for all of them together, of which each has an equal
+            share of what is left; it is exceeded where even the smallest fits take longer.
+            (default: :obj:`120`)
         seed (int, optional): Seed of samples and folds. (default: :obj:`0`)
-        parts (ResumableParts, optional): Keeps each classifier once it is fitted. (default: :obj:`None`, nowhere)
 
     Attributes:
         classifiers (dict[str, StackedClassifier]): The classifiers by name, after :meth:`fit`.
@@ -145,7 +71,6 @@ class StackingFeatures(Preprocessor):
         *,
         seconds: float = 120.0,
         seed: int = 0,
-        parts: ResumableParts | None = None,
     ) -> None:
         if unknown := [name for name in kinds or () if name not in searches]:
             raise ValueError(f"Expected 'kinds' among {list(searches)} (got {unknown})")
@@ -153,7 +78,6 @@ class StackingFeatures(Preprocessor):
         self.searches = {name: searches[name] for name in (searches if kinds is None else kinds)}
         self.seconds = seconds
         self.seed = seed
-        self.parts = parts or ResumableParts()
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         """Fits the classifiers to training samples."""
@@ -162,7 +86,7 @@ class StackingFeatures(Preprocessor):
 
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
         """Fits the classifiers, and gives training samples the scores of fits without them."""
-        train, end, y = dataset[split.train], self.parts.clock() + self.seconds, dataset.y.numpy()
+        train, end, y = dataset[split.train], time.monotonic() + self.seconds, dataset.y.numpy()
         automatic = any(search.view is None for search in self.searches.values())
         own = [search.view for search in self.searches.values() if search.view is not None]
         views = {
@@ -175,18 +99,10 @@ class StackingFeatures(Preprocessor):
         for place, (name, search) in enumerate(
             tqdm(self.searches.items(), "Classifiers", disable=None, leave=False)
         ):
-            share = max(0.0, end - self.parts.clock()) / (len(self.searches) - place)
+            share = max(0.0, end - time.monotonic()) / (len(self.searches) - place)
             taken = matrices if search.view is None else {search.view: matrices[search.view]}
-            make = partial(find_classifier, search, taken, y, split, share, self.seed)
-            key = (
-                ""
-                if self.parts.folder is None
-                else key_of((search, self.seed, split.hash), [*taken.values(), y])
-            )
-            pack = partial(StackedClassifier.state_dict, with_scores=True)
-            self.classifiers[name] = self.parts.part(
-                f"{name}-{key}", make, pack, StackedClassifier.from_state
-            )
+            found = find_classifier(search, taken, y, split, share, self.seed)
+            self.classifiers[name] = found
         return self._samples(dataset, [each.held_out for each in self.classifiers.values()])
 
     @property

@@ -6,7 +6,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -21,10 +20,8 @@ from tg_mlc.data.splits import stratified_folds
 from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
 from tg_mlc.inference.batches import batches_of, logits_of
 from tg_mlc.inference.checkpoint import load_file
-from tg_mlc.inference.network import model_state, restore_model
 from tg_mlc.inputs import kind_of
 from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
-from tg_mlc.stacking.features import ResumableParts
 from tg_mlc.training import BinaryObjective
 from tg_mlc.training.fitting import TrainSettings, train_model
 
@@ -32,13 +29,15 @@ from tg_mlc.training.fitting import TrainSettings, train_model
 MAX_COMPLETE, TOP_K = 64, 10
 NUM_FOLDS = (5, 3, 2)  #: as many as the time allows to train for at least :obj:`MIN_EPOCHS`
 MIN_EPOCHS, MAX_EPOCHS = 3, 40
-#: Enough for messages that start from base scores; larger data sets take 8 epochs at least if they can.
+#: Enough for messages that start from base scores; larger data sets take 8 epochs at least if they
+#: can.
 NUM_STEPS = 1500
 BATCH_SIZE = 32
 PATIENCE = 5  #: epochs without a better one
 _TIMED = 4  # batches
 
-#: Trains on the first fold with some options changed and callbacks of Lightning, and returns the least loss.
+#: Trains on the first fold with some options changed and callbacks of Lightning, and returns the
+#: least loss.
 Attempt = Callable[..., float]
 #: Finds the best changes by attempts, given the usual options.
 Search = Callable[[Attempt, dict[str, Any]], dict[str, Any]]
@@ -147,7 +146,6 @@ def train_folds(
     seconds: float,
     seed: int,
     search: Search | None = None,
-    parts: ResumableParts | None = None,
 ) -> Folds | None:
     """Trains on all folds but one, for each, within a time; :obj:`None` if it is too short.
 
@@ -155,30 +153,25 @@ def train_folds(
         dataset (MultiLabelDataset): Training samples with base scores.
         seconds (float): The time.
         seed (int): Seed of folds and weights.
-        search (callable, optional): Chooses options, in further time. (default: :obj:`None`, a few are tried)
-        parts (ResumableParts, optional): Keeps the plan, the choice, and each model. (default: :obj:`None`, nowhere)
+        search (callable, optional): Chooses options, in further time. (default: :obj:`None`, a few
+            are tried)
     """
-    parts = parts or ResumableParts()
-    end, settings = parts.clock() + seconds, settings_of(dataset)
-    make_plan = partial(_plan, settings, dataset, seconds)
-    plan = parts.part("plan", make_plan, unpack=lambda state: state and _Plan(*state))
+    end, settings = time.monotonic() + seconds, settings_of(dataset)
+    plan = _plan(settings, dataset, seconds)
     if plan is None:
         return None
     fold = stratified_folds(dataset.y, plan.num_folds, seed)
     splits = [_split(fold, part) for part in range(plan.num_folds)]
-    choose = partial(_choose, settings, dataset, splits[0], plan, end - parts.clock(), seed, search)
-    options, epochs, cost = parts.part("choice", choose)
+    left = end - time.monotonic()
+    options, epochs, cost = _choose(settings, dataset, splits[0], plan, left, seed, search)
     if search is not None:
-        end = parts.clock() + seconds
-    restore = partial(restore_model, label_names=dataset.label_names)
+        end = time.monotonic() + seconds
     models, held_out = [], torch.empty_like(dataset.y)
     for part, split in enumerate(splits):
         # Fewer where the machine has become slower.
-        affordable = int((end - parts.clock()) / (plan.num_folds - part) / cost)
-        make_model = partial(
-            _train_fold, settings, dataset, split, options, max(1, min(epochs, affordable)), seed
-        )
-        model = parts.part(f"fold-{part}", make_model, model_state, restore)
+        affordable = int((end - time.monotonic()) / (plan.num_folds - part) / cost)
+        num_epochs = max(1, min(epochs, affordable))
+        model = _train(settings, dataset, split, options, num_epochs, seed).model
         models.append(model.eval().requires_grad_(False))
         held_out[split.val] = logits_of(model, batches_of(dataset[split.val]))
     return Folds(models, options, held_out.double().numpy(), epochs, fold)
@@ -216,7 +209,8 @@ def seconds_per_epoch(model: nn.Module, dataset: MultiLabelDataset) -> float:
         before = time.monotonic()
         model(batch).sum().backward()
         times.append(time.monotonic() - before)
-    # The first ones may compile kernels. Collating, the optimiser and validation take about half as long again.
+    # The first ones may compile kernels. Collating, the optimiser and validation take about half as
+    # long again.
     return 1.5 * min(times) * len(loader)
 
 
@@ -241,9 +235,11 @@ def _choose(
     seed: int,
     search: Search | None,
 ) -> tuple[dict[str, Any], int, float]:
-    """The options and the number of epochs that do best on a fold, and the seconds that an epoch takes.
+    """The options and the number of epochs that do best on a fold, and the seconds that an epoch
+    takes.
 
-    Once for all folds: a model whose epoch is chosen by the samples that it scores seems better than it is.
+    Once for all folds: a model whose epoch is chosen by the samples that it scores seems better
+    than it is.
     """
     usual, tried = {**settings.model, **plan.changes}, list[tuple[dict[str, Any], _Trained]]()
 
@@ -269,7 +265,7 @@ def _choose(
         start_options = {"channels": MODEL["channels"], **settings.train.module, **usual}
         found = {**usual, **search(attempt, start_options)}
         if found not in [options for options, _ in tried]:
-            attempt(found)  # which a search may know from before it was interrupted
+            attempt(found)
         options, best = next(each for each in tried if each[0] == found)
     return options, best.best_epoch, best.seconds
 
@@ -306,7 +302,3 @@ def _train(
         result.module.load_state_dict(last["state_dict"])
     seconds = (time.monotonic() - start) / result.num_epochs
     return _Trained(result.module.model, result.best_value, best["epoch"] + 1, seconds)
-
-
-def _train_fold(*args: Any) -> nn.Module:
-    return _train(*args).model

@@ -1,4 +1,5 @@
-"""Labels that are given to the default: messages of residuals over its held-out logits, chosen by held-out masks."""
+"""Labels that are given to the default: messages of residuals over its held-out logits, chosen by
+held-out masks."""
 
 from __future__ import annotations
 
@@ -29,10 +30,12 @@ from tg_mlc.nn import ResidualMessages
 from tg_mlc.nn.given_messages import LabelAutoencoder, LabelNeighbours, LinearMessages
 from tg_mlc.stacking.combination import LogitStacking
 
-#: The kinds of labels that will be given: present and absent ones, or present ones only, as side effects are reported.
+#: The kinds of labels that will be given: present and absent ones, or present ones only, as side
+#: effects are reported.
 GivenMasks = Literal["both", "present"]
 
-#: With more labels, messages go along the edges of the largest correlations, :obj:`TOP_K` for each label.
+#: With more labels, messages go along the edges of the largest correlations, :obj:`TOP_K` for each
+#: label.
 MAX_DENSE, TOP_K = 1000, 32
 #: With more labels, they do not attend to each other.
 MAX_ATTENDING = 300
@@ -68,31 +71,36 @@ PARTS: dict[str, Callable[[LabelGraph], Any]] = {
 class GivenLabelStacking:
     r"""Logits of labels once the values of others are given, by parts that start from base logits.
 
-    The parts are the base logits themselves, :class:`~tg_mlc.nn.ResidualMessages` in closed form, trained, and with
-    attention among labels, :class:`LinearMessages`, and where messages run along all pairs, of up to 300 labels
-    :class:`LabelNeighbours`, and of 301 to 1,000 :class:`LabelAutoencoder`. Each part :math:`z_p` counts twice: with
-    its change of the base logits :math:`b`, a sum over the given labels :math:`\mathcal{G}`, and with the mean of the
+    The parts are the base logits themselves, :class:`~tg_mlc.nn.ResidualMessages` in closed form,
+    trained, and with attention among labels, :class:`LinearMessages`, and where messages run along
+    all pairs, of up to 300 labels :class:`LabelNeighbours`, and of 301 to 1,000
+    :class:`LabelAutoencoder`. Each part :math:`z_p` counts twice: with its change of the base
+    logits :math:`b`, a sum over the given labels :math:`\mathcal{G}`, and with the mean of the
     same, because many given labels repeat each other:
 
     .. math::
         z = c + w_0 b + \sum_p \Big( w_p z_p + w'_p \big( b + \frac{k}{|\mathcal{G}|} (z_p - b) \big) \Big)
 
-    Weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`) combine what they predict of samples
-    that they were not fitted to, under masks like those to come, which give :math:`k` labels on average, or 1 if fewer;
-    a part without weight is dropped. Rows without given labels keep their base logits.
+    Weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`) combine what they
+    predict of samples that they were not fitted to, under masks like those to come, which give
+    :math:`k` labels on average, or 1 if fewer; a part without weight is dropped. Rows without given
+    labels keep their base logits.
 
     Args:
-        masks (str, optional): :obj:`"both"`, or :obj:`"present"` if only labels that apply will be given.
-            (default: :obj:`"both"`)
-        names (Sequence[str], optional): The parts that are tried, among :obj:`PARTS`. (default: :obj:`None`, all)
+        masks (str, optional): :obj:`"both"`, or :obj:`"present"` if only labels that apply will be
+            given. (default: :obj:`"both"`)
+        names (Sequence[str], optional): The parts that are tried, among :obj:`PARTS`. (default:
+            :obj:`None`, all)
 
     Attributes:
         parts (dict[str, torch.nn.Module]): The parts by name.
-        usual (float): The number of labels that masks give on average; :obj:`None` if no part counts as a mean.
-        combination (LogitStacking): The weights of the base logits, the parts, and the parts as means.
+        usual (float): The number of labels that masks give on average; :obj:`None` if no part
+            counts as a mean.
+        combination (LogitStacking): The weights of the base logits, the parts, and the parts as
+            means.
         label_graph (LabelGraph): The edges of messages.
-        masked (tuple[numpy.ndarray, numpy.ndarray]): Held-out logits under masks, and the targets that these leave,
-            which a calibration can be fitted to; :obj:`None` in a loaded one.
+        masked (tuple[numpy.ndarray, numpy.ndarray]): Held-out logits under masks, and the targets
+            that these leave, which a calibration can be fitted to; :obj:`None` in a loaded one.
         report (dict): Losses, weights, epochs and seconds.
     """
 
@@ -121,12 +129,13 @@ class GivenLabelStacking:
         """Fits to training samples.
 
         Args:
-            base_logits (numpy.ndarray): Logits :math:`(N, L)` of models that were fitted without the samples.
+            base_logits (numpy.ndarray): Logits :math:`(N, L)` of models that were fitted without
+                the samples.
             y (numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
             seconds (float): The time for parts that are trained.
             seed (int, optional): Seed of folds, masks and weights. (default: :obj:`0`)
-            label_graph (LabelGraph, optional): The edges of messages. (default: :obj:`None`, all, of more than 1,000
-                labels the 32 largest correlations of residuals of each)
+            label_graph (LabelGraph, optional): The edges of messages. (default: :obj:`None`, all,
+                of more than 1,000 labels the 32 largest correlations of residuals of each)
         """
         start, num_labels = time.monotonic(), y.shape[1]
         if label_graph is None:
@@ -198,7 +207,8 @@ class GivenLabelStacking:
         logits = np.array(base_logits, dtype=float)
         rows = np.flatnonzero(~np.isnan(given).all(axis=1))
         num_labels, num_edges = self.label_graph.num_labels, self.label_graph.num_edges
-        # Matrix products hold numbers of labels, a few times over; attention and sparse graphs, numbers of edges.
+        # Matrix products hold numbers of labels, a few times over; attention and sparse graphs,
+        # numbers of edges.
         are_products = num_edges == num_labels**2 and "attention" not in self.parts
         numbers = max(4 * num_labels if are_products else num_edges, 1)
         if isinstance(neighbours := self.parts.get("neighbours"), LabelNeighbours):
@@ -219,8 +229,8 @@ class GivenLabelStacking:
         return logits
 
     def module(self) -> nn.Module:
-        """Returns the :meth:`decision_function` as a module of tensor operators, from base logits and
-        given labels :math:`(N, L)`, 0, 1, or NaN for unknown, to logits :math:`(N, L)`.
+        """Returns the :meth:`decision_function` as a module of tensor operators, from base logits
+        and given labels :math:`(N, L)`, 0, 1, or NaN for unknown, to logits :math:`(N, L)`.
         """
         return _GivenLabelModule(self)
 
@@ -299,7 +309,8 @@ def _logit_columns(
 
 
 class _Fitting:
-    """The parts, and their logits of samples that were left out, under masks by which everything is chosen."""
+    """The parts, and their logits of samples that were left out, under masks by which everything is
+    chosen."""
 
     def __init__(
         self,
@@ -352,7 +363,8 @@ class _Fitting:
         self.parts[name] = set_options(self._start(name, torch.arange(len(self.y))), **starts[best])
 
     def train(self, name: str, seconds: float) -> None:
-        """Trains a part on each fold, for as many epochs as do best on the first one, and on all samples."""
+        """Trains a part on each fold, for as many epochs as do best on the first one, and on all
+        samples."""
         before, (chosen, _) = time.monotonic(), self.folds[0]
         self._train(self._start(name, chosen), chosen[: _TIMED * _BATCH_SIZE], 1, 1)
         cost = (time.monotonic() - before) / _TIMED * len(self.y) / _BATCH_SIZE  # of an epoch
@@ -403,8 +415,8 @@ class _Fitting:
     def _train(
         self, part: Any, chosen: Tensor, total: int, epochs: int, check: Tensor | None = None
     ) -> tuple[int, Tensor]:
-        """Trains for some epochs of a schedule of more, and keeps moving averages of weights; returns the epoch after
-        which the masks to check have the least loss, and their logits.
+        """Trains for some epochs of a schedule of more, and keeps moving averages of weights;
+        returns the epoch after which the masks to check have the least loss, and their logits.
         """
         num_steps, step = -(-len(chosen) // _BATCH_SIZE), 0
         least, best = float("inf"), (epochs, torch.empty(0))
@@ -436,7 +448,8 @@ class _Fitting:
 
 
 def largest_correlations(residual: np.ndarray, top_k: int) -> LabelGraph:
-    """The label graph of the largest correlations of residuals in size, some of each label, in both directions.
+    """The label graph of the largest correlations of residuals in size, some of each label, in both
+    directions.
 
     Args:
         residual (numpy.ndarray): Residuals :math:`(N, L)`, NaN for unknown.

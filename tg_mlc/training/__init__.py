@@ -1,4 +1,5 @@
-"""Training with Lightning: the module, its objective, the data module, and :func:`fit`, which resumes exactly.
+"""Training with Lightning: the module, its objective, the data module, and :func:`fit`, which
+resumes exactly.
 
 Objectives need no Lightning; all else is imported when it is first used.
 """

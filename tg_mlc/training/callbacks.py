@@ -1,5 +1,5 @@
-"""Callbacks of :func:`tg_mlc.training.fit` beside Lightning's, most of which make resuming exact; its checkpoint files,
-its progress bar, and suppression of Lightning's own output.
+"""Callbacks of :func:`tg_mlc.training.fit` beside Lightning's, most of which make resuming exact;
+its checkpoint files, its progress bar, and suppression of Lightning's own output.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ _EXPECTED_WARNINGS = (
 
 
 class RandomState(Callback):
-    """State of all random number generators, which Lightning leaves out of checkpoints and dropout depends on."""
+    """State of all random number generators, which Lightning leaves out of checkpoints and dropout
+    depends on."""
 
     def __init__(self) -> None:
         self._restored: dict[str, Any] | None = None
@@ -82,8 +83,8 @@ class RandomState(Callback):
         self._restored = state_dict
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Restores the state, as late as can be: setting up a training draws random numbers too; or begins with another
-        one in each process.
+        """Restores the state, as late as can be: setting up a training draws random numbers too; or
+        begins with another one in each process.
         """
         rank = trainer.global_rank
         if self._restored is not None:
@@ -100,10 +101,11 @@ class RandomState(Callback):
 
 
 class ExponentialMovingAverage(WeightAveraging):
-    r"""Validates, and stores, a running average of the weights; buffers stay those of the last step.
+    r"""Validates, and stores, a running average of the weights; buffers stay those of the last
+    step.
 
-    After step :math:`n` the average moves by :math:`1 - \min(d, (1 + n) / (10 + n))` towards the weights, so that a
-    short training is not held back by its first steps.
+    After step :math:`n` the average moves by :math:`1 - \min(d, (1 + n) / (10 + n))` towards the
+    weights, so that a short training is not held back by its first steps.
 
     Args:
         decay (float, optional): The decay :math:`d`. (default: :obj:`0.999`)
@@ -121,17 +123,20 @@ class ExponentialMovingAverage(WeightAveraging):
             step = get_ema_multi_avg_fn(min(decay, (1 + n) / (10 + n)))  # type: ignore[no-untyped-call]
             step(averaged, current, n)
 
-        # Buffers are copied, not averaged: averages of integers, such as the offsets of a look-up, mean nothing.
+        # Buffers are copied, not averaged: averages of integers, such as the offsets of a look-up,
+        # mean nothing.
         super().__init__(use_buffers=False, multi_avg_fn=average)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Puts the average where the model is about to be, as one left behind would be copied at every step."""
+        """Puts the average where the model is about to be, as one left behind would be copied at
+        every step."""
         self._device = trainer.strategy.root_device
         super().setup(trainer, pl_module, stage)
 
 
 class PatientStopping(EarlyStopping):
-    """Early stopping that, resumed after it has stopped, stops at once instead of training one more epoch."""
+    """Early stopping that, resumed after it has stopped, stops at once instead of training one more
+    epoch."""
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Stops if patience had run out before."""
@@ -139,7 +144,8 @@ class PatientStopping(EarlyStopping):
 
 
 class FileCheckpoint(ModelCheckpoint):
-    """Checkpoint of the best or, without a metric, the last epoch under a fixed name, in a folder that may be moved."""
+    """Checkpoint of the best or, without a metric, the last epoch under a fixed name, in a folder
+    that may be moved."""
 
     def __init__(self, path: Path, monitor: str | None = None, mode: str = "min") -> None:
         super().__init__(
@@ -186,8 +192,9 @@ class FileCheckpoint(ModelCheckpoint):
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes a checkpoint beside its final name and renames it, so that a killed run never leaves half a file there (as
-    Lightning's own writer may, through a temporary folder), and reads nothing but tensors and plain data.
+    """Writes a checkpoint beside its final name and renames it, so that a killed run never leaves
+    half a file there (as Lightning's own writer may, through a temporary folder), and reads nothing
+    but tensors and plain data.
     """
 
     def save_checkpoint(
@@ -220,8 +227,9 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
 
 class RunProgressBar(ProgressBar):
-    """One bar for the whole training, with the monitored metric and the time left until its last epoch; nothing if the
-    output is no terminal. Lightning's own bars tell the time left of one epoch, which here often takes about a second.
+    """One bar for the whole training, with the monitored metric and the time left until its last
+    epoch; nothing if the output is no terminal. Lightning's own bars tell the time left of one
+    epoch, which here often takes about a second.
     """
 
     def __init__(self, monitor: str) -> None:

@@ -1,4 +1,5 @@
-"""Batches of the three parts of a split, in an order that depends on the seed and the epoch alone."""
+"""Batches of the three parts of a split, in an order that depends on the seed and the epoch
+alone."""
 
 from __future__ import annotations
 
@@ -21,22 +22,26 @@ from tg_mlc.inference.batches import make_loader, makes_batches
 
 
 class EpochSampler(Sampler[int]):
-    """Draws every sample once, in an order that is a function of the seed and the epoch alone, for exact resuming.
+    """Draws every sample once, in an order that is a function of the seed and the epoch alone, for
+    exact resuming.
 
-    Several processes take turns in that order, so that their batches make up those of one process with larger ones. One
-    that would have a batch less than others gets a sample of another process as its last batch.
+    Several processes take turns in that order, so that their batches make up those of one process
+    with larger ones. One that would have a batch less than others gets a sample of another process
+    as its last batch.
 
     Args:
         num_samples (int): Number of samples.
         seed (int): A number of at least zero.
-        shuffle (bool, optional): If :obj:`False`, the order is that of the samples, and workers alone have the seed.
-            (default: :obj:`True`)
+        shuffle (bool, optional): If :obj:`False`, the order is that of the samples, and workers
+            alone have the seed. (default: :obj:`True`)
         batch_size (int, optional): Number of samples per batch. (default: :obj:`1`)
-        process (tuple, optional): The number of this process, and how many there are. (default: :obj:`(0, 1)`)
+        process (tuple, optional): The number of this process, and how many there are. (default:
+            :obj:`(0, 1)`)
 
     Attributes:
         num_own_batches (int): How many batches hold no sample of another process.
-        generator (torch.Generator): Source of the seeds of a data loader's workers, a function of both as well.
+        generator (torch.Generator): Source of the seeds of a data loader's workers, a function of
+            both as well.
     """
 
     def __init__(
@@ -83,7 +88,8 @@ class EpochSampler(Sampler[int]):
 
 
 class _Samples(Dataset):
-    """The samples of a list, or of another data set, as a data set of PyG whose targets are of shape :math:`(1, L)`."""
+    """The samples of a list, or of another data set, as a data set of PyG whose targets are of
+    shape :math:`(1, L)`."""
 
     def __init__(self, samples: Any) -> None:
         given = samples if isinstance(samples, (list, tuple)) else []
@@ -146,7 +152,8 @@ def _target_of(sample: BaseData, place: int) -> Tensor:
 
 
 def as_samples(dataset: Any) -> Any:
-    """A data set of PyG whose targets are rows, :math:`(1, L)`, of any samples; one that makes batches stays."""
+    """A data set of PyG whose targets are rows, :math:`(1, L)`, of any samples; one that makes
+    batches stays."""
     y = dataset._data.get("y") if isinstance(dataset, InMemoryDataset) else None
     places = (
         (dataset.slices or {}).get("y")
@@ -166,18 +173,18 @@ class MultiLabelDataModule(LightningDataModule):
     Checkpoints hold the split's hash and the seed; training can only be resumed with the same.
 
     Args:
-        dataset (Dataset or list of Data): Samples with :obj:`y` of shape :math:`(L)` or :math:`(1, L)`: 0, 1, or NaN
-            for unknown. If a data set has ``__getitems__``, that makes a batch of many samples at once, as
-            :class:`~tg_mlc.sequences.NextSetDataset` does.
+        dataset (Dataset or list of Data): Samples with :obj:`y` of shape :math:`(L)` or :math:`(1,
+            L)`: 0, 1, or NaN for unknown. If a data set has ``__getitems__``, that makes a batch of
+            many samples at once, as :class:`~tg_mlc.sequences.NextSetDataset` does.
         split (Split): Which of them to train, validate and test with.
         batch_size (int, optional): Number of samples per batch. (default: :obj:`32`)
-        num_workers (int, optional): Number of processes that load batches; small samples are loaded fastest without.
-            (default: :obj:`0`)
+        num_workers (int, optional): Number of processes that load batches; small samples are loaded
+            fastest without. (default: :obj:`0`)
         seed (int, optional): Decides the order of the training samples. (default: :obj:`0`)
 
     Raises:
-        ValueError: If :obj:`dataset` is something else, the split does not fit, or leaves nothing to train or validate
-            with, or a size is less than 1.
+        ValueError: If :obj:`dataset` is something else, the split does not fit, or leaves nothing
+            to train or validate with, or a size is less than 1.
     """
 
     def __init__(
@@ -210,7 +217,8 @@ class MultiLabelDataModule(LightningDataModule):
         """Returns the training samples, in the order of the epoch that a training has reached."""
         sampler = self._sampler(self.split.train)
         if self.trainer is not None:
-            # Workers fetch the first batches of a resumed training before Lightning says which epoch it is.
+            # Workers fetch the first batches of a resumed training before Lightning says which
+            # epoch it is.
             sampler.set_epoch(self.trainer.fit_loop.epoch_progress.current.processed)  # type: ignore[attr-defined]
         return self._loader(self.split.train, sampler=sampler, generator=sampler.generator)
 
@@ -238,7 +246,8 @@ class MultiLabelDataModule(LightningDataModule):
         )
 
     def _loader(self, part: Tensor, **options: Any) -> Any:
-        # Without a generator of its own a loader draws from the global one, and evaluation would change training.
+        # Without a generator of its own a loader draws from the global one, and evaluation would
+        # change training.
         options.setdefault("generator", Generator())
         options |= {"batch_size": self.batch_size, "num_workers": self.num_workers}
         return make_loader(self.part(part), **options)
@@ -258,7 +267,8 @@ class MultiLabelDataModule(LightningDataModule):
         return {**state, "num_processes": num_processes}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Refuses data with another split, seed or size of batches than those that a training began with."""
+        """Refuses data with another split, seed or size of batches than those that a training began
+        with."""
         present = self.state_dict()
         if changed := sorted(key for key, value in state_dict.items() if present[key] != value):
             raise ValueError(

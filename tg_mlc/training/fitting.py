@@ -1,5 +1,5 @@
-"""Training in one call, which keeps the best weights and can be resumed: of a module, or of a model from samples and
-settings, the way that recipes, the default and the estimator share.
+"""Training in one call, which keeps the best weights and can be resumed: of a module, or of a model
+from samples and settings, the way that recipes, the default and the estimator share.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ MONITORS = {
     "val/macro_average_precision": "max",
 }
 
-# Small models need no summary and no sanity check, which take as long as some epochs; samplers divide samples already.
+# Small models need no summary and no sanity check, which take as long as some epochs; samplers
+# divide samples already.
 _TRAINER_OPTIONS = {"devices": 1, "enable_model_summary": False, "num_sanity_val_steps": 0}
 _TRAINER_OPTIONS |= {"use_distributed_sampler": False}
 
@@ -72,7 +73,8 @@ def _is_all(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value == 1.0)
 
 
-# Values of Lightning's options without which there is no best epoch, or that would falsify it, and what to do.
+# Values of Lightning's options without which there is no best epoch, or that would falsify it, and
+# what to do.
 _ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "enable_checkpointing": (
         lambda value: value in (None, True),
@@ -124,8 +126,8 @@ class Training:
         return f"Training('{self.checkpoint}', best_value={self.best_value:.4f}, num_epochs={self.num_epochs})"
 
     def scores(self, samples: DataLoader | Any) -> Tensor:
-        """Returns the scores of all samples of a loader, a list or a data set, :math:`(N, L)`, in its order, as the
-        module computes them: by all processes of the training, not calibrated.
+        """Returns the scores of all samples of a loader, a list or a data set, :math:`(N, L)`, in
+        its order, as the module computes them: by all processes of the training, not calibrated.
         """
         trainer, size, loader, sampler = self.trainer, self.data.batch_size, samples, None
         if not isinstance(samples, TorchDataLoader):
@@ -158,7 +160,8 @@ class Training:
         return self.data.part(chosen)
 
     def evaluate(self, part: Literal["train", "val", "test"] = "test") -> Evaluation:
-        """Returns all metrics of a part of the split, at the thresholds that were chosen on the validation part.
+        """Returns all metrics of a part of the split, at the thresholds that were chosen on the
+        validation part.
 
         Args:
             part (str, optional): Which part. (default: :obj:`"test"`)
@@ -188,7 +191,7 @@ def fit(
     precision: Any = "32-true",
     accelerator: str = "auto",
     deterministic: bool | Literal["warn"] = False,
-    resume: str | os.PathLike[str] | bool = False,
+    resume: bool = False,
     callbacks: Sequence[Callback] = (),
     calibrate: bool = False,
     coverage_share: float = 0.0,
@@ -196,12 +199,12 @@ def fit(
 ) -> Model:
     """Trains a network and returns it, as a model, with the weights of its best epoch.
 
-    The folder gets ``best.ckpt``, ``last.ckpt``, under ``logs`` the metrics of every epoch as CSV and for TensorBoard,
-    ``model``, which :func:`tg_mlc.load` reads, if the model can be made again, and ``.lock``, which keeps a second
-    training out while one is under way. Checkpoints are written at the end of an
-    epoch, and replaced as a whole. Training that was stopped at any moment therefore resumes from the end of its last
-    complete epoch; called with the same arguments, it gives bit for bit the weights of an uninterrupted one on a CPU
-    with the same number of threads.
+    The folder gets ``best.ckpt``, ``last.ckpt``, under ``logs`` the metrics of every epoch as CSV
+    and for TensorBoard, ``model``, which :func:`tg_mlc.load` reads, if the model can be made again,
+    and ``.lock``, which keeps a second training out while one is under way. Checkpoints are written
+    at the end of an epoch, and replaced as a whole. Training that was stopped at any moment
+    therefore resumes from the end of its last complete epoch; called with the same arguments, it
+    gives bit for bit the weights of an uninterrupted one on a CPU with the same number of threads.
 
     .. code-block:: python
 
@@ -211,45 +214,52 @@ def fit(
         tg_mlc.load("model", Net).predict(new_samples)
 
     Args:
-        module (torch.nn.Module or MultiLabelModule): The model: a network that returns logits :math:`(B, L)` of a
-            batch, or a module with an objective of its own.
-        data (list of Data, Dataset, DataLoader or MultiLabelDataModule): The data: samples with :obj:`y` of
-            shape :math:`(L)` or :math:`(1, L)`: 0, 1, or NaN for unknown; a loader, whose samples and size of batches
-            are taken; three of them for training, validation and test; or a module that loads the parts of a split.
+        module (torch.nn.Module or MultiLabelModule): The model: a network that returns logits
+            :math:`(B, L)` of a batch, or a module with an objective of its own.
+        data (list of Data, Dataset, DataLoader or MultiLabelDataModule): The data: samples with
+            :obj:`y` of shape :math:`(L)` or :math:`(1, L)`: 0, 1, or NaN for unknown; a loader,
+            whose samples and size of batches are taken; three of them for training, validation and
+            test; or a module that loads the parts of a split.
         folder (str or PathLike): Where to put checkpoints and logs.
-        label_names (Sequence[str], optional): The labels. (default: those of the samples, or of the label graph, or
-            their numbers)
-        max_epochs (int, optional): Number of epochs; the schedule of the learning rate ends there. (default: :obj:`50`)
-        monitor (str, optional): The validation metric that says which epoch is best: one of :obj:`MONITORS`.
-            (default: :obj:`"val/macro_roc_auc"`)
-        patience (int, optional): Stops after so many epochs without a better one; never if :obj:`None`.
-            (default: :obj:`10`)
-        ema_decay (float, optional): Validates and keeps a running average of the weights with this decay.
-            (default: :obj:`None`)
+        label_names (Sequence[str], optional): The labels. (default: those of the samples, or of the
+            label graph, or their numbers)
+        max_epochs (int, optional): Number of epochs; the schedule of the learning rate ends there.
+            (default: :obj:`50`)
+        monitor (str, optional): The validation metric that says which epoch is best: one of
+            :obj:`MONITORS`. (default: :obj:`"val/macro_roc_auc"`)
+        patience (int, optional): Stops after so many epochs without a better one; never if
+            :obj:`None`. (default: :obj:`10`)
+        ema_decay (float, optional): Validates and keeps a running average of the weights with this
+            decay. (default: :obj:`None`)
         gradient_clip (float, optional): Largest norm of the gradient. (default: :obj:`None`)
         precision (str, optional): Lightning's name of the precision, *e.g.* :obj:`"bf16-mixed"`.
             (default: :obj:`"32-true"`)
-        accelerator (str, optional): Lightning's name of the device; one is used unless ``devices=2, strategy="ddp"``
-            or the like says more. (default: :obj:`"auto"`)
-        deterministic (bool or str, optional): If set to :obj:`True`, operations without a deterministic implementation
-            raise an error; :obj:`"warn"` warns. (default: :obj:`False`)
-        resume (bool or str or PathLike, optional): If set to :obj:`True`, goes on from ``last.ckpt`` in
-            :obj:`folder`; or a checkpoint in :obj:`folder` to go on from. (default: :obj:`False`)
+        accelerator (str, optional): Lightning's name of the device; one is used unless ``devices=2,
+            strategy="ddp"`` or the like says more. (default: :obj:`"auto"`)
+        deterministic (bool or str, optional): If set to :obj:`True`, operations without a
+            deterministic implementation raise an error; :obj:`"warn"` warns. (default:
+            :obj:`False`)
+        resume (bool, optional): If set to :obj:`True`, goes on from ``last.ckpt`` in :obj:`folder`.
+            (default: :obj:`False`)
         callbacks (Sequence[Callback], optional): Further callbacks. (default: :obj:`()`)
-        calibrate (bool, optional): Whether to calibrate the probabilities of each label by the validation samples, as
-            :meth:`Model.calibrate <tg_mlc.inference.Model.calibrate>` does. (default: :obj:`False`)
-        coverage_share (float, optional): The share of samples, drawn at random, that are left out of the split, so that
-            ``predict(..., coverage=0.9)`` can promise what label sets hold. (default: :obj:`0`)
-        **options (optional): The shares :obj:`val` and :obj:`test` of samples in a stratified split (0.1 each), or a
-            :obj:`split`; :obj:`batch_size`, :obj:`num_workers` and :obj:`seed` (of the split and of the order of
-            samples) of :class:`MultiLabelDataModule`; :obj:`lr`, :obj:`objective` and others of
-            :class:`MultiLabelModule`; and those of :class:`lightning.pytorch.Trainer`, *e.g.* ``logger=False``.
+        calibrate (bool, optional): Whether to calibrate the probabilities of each label by the
+            validation samples, as :meth:`Model.calibrate <tg_mlc.inference.Model.calibrate>` does.
+            (default: :obj:`False`)
+        coverage_share (float, optional): The share of samples, drawn at random, that are left out
+            of the split, so that ``predict(..., coverage=0.9)`` can promise what label sets hold.
+            (default: :obj:`0`)
+        **options (optional): The shares :obj:`val` and :obj:`test` of samples in a stratified split
+            (0.1 each), or a :obj:`split`; :obj:`batch_size`, :obj:`num_workers` and :obj:`seed` (of
+            the split and of the order of samples) of :class:`MultiLabelDataModule`; :obj:`lr`,
+            :obj:`objective` and others of :class:`MultiLabelModule`; and those of
+            :class:`lightning.pytorch.Trainer`, *e.g.* ``logger=False``.
 
     Raises:
-        ValueError: If an argument is of another type or out of range, several processes would not train as one, a
-            checkpoint to resume from lies in another folder or is damaged, or data set and module name different
-            labels.
-        FileNotFoundError: If there is no checkpoint to resume from, or that of its best epoch is gone.
+        ValueError: If an argument is of another type or out of range, several processes would not
+            train as one, a checkpoint to resume from lies in another folder or is damaged, or data
+            set and module name different labels.
+        FileNotFoundError: If there is no checkpoint to resume from, or that of its best epoch is
+        gone.
         OSError: If a checkpoint cannot be written.
         RuntimeError: If no epoch was validated, or another training writes to :obj:`folder`.
         FloatingPointError: If the training diverges.
@@ -260,13 +270,19 @@ def fit(
         for names in (_OF_DATA, _OF_MODULE)
     )
     check_flag("calibrate", calibrate)
+    check_flag("resume", resume)
     data, kept = _kept(data, coverage_share, of_data)
     data = _data_module(data, of_data)
     module = _module(module, data, label_names, of_module)
     check_same_names(getattr(data.dataset, "label_names", None), module.label_names, "the data set")
     _check_options(monitor, patience, gradient_clip, options)
     folder = Path(folder).resolve()
-    start = _find_checkpoint(folder, resume)
+    start = folder / "last.ckpt" if resume else None
+    if start is not None and not start.is_file():
+        hint = "train without 'resume'"
+        raise FileNotFoundError(
+            f"Expected a checkpoint to resume from (got no file '{start}'); {hint}"
+        )
     loggers = options.pop("logger", True)
     if loggers is True:
         table = CSVLogger(folder, name="logs")
@@ -357,9 +373,11 @@ class TrainSettings:
     """The settings of :func:`train_model`.
 
     Args:
-        module (dict, optional): Arguments of :class:`MultiLabelModule`, such as :obj:`lr`. (default: :obj:`{}`)
+        module (dict, optional): Arguments of :class:`MultiLabelModule`, such as :obj:`lr`.
+            (default: :obj:`{}`)
         objective (Objective, optional): Loss and scores. (default: :class:`BinaryObjective`)
-        fit (dict, optional): Arguments of :func:`fit`, such as :obj:`max_epochs`. (default: :obj:`{}`)
+        fit (dict, optional): Arguments of :func:`fit`, such as :obj:`max_epochs`. (default:
+            :obj:`{}`)
         batch_size (int, optional): Number of samples in a step. (default: :obj:`32`)
     """
 
@@ -397,8 +415,8 @@ def train_model(
         split (Split): Which of them to train, validate and test with.
         settings (TrainSettings): How to train.
         folder (str or PathLike): Where to put checkpoints and logs.
-        seed (int, optional): Seed of weights, dropout and the order of samples; it is that of all random numbers of the
-            process from then on. (default: :obj:`0`)
+        seed (int, optional): Seed of weights, dropout and the order of samples; it is that of all
+            random numbers of the process from then on. (default: :obj:`0`)
         preprocessor, config (optional): As in :class:`MultiLabelModule`. (default: :obj:`None`)
     """
     seed_everything(seed, verbose=False)
@@ -417,7 +435,8 @@ def train_model(
 
 
 def _kept(data: Any, share: float, options: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The samples to train, validate and test with, and those that no fit sees, drawn at random, if any."""
+    """The samples to train, validate and test with, and those that no fit sees, drawn at random, if
+    any."""
     check_number("coverage_share", share, below=1.0)
     if not share:
         return data, None
@@ -439,7 +458,8 @@ def _kept(data: Any, share: float, options: Mapping[str, Any]) -> tuple[Any, Any
 
 
 def _data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
-    """The data module of samples or loaders, with shares of a split or a split, or one that is ready."""
+    """The data module of samples or loaders, with shares of a split or a split, or one that is
+    ready."""
     if isinstance(data, MultiLabelDataModule):
         if options:
             raise ValueError(
@@ -504,7 +524,8 @@ def _module(
     label_names: Sequence[str] | None,
     options: dict[str, Any],
 ) -> MultiLabelModule:
-    """The module of a network, whose labels are named by the caller, the samples, the label graph, or numbers."""
+    """The module of a network, whose labels are named by the caller, the samples, the label graph,
+    or numbers."""
     if isinstance(module, MultiLabelModule):
         if label_names is not None or options:
             given = sorted([*options, *(["label_names"] if label_names is not None else [])])
@@ -542,21 +563,6 @@ def _check_options(
         raise ValueError(
             f"Expected 'gradient_clip' to be positive, or None to clip nothing (got {gradient_clip})"
         )
-
-
-def _find_checkpoint(folder: Path, resume: str | os.PathLike[str] | bool) -> Path | None:
-    if resume is False:
-        return None
-    path = folder / "last.ckpt" if resume is True else Path(resume).resolve()
-    if path.parent != folder:
-        raise ValueError(
-            f"Expected 'resume' to lie in 'folder', {folder}, beside the best weights (got {path})"
-        )
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"Expected a checkpoint to resume from (found no file {path}); train without 'resume'"
-        )
-    return path
 
 
 def _lock(folder: Path) -> AbstractContextManager[Any]:
@@ -598,7 +604,8 @@ def _load_best(module: MultiLabelModule, path: str) -> None:
 
 
 def _saved(model: Model, module: MultiLabelModule, trainer: Trainer, folder: Path) -> Path | None:
-    """The folder that the model was saved to, by the first process; :obj:`None` if no folder can hold it."""
+    """The folder that the model was saved to, by the first process; :obj:`None` if no folder can
+    hold it."""
     saved: Path | None = None
     if trainer.is_global_zero:
         try:

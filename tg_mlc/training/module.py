@@ -47,8 +47,8 @@ from tg_mlc.training.objectives import Objective, describe_objective, make_objec
 
 LRSchedule = Literal["none", "cosine", "linear", "plateau"]
 
-#: On a plateau the learning rate is multiplied by this after so many epochs without a lower validation loss, as in the
-#: authors' released code of LANET.
+#: On a plateau the learning rate is multiplied by this after so many epochs without a lower
+#: validation loss, as in the authors' released code of LANET.
 PLATEAU_FACTOR, PLATEAU_PATIENCE = 0.3, 5
 
 _DECAYS: dict[str, Callable[[float], float]] = {
@@ -68,42 +68,49 @@ _LOGGED = {
 class MultiLabelModule(LightningModule):
     r"""Trains a model of the labels of a batch.
 
-    An objective gives loss and scores; the optimiser is AdamW, with weight decay on matrices only. After every epoch
-    the validation scores give ``val/loss``, ``val/macro_roc_auc``, ``val/micro_roc_auc`` and
-    ``val/macro_average_precision``; a checkpoint holds the thresholds fitted on the validation scores of its own
-    weights, the label names, the label graph, the objective, the settings of :obj:`model` that no shape tells, such as
-    the number of heads, and :obj:`config`, all as tensors and plain data. To load one, into a model with the same graph
-    and settings:
+    An objective gives loss and scores; the optimiser is AdamW, with weight decay on matrices only.
+    After every epoch the validation scores give ``val/loss``, ``val/macro_roc_auc``,
+    ``val/micro_roc_auc`` and ``val/macro_average_precision``; a checkpoint holds the thresholds
+    fitted on the validation scores of its own weights, the label names, the label graph, the
+    objective, the settings of :obj:`model` that no shape tells, such as the number of heads, and
+    :obj:`config`, all as tensors and plain data. To load one, into a model with the same graph and
+    settings:
 
     .. code-block:: python
 
         module = MultiLabelModule.load_from_checkpoint("best.ckpt", model=model, weights_only=True)
 
     Args:
-        model (torch.nn.Module): Maps a :class:`~torch_geometric.data.Batch` to what :obj:`objective` takes, by default
-            logits :math:`(B, L)`.
+        model (torch.nn.Module): Maps a :class:`~torch_geometric.data.Batch` to what
+            :obj:`objective` takes, by default logits :math:`(B, L)`.
         label_names (Sequence[str]): One name per label.
-        objective (Objective, optional): Loss and scores. (default: :class:`~tg_mlc.training.BinaryObjective`)
+        objective (Objective, optional): Loss and scores. (default:
+            :class:`~tg_mlc.training.BinaryObjective`)
         lr (float, optional): Learning rate. (default: :obj:`2e-4`, that of the LaMP paper)
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.0`)
-        betas (tuple, optional): Coefficients of Adam's running averages. (default: :obj:`(0.9, 0.999)`)
+        betas (tuple, optional): Coefficients of Adam's running averages. (default: :obj:`(0.9,
+            0.999)`)
         eps (float, optional): Added to Adam's denominator. (default: :obj:`1e-8`)
-        lr_schedule (str, optional): How the learning rate falls to zero by the last epoch: :obj:`"cosine"`,
-            :obj:`"linear"`, or :obj:`"none"`; or :obj:`"plateau"`, to multiply it by 0.3 after more than 5 epochs
-            without a lower validation loss. (default: :obj:`"none"`)
-        warmup (float, optional): Share of all steps during which the learning rate rises. (default: :obj:`0.0`)
-        config (dict, optional): Stored in checkpoints, *e.g.* what it takes to build the model again.
-            (default: :obj:`None`)
-        preprocessor (Preprocessor, optional): Makes samples of raw inputs, and is stored in checkpoints as arrays and
-            plain data. (default: :obj:`None`)
+        lr_schedule (str, optional): How the learning rate falls to zero by the last epoch:
+            :obj:`"cosine"`, :obj:`"linear"`, or :obj:`"none"`; or :obj:`"plateau"`, to multiply it
+            by 0.3 after more than 5 epochs without a lower validation loss. (default:
+            :obj:`"none"`)
+        warmup (float, optional): Share of all steps during which the learning rate rises. (default:
+            :obj:`0.0`)
+        config (dict, optional): Stored in checkpoints, *e.g.* what it takes to build the model
+            again. (default: :obj:`None`)
+        preprocessor (Preprocessor, optional): Makes samples of raw inputs, and is stored in
+            checkpoints as arrays and plain data. (default: :obj:`None`)
 
     Shapes:
         - **input:** a batch of :math:`B` samples
-        - **output:** what :obj:`model` returns from :meth:`forward`, scores :math:`(B, L)` from :meth:`predict_step`
+        - **output:** what :obj:`model` returns from :meth:`forward`, scores :math:`(B, L)` from
+          :meth:`predict_step`
 
     Raises:
-        ValueError: If :obj:`model` is none that :obj:`objective` can train, an option is out of range, :obj:`config` is
-            not plain data, :obj:`preprocessor` is not fitted, or the model's label graph has other labels or order.
+        ValueError: If :obj:`model` is none that :obj:`objective` can train, an option is out of
+            range, :obj:`config` is not plain data, :obj:`preprocessor` is not fitted, or the
+            model's label graph has other labels or order.
     """
 
     def __init__(
@@ -171,7 +178,8 @@ class MultiLabelModule(LightningModule):
 
     @property
     def tuners(self) -> dict[str, Decider]:
-        """Thresholds by metric, fitted on the validation scores of the present weights; empty where there are none."""
+        """Thresholds by metric, fitted on the validation scores of the present weights; empty where
+        there are none."""
         if not self._tuners and self._scored is not None:
             self._tuners = tune_thresholds(*self._scored)
         return self._tuners
@@ -258,8 +266,8 @@ class MultiLabelModule(LightningModule):
         self._scored, self._tuners = None, {}
 
     def predict_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
-        """Returns the scores of a batch, :math:`(B, L)`, in which labels that are given as its attribute :obj:`given`
-        have 0 or 1, as they were given.
+        """Returns the scores of a batch, :math:`(B, L)`, in which labels that are given as its
+        attribute :obj:`given` have 0 or 1, as they were given.
         """
         return scores_of(self.objective, self.model, in_type_of(self.model, batch))
 
@@ -286,7 +294,8 @@ class MultiLabelModule(LightningModule):
             scheduler = {"scheduler": plateau, "monitor": "val/loss", "interval": "epoch"}
             return {"optimizer": optimizer, "lr_scheduler": scheduler}
         total = self.trainer.estimated_stepping_batches
-        # Which made a loader, whose workers fetch epoch 0: a training that resumes makes another one for its own epoch.
+        # Which made a loader, whose workers fetch epoch 0: a training that resumes makes another
+        # one for its own epoch.
         self.trainer.fit_loop._combined_loader = None
         if total == float("inf"):
             raise ValueError(
@@ -302,12 +311,15 @@ class MultiLabelModule(LightningModule):
     def load_from_checkpoint(  # type: ignore[override]
         cls, checkpoint_path: Any, map_location: Any = None, *, strict: bool = True, **options: Any
     ) -> Self:
-        """Makes a module from a checkpoint and :obj:`model`; a :obj:`ValueError` if they differ or it is damaged.
+        """Makes a module from a checkpoint and :obj:`model`; a :obj:`ValueError` if they differ or
+        it is damaged.
 
         Args:
             checkpoint_path (str or PathLike): The checkpoint.
-            map_location (torch.device or str, optional): Where to put its tensors. (default: where they were)
-            strict (bool, optional): As of :meth:`torch.nn.Module.load_state_dict`. (default: :obj:`True`)
+            map_location (torch.device or str, optional): Where to put its tensors. (default: where
+                they were)
+            strict (bool, optional): As of :meth:`torch.nn.Module.load_state_dict`. (default:
+                :obj:`True`)
             **options (optional): The model, and what takes the place of stored options.
         """
         weights_only = options.pop("weights_only", None) is not False
@@ -339,7 +351,8 @@ class MultiLabelModule(LightningModule):
         )
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuses another label graph, other settings or names; takes thresholds and preprocessor over."""
+        """Refuses another label graph, other settings or names; takes thresholds and preprocessor
+        over."""
         entry = own_entry(checkpoint)
         stored = checkpoint["hyper_parameters"]["label_names"]
         if stored != self.label_names:
@@ -357,8 +370,9 @@ class MultiLabelModule(LightningModule):
 
 
 def lr_factor(lr_schedule: LRSchedule, warmup: float, total_steps: int) -> Callable[[int], float]:
-    """Returns the factor on the learning rate as a function of the optimiser steps taken so far: it rises linearly
-    during the warm-up (a share of all steps), reaching 1 with its last step, and then decays, reaching 0 at the end.
+    """Returns the factor on the learning rate as a function of the optimiser steps taken so far: it
+    rises linearly during the warm-up (a share of all steps), reaching 1 with its last step, and
+    then decays, reaching 0 at the end.
     """
     warmup_steps = round(warmup * total_steps)
 
@@ -372,7 +386,8 @@ def lr_factor(lr_schedule: LRSchedule, warmup: float, total_steps: int) -> Calla
 
 
 def without_given(model: nn.Module, batch: Batch) -> Batch:
-    """The same batch with unknown targets where labels are given, as these are not to be predicted."""
+    """The same batch with unknown targets where labels are given, as these are not to be
+    predicted."""
     given = given_in(model, batch)
     if given is None:
         return batch
@@ -409,7 +424,8 @@ def check_processes(trainer: Trainer, objective: Objective) -> None:
 
 
 def gathered(sampler: Any, *parts: Tensor) -> list[Tensor]:
-    """The rows of all processes: with what has drawn the samples, in the order of these, each once."""
+    """The rows of all processes: with what has drawn the samples, in the order of these, each
+    once."""
     own = [
         None if sampler is None else list(sampler)[: len(parts[0])],
         *(part.cpu() for part in parts),

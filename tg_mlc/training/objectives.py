@@ -35,16 +35,18 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
     "soft_f1": soft_f1_loss,
     "listwise": listwise_loss,
 }
-# The key of an objective's class among its options; no option has this name, because it is a keyword.
+# The key of an objective's class among its options; no option has this name, because it is a
+# keyword.
 _CLASS = "class"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Objective(ABC):
-    """Base class of the losses and scores that :class:`~tg_mlc.training.MultiLabelModule` trains and predicts with.
+    """Base class of the losses and scores that :class:`~tg_mlc.training.MultiLabelModule` trains
+    and predicts with.
 
-    A subclass is a dataclass whose fields are plain data, so that checkpoints store them and loading makes the same
-    objective again. One for models that give probabilities:
+    A subclass is a dataclass whose fields are plain data, so that checkpoints store them and
+    loading makes the same objective again. One for models that give probabilities:
 
     .. code-block:: python
 
@@ -60,12 +62,14 @@ class Objective(ABC):
         module = MultiLabelModule(model, label_names, Brier())
 
     Args:
-        max_given (float, optional): Other than zero, random labels are given to the model in training, of every sample
-            a share from 0 to :obj:`max_given`, and the loss is that of the others; the model then takes labels that are
-            known already (see :class:`~tg_mlc.nn.GivenLabels`). The `"General Multi-label Image Classification with
-            Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. Validation samples are given such
-            labels too, in every epoch the same, so that the best epoch is the one that uses them best; samples with an
-            attribute :obj:`given` are given those labels instead, none if all are NaN. (default: :obj:`0.0`)
+        max_given (float, optional): Other than zero, random labels are given to the model in
+            training, of every sample a share from 0 to :obj:`max_given`, and the loss is that of
+            the others; the model then takes labels that are known already (see
+            :class:`~tg_mlc.nn.GivenLabels`). The `"General Multi-label Image Classification with
+            Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. Validation samples
+            are given such labels too, in every epoch the same, so that the best epoch is the one
+            that uses them best; samples with an attribute :obj:`given` are given those labels
+            instead, none if all are NaN. (default: :obj:`0.0`)
 
     Raises:
         ValueError: If an option is out of range.
@@ -86,20 +90,24 @@ class Objective(ABC):
 
     @abstractmethod
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns scores :math:`(B, L)` in :math:`[0, 1]`, as decisions, metrics and predictions take them."""
+        """Returns scores :math:`(B, L)` in :math:`[0, 1]`, as decisions, metrics and predictions
+        take them."""
 
     def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Returns scores and loss of a validation batch; override it where one forward pass gives both."""
+        """Returns scores and loss of a validation batch; override it where one forward pass gives
+        both."""
         return self.scores(model, batch), self.loss(model, batch)
 
     def num_terms(self, batch: Batch) -> Tensor:
-        """Returns how many terms the loss of validation is the mean of, by default the number of known labels."""
+        """Returns how many terms the loss of validation is the mean of, by default the number of
+        known labels."""
         num_known: Tensor = (~batch.y.isnan()).sum()
         return num_known
 
     def is_mean(self) -> bool:
-        """Tells whether the loss of training is the mean of :meth:`num_terms` terms as well, by default not: several
-        processes then weigh theirs, so that all together train as one with all samples of a step.
+        """Tells whether the loss of training is the mean of :meth:`num_terms` terms as well, by
+        default not: several processes then weigh theirs, so that all together train as one with all
+        samples of a step.
         """
         return False
 
@@ -108,8 +116,8 @@ class Objective(ABC):
         return reveal(batch, self.max_given) if self.max_given > 0.0 else batch
 
     def validation_batch(self, batch: Batch, batch_idx: int) -> Batch:
-        """Returns a validation batch, some labels of which are given if :attr:`max_given` says so, unless it says
-        itself which are known.
+        """Returns a validation batch, some labels of which are given if :attr:`max_given` says so,
+        unless it says itself which are known.
         """
         if self.max_given == 0.0 or "given" in batch:
             return batch
@@ -125,7 +133,8 @@ class Objective(ABC):
         self.check_model(model)
 
     def check_model(self, model: nn.Module) -> None:  # noqa: B027
-        """Refuses, by a :obj:`ValueError`, a model that this objective cannot train; takes any unless overridden."""
+        """Refuses, by a :obj:`ValueError`, a model that this objective cannot train; takes any
+        unless overridden."""
 
 
 def reveal(batch: Batch, max_share: float, generator: torch.Generator | None = None) -> Batch:
@@ -164,16 +173,18 @@ class BinaryObjective(SigmoidScores, Objective):
     The loss of validation is :func:`~tg_mlc.losses.masked_bce` of the final logits alone.
 
     Args:
-        intermediate_weight (float, optional): The weight :math:`\lambda` of the loss of intermediate readouts. If it
-            is not zero, ``model(batch, return_intermediate=True)`` returns an object with :obj:`logits` and
-            :obj:`intermediate`, as :class:`~tg_mlc.models.LaMP` does. (default: :obj:`0.0`)
+        intermediate_weight (float, optional): The weight :math:`\lambda` of the loss of
+            intermediate readouts. If it is not zero, ``model(batch, return_intermediate=True)``
+            returns an object with :obj:`logits` and :obj:`intermediate`, as
+            :class:`~tg_mlc.models.LaMP` does. (default: :obj:`0.0`)
         label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
-        loss_name (str, optional): The loss of each term: :obj:`"bce"`, :obj:`"focal"`, :obj:`"asymmetric"`,
-            :obj:`"soft_f1"` or :obj:`"listwise"` (see :mod:`tg_mlc.losses`). (default: :obj:`"bce"`)
-        loss_options (dict, optional): Its options, as numbers or lists, *e.g.* :obj:`{"pos_weight": 5.0}`.
-            (default: :obj:`{}`)
-        max_given (float, optional): The largest share of labels that are given in training, as in :class:`Objective`.
-            (default: :obj:`0.0`)
+        loss_name (str, optional): The loss of each term: :obj:`"bce"`, :obj:`"focal"`,
+            :obj:`"asymmetric"`, :obj:`"soft_f1"` or :obj:`"listwise"` (see :mod:`tg_mlc.losses`).
+            (default: :obj:`"bce"`)
+        loss_options (dict, optional): Its options, as numbers or lists, *e.g.* :obj:`{"pos_weight":
+            5.0}`. (default: :obj:`{}`)
+        max_given (float, optional): The largest share of labels that are given in training, as in
+            :class:`Objective`. (default: :obj:`0.0`)
 
     Raises:
         ValueError: If an option is out of range.
@@ -235,7 +246,8 @@ class BinaryObjective(SigmoidScores, Objective):
         )
 
     def is_mean(self) -> bool:
-        """Tells that a loss of entries is the mean over known labels; others are of a whole batch."""
+        """Tells that a loss of entries is the mean over known labels; others are of a whole
+        batch."""
         return self.loss_name in ("bce", "focal", "asymmetric")
 
     def check_model(self, model: nn.Module) -> None:
@@ -256,7 +268,8 @@ def describe_objective(objective: Objective) -> dict[str, Any]:
 
 
 def make_objective(objective: Objective | Mapping[str, Any] | None) -> Objective:
-    """Makes the objective that :func:`describe_objective` told, by default one of independent labels."""
+    """Makes the objective that :func:`describe_objective` told, by default one of independent
+    labels."""
     if objective is None or isinstance(objective, Objective):
         return objective or BinaryObjective()
     if not isinstance(objective, Mapping) or _CLASS not in objective:

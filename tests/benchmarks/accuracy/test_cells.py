@@ -76,7 +76,7 @@ def made(
     """The cell of a small model."""
     recipe = recipe_of(dataset, row, channels=8, epochs=1)
     raw = (drugs if dataset == "sider" else samples)(other_test=other_test)
-    task = Task(dataset, recipe.prepare(raw, SPLIT, folder), recipe)
+    task = Task(dataset, recipe.prepare(raw, SPLIT), recipe)
     return run_cell(Cell(dataset, row, 10), task, SPLIT, {}, learned)
 
 
@@ -158,7 +158,7 @@ def test_tables_choose_the_epoch_of_a_model_that_takes_given_labels_with_none_gi
 def test_rivals_have_the_encoder_of_their_papers(name: str, part: type, tmp_path: Path) -> None:
     for row in (row for table in TABLES.values() for row in table.rows if row.model == name):
         recipe = recipe_of("bibtex", row, channels=8)
-        task = Task("bibtex", recipe.prepare(samples(other_test=False), SPLIT, tmp_path), recipe)
+        task = Task("bibtex", recipe.prepare(samples(other_test=False), SPLIT), recipe)
         assert any(isinstance(module, part) for module in untrained(row, task, SPLIT).modules())
 
 
@@ -189,7 +189,7 @@ DATA = {"sha256": "0"}
 
 def settings(row: Row, folder: Path, **smaller: int) -> dict[str, Any]:
     recipe = recipe_of("bibtex", row, **smaller)
-    task = Task("bibtex", recipe.prepare(samples(other_test=False), SPLIT, folder), recipe)
+    task = Task("bibtex", recipe.prepare(samples(other_test=False), SPLIT), recipe)
     return settings_of(Cell("bibtex", row, 10), task, SPLIT, DATA)
 
 
@@ -222,7 +222,7 @@ def test_tracked_cells_were_trained_as_recipes_say_today(name: str) -> None:
 def test_label_dropout_is_that_of_attention_among_labels_alone(tmp_path: Path) -> None:
     row = Row("lamp", False, "complete", change="label dropout 0.75")
     recipe = recipe_of("bibtex", row, channels=8)
-    task = Task("bibtex", recipe.prepare(samples(other_test=False), SPLIT, tmp_path), recipe)
+    task = Task("bibtex", recipe.prepare(samples(other_test=False), SPLIT), recipe)
     found = {
         type(module): module.attention_dropout
         for module in untrained(row, task, SPLIT).modules()

@@ -91,7 +91,7 @@ def learned_twice(
     found = []
     for raw in (dataset, others):
         each = trial(raw)
-        prepared = each.task.recipe.prepare(raw, each.split, folder / str(len(found)))
+        prepared = each.task.recipe.prepare(raw, each.split)
         predict, settings = ROWS[row](trial(prepared))
         found.append((np.asarray(predict(None)).tolist(), settings))
     return found

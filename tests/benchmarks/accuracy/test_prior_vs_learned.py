@@ -41,7 +41,7 @@ def test_one_variant_learns_on_nci(root: Path, tmp_path: Path) -> None:
     recipe = RECIPES["nci"]
     dataset = recipe.load_dataset(root)
     split = recipe.split(dataset, "random", 0)
-    task = Task("nci", recipe.prepare(dataset, split, tmp_path))
+    task = Task("nci", recipe.prepare(dataset, split))
     assert int(task.counted.sum()) == 35
     (run,) = run_variant(task, split, 0, row("complete"), {"max_epochs": 1})
     assert Row.of(run) == row("complete")

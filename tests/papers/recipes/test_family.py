@@ -79,7 +79,7 @@ def dataset():
 @pytest.mark.parametrize("name", FAMILY)
 def test_members_train_on_the_inputs_of_a_recipe(name, dataset, tmp_path):
     recipe = RECIPES["bibtex"].as_member(FAMILY[name])
-    prepared = recipe.prepare(dataset, FEW, tmp_path)
+    prepared = recipe.prepare(dataset, FEW)
     graph = recipe.label_graph("prior", prepared, FEW)
     options = {"model_options": {"channels": 8}, "max_epochs": 1, "logger": False}
     result, _ = recipe.train(prepared, FEW, graph, tmp_path / "run", **options)
@@ -89,9 +89,9 @@ def test_members_train_on_the_inputs_of_a_recipe(name, dataset, tmp_path):
 
 
 @pytest.mark.parametrize("name", FAMILY)
-def test_members_take_known_labels(name, dataset, tmp_path):
+def test_members_take_known_labels(name, dataset):
     recipe = RECIPES["bibtex"].as_member(FAMILY[name])
-    prepared = recipe.prepare(dataset, FEW, tmp_path)
+    prepared = recipe.prepare(dataset, FEW)
     options = {**recipe.model, "channels": None if name == "linear-br" else 8, "given_labels": True}
     model = recipe.build(
         prepared[FEW.train],

@@ -139,24 +139,17 @@ class Recipe:
         """Loads the data set, which gets a folder of its own in :obj:`root`, the folder of all data sets."""
         return self.data.load(Path(root))
 
-    def prepare(
-        self, dataset: MultiLabelDataset, split: Split, root: str | os.PathLike[str]
-    ) -> MultiLabelDataset:
+    def prepare(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
         """Returns the samples as models take them, with what preprocessed them, fitted to their training part, as the
         attribute :attr:`~tg_mlc.data.MultiLabelDataset.preprocessor`.
 
         Args:
             dataset (MultiLabelDataset): The data set.
             split (Split): Its parts.
-            root (str or PathLike): Where to keep fits that take long.
         """
         if not self.data.preprocess:
             return dataset
-        features = (
-            [published_features(self.classifiers, Path(root) / "base_scores")]
-            if self.classifiers
-            else []
-        )
+        features = [published_features(self.classifiers)] if self.classifiers else []
         preprocessor = Chain(*kind_of(dataset).steps(scaled=True), *features)
         prepared = copy(preprocessor.fit_transform(dataset, split))
         prepared.preprocessor = preprocessor
