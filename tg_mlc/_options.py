@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
+from tg_mlc._names import shorten
+
 
 def check_number(name: str, value: Any, below: float = math.inf) -> None:
     """Checks that an option is a finite number of at least 0, and perhaps below another."""
@@ -44,4 +46,5 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
 def check_share(name: str, value: Any) -> None:
     """Checks that an option is a number in [0, 1]."""
     if not isinstance(value, Real) or not 0.0 <= float(value) <= 1.0:
-        raise ValueError(f"Expected '{name}' to be a number in [0, 1] (got {value!r})")
+        got = shorten(repr(value))
+        raise ValueError(f"Expected '{name}' to be a number in [0, 1] (got {got})")

@@ -1,5 +1,4 @@
-"""The base of all baselines, which keeps scikit-learn's contract without scikit-learn, and the
-simplest of them."""
+"""The base of all baselines, with scikit-learn's contract but without scikit-learn."""
 
 from __future__ import annotations
 
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Self
 
+from tg_mlc._names import shorten
 from tg_mlc.graphs.hierarchy import coherent as make_coherent
 from tg_mlc.graphs.hierarchy import pairs_of
 from tg_mlc.metrics import ThresholdTuner
@@ -84,18 +84,17 @@ class Baseline(ABC):
         raise ValueError(f"{expected} (got a {type(self).__name__})")
 
     def predict(self, x: Features, *, coherent: Data | None = None) -> Any:
-        """Returns decisions 0 and 1 :math:`(N, L)`, those of the :meth:`decision_function`.
+        """Returns decisions 0 and 1 :math:`(N, L)` by the sign of the :meth:`decision_function`.
 
         Args:
             x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
-            coherent (LabelGraph, optional): A hierarchy, by whose parents no label applies without
-                those above it. (default: :obj:`None`)
+            coherent (LabelGraph, optional): A hierarchy in which no label applies without its
+                ancestors. (default: :obj:`None`)
         """
         scores = self.decision_function(x)
         if coherent is not None:
-            scores = make_coherent(
-                torch.from_numpy(scores), pairs_of(coherent, name="coherent")
-            ).numpy()
+            pairs = pairs_of(coherent, name="coherent")
+            scores = make_coherent(torch.from_numpy(scores), pairs).numpy()
         return (scores >= 0).astype(np.int64)
 
     def held_out_scores(
@@ -107,33 +106,29 @@ class Baseline(ABC):
         refit: bool = True,
     ) -> FloatArray:
         """Returns the :meth:`decision_function` :math:`(N, L)` of training samples by fits without
-        them: for a model that takes these scores as inputs, or for a choice among settings.
+        them, for a model that takes these scores as inputs, or for a choice among settings.
 
         Kernel ridge regression leaves out one sample at a time and forests score out of bag, both
-        with a single fit; with :obj:`correlated`, the correlations are those of the other parts of
-        the samples. Other baselines are fitted once for each part.
+        with a single fit; correlated kernel ridge regression takes the correlations of the other
+        parts. Other baselines are fitted once for each part.
 
         Args:
             x, y: As in :meth:`fit`.
             cv (int or Iterable, optional): The number of random parts, or pairs of training and
-                test rows that cover all samples, for those that are fitted once for each part.
-                (default: :obj:`5`)
-            refit (bool, optional): If set to :obj:`False`, this baseline may stay as it was; else
-                it is fitted to all samples in the end. (default: :obj:`True`)
+                test rows that cover all samples. (default: :obj:`5`)
+            refit (bool, optional): Whether to fit to all samples in the end; otherwise this
+                baseline may stay as it was. (default: :obj:`True`)
 
         Raises:
             ValueError: If there are fewer than two parts, or more than samples; and as in
-            :meth:`fit`.
+                :meth:`fit`.
         """
         positive, observed = read_targets(y, "y")
         targets = np.where(observed, positive, np.nan)
         scores = np.full(targets.shape, np.nan)
         for rest, rows in self._parts(len(targets), cv):
-            scores[rows] = (
-                type(self)(**self.get_params())
-                .fit(x[rest], targets[rest])
-                .decision_function(x[rows])
-            )
+            fitted = type(self)(**self.get_params()).fit(x[rest], targets[rest])
+            scores[rows] = fitted.decision_function(x[rows])
         if refit:
             self.fit(x, y)
         return scores
@@ -154,22 +149,23 @@ class Baseline(ABC):
         return self
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
+        params = (f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"{type(self).__name__}({', '.join(params)})"
 
     def _read(self, x: Features, y: ArrayLike) -> tuple[Features, Targets]:
-        """The features as liblinear and trees take them, and as many targets, whose labels become
-        :obj:`classes_`."""
+        """Returns features as liblinear and trees take them, and as many targets."""
         targets = read_targets(y, "y")
-        if sp.issparse(x):  # liblinear takes neither arrays of scipy's new kind nor long indices
+        if sp.issparse(x):
+            # liblinear takes neither arrays of scipy's new kind nor long indices.
             rows = sp.csr_matrix(x)
             indices, indptr = (part.astype(np.int32) for part in (rows.indices, rows.indptr))
             x = sp.csr_matrix((rows.data, indices, indptr), shape=rows.shape)
         else:
             x = np.asarray(x)
-        if x.shape[0] != len(targets.observed):
-            raise ValueError(
-                f"Expected one row of 'y' per row of 'x', {x.shape[0]} (got {len(targets.observed)})"
-            )
+        num_rows = len(targets.observed)
+        if x.shape[0] != num_rows:
+            expected = f"Expected one row of 'y' per row of 'x', {x.shape[0]}"
+            raise ValueError(f"{expected} (got {num_rows})")
         self.classes_, self.n_features_in_ = np.arange(targets.observed.shape[1]), x.shape[1]
         return x, targets
 
@@ -227,9 +223,8 @@ class TunableBaseline(Baseline):
             if value > highest:
                 best, highest = model, value
         if best is None:
-            raise ValueError(
-                f"Expected 'metric' to be defined on the validation data (got NaN for all of {search})"
-            )
+            got = f"NaN for all of {shorten(search)}"
+            raise ValueError(f"Expected 'metric' to be defined on the validation data (got {got})")
         best.search = search
         return best
 
@@ -247,21 +242,19 @@ class TunableBaseline(Baseline):
 
 
 class LabelFrequency(Baseline):
-    r"""Gives every sample the same scores: the share of positives of each label in the training
-    data.
+    r"""Gives every sample the same scores: the frequency of each label in the training data.
 
-    On data with frequent labels its F1 can equal that of published models (on SIDER it does), so it
-    belongs next to every model, with thresholds tuned in the same way. Its macro ROC-AUC is 0.5 by
-    construction. A label never observed in training gets the share of positives among all observed
-    entries. Features may be anything with a row for each sample.
+    On data with frequent labels its F1 can equal that of published models (as on SIDER), so that it
+    belongs next to every model, with thresholds tuned in the same way. Its macro ROC-AUC is 0.5. A
+    label never observed in training gets the frequency of positives among all observed entries.
+    Features may be anything with a row for each sample.
 
     Attributes:
         frequency (numpy.ndarray): The scores :math:`(L)`, after :meth:`fit`.
     """
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Counts the labels of training samples, targets :math:`(N, L)`: 0, 1, or NaN for
-        unknown."""
+        """Counts the labels of targets :math:`(N, L)`: 0, 1, or NaN for unknown."""
         self.frequency = label_frequency(read_targets(y, "y"))
         self.classes_ = np.arange(len(self.frequency))
         return self
@@ -273,33 +266,30 @@ class LabelFrequency(Baseline):
 
 
 def label_frequency(targets: Targets) -> FloatArray:
-    """The share of positives of each label :math:`(L)`; of all labels together for one that is
-    never observed."""
+    """Returns the frequency of each label :math:`(L)`; of all labels for one never observed."""
     counts, positives = targets.observed.sum(axis=0), targets.positive.sum(axis=0)
-    return np.asarray(
-        np.where(counts > 0, positives / np.maximum(counts, 1), positives.sum() / counts.sum())
-    )
+    overall = positives.sum() / counts.sum()
+    return np.asarray(np.where(counts > 0, positives / np.maximum(counts, 1), overall))
 
 
 def check_positive(name: str, value: float) -> None:
-    """Refuses a parameter that is not above zero."""
+    """Raises if a parameter is not above zero."""
     if not value > 0:
         raise ValueError(f"Expected '{name}' to be above 0 (got {value})")
 
 
 def read_array(state: Mapping[str, Any], name: str, *sizes: int | None) -> npt.NDArray[Any]:
-    """Returns an array of numbers that a state holds, of these sizes (:obj:`None` for any); a
-    :class:`ValueError` if it holds no numbers, or is of another shape.
+    """Returns an array of numbers of a state. Raises :class:`ValueError` if it holds no numbers, or
+    has other sizes (:obj:`None` for any).
     """
     array = np.asarray(state[name])
-    wanted = ["*" if size is None else size for size in sizes]
     fits = len(sizes) == array.ndim and all(
-        size in (None, one) for size, one in zip(sizes, array.shape, strict=True)
+        size in (None, actual) for size, actual in zip(sizes, array.shape, strict=True)
     )
     if array.dtype.kind not in "biuf" or not fits:
-        raise ValueError(
-            f"Expected '{name}' to hold numbers of shape {wanted} (got {array.dtype}, {[*array.shape]})"
-        )
+        shape = ["*" if size is None else size for size in sizes]
+        got = f"{array.dtype}, {[*array.shape]}"
+        raise ValueError(f"Expected '{name}' to hold numbers of shape {shape} (got {got})")
     return array
 
 
@@ -309,7 +299,6 @@ def float_tensor(values: npt.ArrayLike) -> Tensor:
 
 
 def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "f1_micro") -> float:
-    """A metric of :class:`~tg_mlc.metrics.ThresholdTuner` at its best threshold, NaN if it is
-    undefined."""
+    """Returns a metric at its best threshold, NaN if undefined."""
     best = ThresholdTuner(metric).fit(y, scores).best_value
     return float("nan") if best is None else best

@@ -1,5 +1,4 @@
-"""Random forests: a strong baseline on fingerprints of molecules, and where entries differ in kind
-and scale."""
+"""Random forests: a strong baseline on fingerprints, and on entries of different scales."""
 
 from __future__ import annotations
 
@@ -134,9 +133,8 @@ class ForestBaseline(TunableBaseline):
         for trees in self._forests:
             step = max(1, _CHUNK // max(x.shape[1], len(trees.roots)))
             for start in range(0, x.shape[0], step):
-                scores[start : start + step, trees.labels] = trees.predict(
-                    _dense(x[start : start + step])
-                )
+                rows = slice(start, start + step)
+                scores[rows, trees.labels] = trees.predict(_dense(x[rows]))
         return scores
 
     def module(self) -> nn.Module:
@@ -156,23 +154,20 @@ class ForestBaseline(TunableBaseline):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes what :meth:`state_dict` returned in place of that of this object."""
+        """Takes over a state from :meth:`state_dict`."""
         vars(self).update(state["settings"])
         self.search = [(setting, value) for setting, value in state["search"]]
         self.n_features_in_ = state["num_features"]
         self._frequency = read_array(state, "frequency", None)
-        self._forests = [
-            Trees.from_state(trees, self.n_features_in_, len(self._frequency))
-            for trees in state["forests"]
-        ]
+        sizes = self.n_features_in_, len(self._frequency)
+        self._forests = [Trees.from_state(trees, *sizes) for trees in state["forests"]]
         self.classes_ = np.arange(len(self._frequency))
         return self
 
     def _fit(
         self, x: Features, y: ArrayLike, oob_score: bool
     ) -> tuple[Features, Targets, list[tuple[npt.NDArray[np.intp], Any]]]:
-        """Grows the trees, and returns the samples as read with scikit-learn's forest of each group
-        of labels."""
+        """Grows the trees, and returns the samples as read, and a forest for each label group."""
         check_choice("criterion", self.criterion, ("squared_error", "gini"))
         ensemble = require("sklearn.ensemble", extra="data")
         x, targets = self._read(x, y)
@@ -184,22 +179,18 @@ class ForestBaseline(TunableBaseline):
         if self.criterion == "squared_error":
             mean = positive.sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
             # A score in place of R^2, which warns of labels of one class.
-            make, options["oob_score"] = (
-                ensemble.RandomForestRegressor,
-                oob_score and (lambda *_: 0.0),
-            )
+            options["oob_score"] = oob_score and (lambda *_: 0.0)
+            make = ensemble.RandomForestRegressor
             if self.extra_trees:
                 make = ensemble.ExtraTreesRegressor
             values: npt.NDArray[Any] = np.where(observed, positive, mean)
             if len(labels) > self.max_outputs:
-                random = np.random.default_rng(self.random_state).normal(
-                    size=(len(labels), self.max_outputs)
-                )
+                generator = np.random.default_rng(self.random_state)
+                random = generator.normal(size=(len(labels), self.max_outputs))
                 options["oob_score"] = False
                 forest = make(**options).fit(x, (values - mean) @ random)
-                bags = [
-                    np.bincount(rows, minlength=len(values)) for rows in forest.estimators_samples_
-                ]
+                samples = forest.estimators_samples_
+                bags = [np.bincount(rows, minlength=len(values)) for rows in samples]
                 trees = Trees.of(forest, labels, (x, sp.csr_array(values), bags))
                 self._forests, self._projected = [trees], (trees, bags)
                 return x, targets, []
@@ -215,14 +206,14 @@ class ForestBaseline(TunableBaseline):
                 rows = np.flatnonzero(used[:, group].all(axis=1))
                 target = values[np.ix_(rows, group)]
                 some = x if len(rows) == x.shape[0] else x[rows]
-                fitted.append(
-                    (group, make(**options).fit(some, target[:, 0] if len(group) == 1 else target))
-                )
+                target = target[:, 0] if len(group) == 1 else target
+                fitted.append((group, make(**options).fit(some, target)))
         self._forests = [Trees.of(forest, group) for group, forest in fitted]
-        if self.extra_trees:  # of hundreds of labels, few in each leaf
-            self._forests = [
-                each._replace(probability=sp.csr_array(each.probability)) for each in self._forests
-            ]
+        if self.extra_trees:
+            # A leaf has few of hundreds of labels.
+            probabilities = [sp.csr_array(trees.probability) for trees in self._forests]
+            pairs = zip(self._forests, probabilities, strict=True)
+            self._forests = [trees._replace(probability=p) for trees, p in pairs]
         return x, targets, fitted
 
     def _out_of_bag(
@@ -232,9 +223,8 @@ class ForestBaseline(TunableBaseline):
         left_out = np.stack(bags, axis=1) == 0
         total = trees.sum_of(leaves, left_out)
         count = left_out.sum(axis=1)[:, None]
-        return np.asarray(
-            2 * np.where(count > 0, total / np.maximum(count, 1), self._frequency) - 1
-        )
+        probabilities = np.where(count > 0, total / np.maximum(count, 1), self._frequency)
+        return np.asarray(2 * probabilities - 1)
 
 
 def _dense(x: Features) -> npt.NDArray[np.float32]:
@@ -268,18 +258,14 @@ class Trees(NamedTuple):
         """
         trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
-        left, right = (
-            np.concatenate(
-                [
-                    np.where(part >= 0, part + root, -1)
-                    for part, root in zip(parts, roots, strict=True)
-                ]
-            )
-            for parts in (
-                [tree.children_left for tree in trees],
-                [tree.children_right for tree in trees],
-            )
-        )
+
+        def joined(name: str) -> npt.NDArray[Any]:
+            """Children by the indices of all nodes, -1 at leaves."""
+            children = [getattr(tree, name) for tree in trees]
+            pairs = zip(children, roots, strict=True)
+            return np.concatenate([np.where(part >= 0, part + root, -1) for part, root in pairs])
+
+        left, right = joined("children_left"), joined("children_right")
         arrays: dict[str, Any] = {
             "labels": labels.astype(np.int64),
             "roots": roots.astype(np.int32),
@@ -293,10 +279,8 @@ class Trees(NamedTuple):
             found = cls(**arrays, right=right.astype(np.int32), probability=None)
             leaves, counts = found.leaves(_dense(x)), np.stack(bags, axis=1)
             sample, tree = np.nonzero(counts)
-            size = (int((left < 0).sum()), len(leaves))
-            weights = sp.csr_array(
-                (counts[sample, tree].astype(float), (leaves[sample, tree], sample)), shape=size
-            )
+            entries = counts[sample, tree].astype(float), (leaves[sample, tree], sample)
+            weights = sp.csr_array(entries, shape=(int((left < 0).sum()), len(leaves)))
             weights = sp.diags_array(1 / weights.sum(axis=1)) @ weights
             return found._replace(probability=sp.csr_array(weights @ targets))
         # [leaves, K, 2 or 1]
@@ -316,18 +300,13 @@ class Trees(NamedTuple):
     def from_state(
         cls, state: Mapping[str, Any], num_features: int | None, num_labels: int
     ) -> Self:
-        """The trees of arrays by name; a :class:`ValueError` if one points outside of another, or
-        back in a tree."""
-        labels, roots, left = (
-            read_array(state, name, None) for name in ("labels", "roots", "left")
-        )
-        feature, threshold, right = (
-            read_array(state, name, len(left)) for name in ("feature", "threshold", "right")
-        )
+        """Makes trees of a state. Raises if an index is out of range or leads back."""
+        labels, roots, left = (read_array(state, key, None) for key in ("labels", "roots", "left"))
+        names = ("feature", "threshold", "right")
+        feature, threshold, right = (read_array(state, name, len(left)) for name in names)
         if "columns" in state:
-            parts = tuple(
-                read_array(state, name, None) for name in ("probability", "columns", "ptr")
-            )
+            names = ("probability", "columns", "ptr")
+            parts = tuple(read_array(state, name, None) for name in names)
             probability: Any = sp.csr_array(parts, shape=(len(parts[2]) - 1, len(labels)))
             probability.check_format()  # products read memory wherever indices point to
         else:
@@ -343,9 +322,10 @@ class Trees(NamedTuple):
             ("right", right[~inner], 0, probability.shape[0]),
         ):
             if index.dtype.kind not in "iu" or (index < least).any() or (index >= size).any():
-                raise ValueError(
-                    f"Expected '{name}' of trees to be whole numbers below {size}, that lead on (got others)"
+                expected = (
+                    f"Expected '{name}' of trees to be whole numbers below {size}, that lead on"
                 )
+                raise ValueError(f"{expected} (got others)")
         return cls(labels, roots, feature, threshold, left, right, probability)
 
     def state_dict(self) -> dict[str, Any]:
@@ -356,8 +336,7 @@ class Trees(NamedTuple):
         return state
 
     def predict(self, x: npt.NDArray[Any]) -> FloatArray:
-        """Returns the mean over all trees of the probabilities :math:`(N, K)` for inputs :math:`(N,
-        F)`."""
+        """Returns the mean probabilities :math:`(N, K)` of all trees for inputs :math:`(N, F)`."""
         leaves = self.leaves(x)
         if sp.issparse(self.probability):
             return self.sum_of(leaves, np.ones(leaves.shape, dtype=bool)) / len(self.roots)

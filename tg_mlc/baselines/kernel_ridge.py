@@ -1,5 +1,4 @@
-"""Kernel ridge regression of all labels at once: a strong baseline where words or vectors
-interact."""
+"""Kernel ridge regression of all labels at once, strong where words or vectors interact."""
 
 from __future__ import annotations
 
@@ -45,7 +44,8 @@ class KernelRidgeBaseline(TunableBaseline):
 
     .. math::
         \mathbf{A} = (\mathbf{K} + \alpha \mathbf{I})^{-1} (\mathbf{Y} - \bar{\mathbf{y}}), \qquad
-        \mathbf{s}(\mathbf{x}) = \bar{\mathbf{y}} + \sum_n k(\mathbf{x}, \mathbf{x}_n) \, \mathbf{a}_n
+        \mathbf{s}(\mathbf{x}) =
+        \bar{\mathbf{y}} + \sum_n k(\mathbf{x}, \mathbf{x}_n) \, \mathbf{a}_n
 
     One factorisation serves all labels, and also says what the training samples would get from a
     model that was fitted without them, :math:`y_{ni} - A_{ni} / [(\mathbf{K} + \alpha
@@ -58,7 +58,8 @@ class KernelRidgeBaseline(TunableBaseline):
     noise*),
 
     .. math::
-        \mathbf{K} \mathbf{A} (\mathbf{I} + \mathbf{C}) + \alpha \mathbf{A} = \mathbf{Y} - \bar{\mathbf{y}}, \qquad
+        \mathbf{K} \mathbf{A} (\mathbf{I} + \mathbf{C}) + \alpha \mathbf{A} =
+        \mathbf{Y} - \bar{\mathbf{y}}, \qquad
         \mathbf{s}(\mathbf{x}) = \bar{\mathbf{y}} + \sum_n k(\mathbf{x}, \mathbf{x}_n) \,
         (\mathbf{I} + \mathbf{C}) \, \mathbf{a}_n
 
@@ -97,10 +98,8 @@ class KernelRidgeBaseline(TunableBaseline):
 
     @classmethod
     def _settings(cls, grid: Any, **options: Any) -> Settings:
-        return [
-            (pair, dict(zip(("gamma", "alpha"), pair, strict=True)))
-            for pair in grid or DEFAULT_GRID
-        ]
+        grid = grid or DEFAULT_GRID
+        return [((gamma, alpha), {"gamma": gamma, "alpha": alpha}) for gamma, alpha in grid]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Fits all labels to :obj:`x` and :obj:`y` as in :meth:`Baseline.fit`.
@@ -149,45 +148,38 @@ class KernelRidgeBaseline(TunableBaseline):
             check_positive(name, getattr(self, name))
         x, (positive, observed) = self._read(x, y)
         if len(observed) > MAX_SAMPLES:
-            raise ValueError(
-                f"Expected at most {MAX_SAMPLES} samples, because memory grows with their square (got "
-                f"{len(observed)}); fit to a part of them, or take LinearBaseline"
-            )
+            expected = f"Expected at most {MAX_SAMPLES} samples, as memory grows with their square"
+            hint = "fit to a part of them, or take LinearBaseline"
+            raise ValueError(f"{expected} (got {len(observed)}); {hint}")
         self.x = sp.csr_array(x) if sp.issparse(x) else x
         self.mean = (positive & observed).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
         return self._kernel(self.x), np.where(observed, positive - self.mean, 0.0)
 
     def _factorise(self, x: Features, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Fits, and returns targets :math:`(N, L)`, the unknown ones at their means, and the factor
-        of the kernel."""
+        """Fits, and returns targets :math:`(N, L)`, with means for unknown, and the factor."""
         kernel, centred = self._read_kernel(x, y)
         kernel.flat[:: len(kernel) + 1] = 1.0 + self.alpha
         try:
             # The transpose of a symmetric matrix is itself, in the order of memory that LAPACK
             # overwrites in place.
-            factor, _ = scipy.linalg.cho_factor(
-                kernel.T, lower=True, overwrite_a=True, check_finite=False
-            )
+            options = {"lower": True, "overwrite_a": True, "check_finite": False}
+            factor, _ = scipy.linalg.cho_factor(kernel.T, **options)
         except np.linalg.LinAlgError as error:
-            raise ValueError(
-                f"Expected a larger 'alpha' for samples that are so alike (got {self.alpha})"
-            ) from error
+            expected = "Expected a larger 'alpha' for samples that are so alike"
+            raise ValueError(f"{expected} (got {self.alpha})") from error
         self.dual = np.asarray(scipy.linalg.cho_solve((factor, True), centred, check_finite=False))
         return self.mean + centred, factor
 
     def predict_proba(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)`, cut off below 0 and above 1, where
-        :meth:`decision_function` still ranks."""
+        """Returns the scores :math:`(N, L)` of the regression, clipped to :math:`[0, 1]`."""
         return np.clip(self._regress(x), 0.0, 1.0)
 
     def decision_function(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)` near -1 for no and near 1 for yes, as distances of
-        :class:`LinearBaseline`."""
+        """Returns scores :math:`(N, L)` near -1 for no and near 1 for yes."""
         return 2 * self._regress(x) - 1
 
     def module(self) -> nn.Module:
-        """Returns the :meth:`decision_function` as a module, which holds the training features as a
-        dense tensor.
+        """Returns the :meth:`decision_function` as a module with the dense training features.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
@@ -196,10 +188,9 @@ class KernelRidgeBaseline(TunableBaseline):
         self._check_fitted("module")
         num_samples, num_features = self.x.shape
         if num_samples * num_features > MAX_MODULE_NUMBERS:
-            raise ValueError(
-                f"Expected kernel ridge regression with at most {MAX_MODULE_NUMBERS:,} numbers of "
-                f"training features as a module (got {num_samples:,} x {num_features:,})"
-            )
+            expected = f"Expected at most {MAX_MODULE_NUMBERS:,} numbers of training features"
+            got = f"{num_samples:,} x {num_features:,}"
+            raise ValueError(f"{expected} for kernel ridge regression as a module (got {got})")
         return _KernelRidgeModule(self)
 
     def state_dict(self) -> dict[str, Any]:
@@ -238,19 +229,15 @@ class KernelRidgeBaseline(TunableBaseline):
     def _regress(self, x: Features) -> FloatArray:
         self._check_fitted("predict_proba")
         # Some rows at a time: the kernel of all would need memory for every pair.
-        parts = (
-            self._kernel(x[start : start + _CHUNK]) @ self.dual
-            for start in range(0, x.shape[0], _CHUNK)
-        )
+        starts = range(0, x.shape[0], _CHUNK)
+        parts = [self._kernel(x[start : start + _CHUNK]) @ self.dual for start in starts]
         return np.asarray(self.mean + np.concatenate([*parts, np.empty((0, len(self.mean)))]))
 
     def _kernel(self, x: Features) -> FloatArray:
-        """The kernel between samples and training samples, by squared distances in double
-        precision."""
+        """Returns the kernel :math:`(N, N_{train})`, from squared distances in double precision."""
         # scikit-learn computes the same, but its import takes longer than a prediction.
-        kernel = np.empty(
-            (x.shape[0], self.x.shape[0]), np.result_type(x.dtype, self.x.dtype, np.float32)
-        )
+        dtype = np.result_type(x.dtype, self.x.dtype, np.float32)
+        kernel = np.empty((x.shape[0], self.x.shape[0]), dtype)
         x = x.astype(np.float64)
         norms = _squared_norms(x)[:, None]
         for start in range(0, self.x.shape[0], _CHUNK):
@@ -294,9 +281,8 @@ class _KernelRidgeModule(nn.Module):
 
 
 def _squared_norms(x: Features) -> FloatArray:
-    return np.asarray(
-        x.multiply(x).sum(axis=1) if sp.issparse(x) else np.einsum("ij,ij->i", x, x)
-    ).ravel()
+    norms = x.multiply(x).sum(axis=1) if sp.issparse(x) else np.einsum("ij,ij->i", x, x)
+    return np.asarray(norms).ravel()
 
 
 def _eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -50,22 +50,19 @@ class LabelTrees(Baseline):
         plt = require("napkinxc.models", extra="extreme").PLT
         x, (positive, observed) = self._read(x, y)
         if not observed.all():
+            number = (~observed).sum()
             warnings.warn(
-                f"Label trees count {(~observed).sum()} unknown labels (NaN) as absent",
-                stacklevel=2,
+                f"Label trees count {number} unknown labels (NaN) as absent", stacklevel=2
             )
+        labels = [np.flatnonzero(row).tolist() for row in positive]
         # The package takes no whole numbers.
-        labels, rows = (
-            [np.flatnonzero(row).tolist() for row in positive],
-            sp.csr_matrix(x, dtype=np.float32),
-        )
+        rows = sp.csr_matrix(x, dtype=np.float32)
         self._trees = []
         for i in range(self.n_estimators):
-            # where the package writes what it then reads into memory
+            options = {"liblinear_c": self.C, "seed": self.random_state + i, "threads": self.n_jobs}
+            # The package writes trees to a folder, and then reads them into memory.
             with tempfile.TemporaryDirectory() as folder:
-                tree = plt(
-                    folder, liblinear_c=self.C, seed=self.random_state + i, threads=self.n_jobs
-                )
+                tree = plt(folder, **options)
                 tree.fit(rows, labels)
                 tree.load()
             self._trees.append(tree)
@@ -74,14 +71,11 @@ class LabelTrees(Baseline):
     def predict_proba(self, x: Features) -> FloatArray:
         """Returns the probabilities :math:`(N, L)`."""
         self._check_fitted("predict_proba")
-        rows, scores = (
-            sp.csr_matrix(x, dtype=np.float32),
-            np.zeros((x.shape[0], len(self.classes_))),
-        )
+        rows, num_labels = sp.csr_matrix(x, dtype=np.float32), len(self.classes_)
+        scores = np.zeros((x.shape[0], num_labels))
         for tree in self._trees:
-            for row, found in zip(
-                scores, tree.predict_proba(rows, top_k=len(self.classes_)), strict=True
-            ):
-                for label, score in found:
+            predicted = tree.predict_proba(rows, top_k=num_labels)
+            for row, pairs in zip(scores, predicted, strict=True):
+                for label, score in pairs:
                     row[label] += score / len(self._trees)
         return scores

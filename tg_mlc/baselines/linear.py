@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from torch import Tensor, nn
 from typing_extensions import Self
 
+from tg_mlc._names import shorten
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice, check_count, check_share
 from tg_mlc.baselines.baseline import (
@@ -72,10 +73,8 @@ class LinearBaseline(TunableBaseline):
 
     @classmethod
     def _settings(cls, grid: Any, **options: Any) -> Settings:
-        return [
-            ((C,), {"C": C})
-            for C in (DEFAULT_GRID[options.get("loss", "hinge")] if grid is None else grid)
-        ]
+        grid = DEFAULT_GRID[options.get("loss", "hinge")] if grid is None else grid
+        return [((C,), {"C": C}) for C in grid]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Fits the classifiers; for the arguments and errors see :meth:`Baseline.fit`."""
@@ -119,7 +118,7 @@ class LinearBaseline(TunableBaseline):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes what :meth:`state_dict` returned in place of that of this object."""
+        """Takes over a state from :meth:`state_dict`."""
         self.loss, self.C = state["loss"], state["C"]
         self.bias = read_array(state, "bias", None)
         self.weight = read_array(state, "weight", None, len(self.bias))
@@ -194,8 +193,7 @@ class ClassifierChain(Baseline):
     random_state: int | None = 0
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Fits one classifier after another; for the arguments and errors see
-        :meth:`Baseline.fit`."""
+        """Fits one classifier after another, as :meth:`Baseline.fit`."""
         x, (positive, observed) = self._read(x, y)
         columns = np.arange(positive.shape[1])
         if isinstance(self.order, str):
@@ -204,9 +202,8 @@ class ClassifierChain(Baseline):
         else:
             self.order_ = columns if self.order is None else np.asarray(self.order)
             if not np.array_equal(np.sort(self.order_), columns):
-                raise ValueError(
-                    f"Expected 'order' to hold each of {len(columns)} labels once (got {self.order})"
-                )
+                expected = f"Expected 'order' to hold each of {len(columns)} labels once"
+                raise ValueError(f"{expected} (got {shorten(self.order)})")
         self._links = []
         for label in self.order_:
             target = np.where(observed[:, label], positive[:, label], np.nan)

@@ -55,9 +55,8 @@ class MLkNN(Baseline):
         check_positive("smoothing", self.smoothing)
         x, targets = self._read(x, y)
         if len(targets.observed) <= self.n_neighbors:
-            raise ValueError(
-                f"Expected more than n_neighbors={self.n_neighbors} samples (got {len(targets.observed)})"
-            )
+            expected = f"Expected more than n_neighbors={self.n_neighbors} samples"
+            raise ValueError(f"{expected} (got {len(targets.observed)})")
         neighbours = require("sklearn.neighbors", extra="data").NearestNeighbors
         self._index = neighbours(n_neighbors=self.n_neighbors, metric=self.metric).fit(x)
         self._y = sp.csr_array(targets.positive.astype(np.float64))  # few labels apply
@@ -74,15 +73,12 @@ class MLkNN(Baseline):
         return np.asarray(1 / (1 + np.exp(-log_odds)))
 
     def _neighbours_with(self, x: Features) -> IntArray:
-        """The number of neighbours with each label; without :obj:`x`, those of each training sample
-        beside itself."""
-        return np.asarray(
-            (self._index.kneighbors_graph(x) @ self._y).toarray().round(), dtype=np.int64
-        )
+        """Returns how many neighbours have each label; by default those of training samples."""
+        counts = self._index.kneighbors_graph(x) @ self._y
+        return np.asarray(counts.toarray().round(), dtype=np.int64)
 
     def _joint(self, among: IntArray, rows: BoolArray) -> FloatArray:
-        """The probability of one side of a label times that of numbers of neighbours with it, but
-        for a factor."""
+        """Returns joint probabilities of a label and its neighbour counts, up to a factor."""
         counts = np.stack([((among == c) & rows).sum(axis=0) for c in range(self.n_neighbors + 1)])
         total, s = counts.sum(axis=0), self.smoothing
         return np.asarray((s + total) * (s + counts) / (s * (self.n_neighbors + 1) + total))

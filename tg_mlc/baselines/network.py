@@ -1,5 +1,4 @@
-"""Multilayer perceptrons with an output for every label, which can respect a hierarchy of
-labels."""
+"""Multilayer perceptrons for all labels, which can respect a hierarchy."""
 
 from __future__ import annotations
 
@@ -81,10 +80,8 @@ class NetworkBaseline(TunableBaseline):
 
     @classmethod
     def _settings(cls, grid: Any, **options: Any) -> Settings:
-        return [
-            (row, {"hidden": row[0], "dropout": row[1]})
-            for row in (DEFAULT_GRID if grid is None else grid)
-        ]
+        grid = DEFAULT_GRID if grid is None else grid
+        return [((size, rate), {"hidden": size, "dropout": rate}) for size, rate in grid]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Trains the networks; for the arguments and errors see :meth:`Baseline.fit`."""
@@ -135,30 +132,27 @@ class NetworkBaseline(TunableBaseline):
     def state_dict(self) -> dict[str, Any]:
         """Returns settings, the closure of the hierarchy, and weights."""
         self._check_fitted("state_dict")
+        parameters = [network.parameters() for network in self.networks_]
         return {
             "settings": {name: getattr(self, name) for name in _SETTINGS},
             "search": [list(row) for row in self.search],
             "scale": [self.mean_, self.spread_],
             "pairs": None if self.pairs_ is None else self.pairs_.numpy(),
-            "networks": [
-                [weight.detach().numpy() for weight in each.parameters()] for each in self.networks_
-            ],
+            "networks": [[weight.detach().numpy() for weight in each] for each in parameters],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes what :meth:`state_dict` returned in place of that of this object, but no label
-        graph."""
+        """Takes over a state from :meth:`state_dict`, which holds no label graph."""
         vars(self).update(state["settings"])
         self.search = [tuple(row) for row in state["search"]]
         self.mean_, self.spread_ = (torch.as_tensor(np.asarray(each)) for each in state["scale"])
         num_inputs, networks = len(self.mean_), state["networks"]
         num_labels = len(np.asarray(networks[0][-1]))
-        pairs = state["pairs"]
-        self.pairs_ = (
-            None if pairs is None else torch.from_numpy(read_array(state, "pairs", 2, None).copy())
-        )
-        if self.pairs_ is not None and not ((self.pairs_ >= 0) & (self.pairs_ < num_labels)).all():
-            raise ValueError(f"Expected 'pairs' of labels below {num_labels} (got others)")
+        self.pairs_ = None
+        if state["pairs"] is not None:
+            self.pairs_ = torch.from_numpy(read_array(state, "pairs", 2, None).copy())
+            if not ((self.pairs_ >= 0) & (self.pairs_ < num_labels)).all():
+                raise ValueError(f"Expected 'pairs' of labels below {num_labels} (got others)")
         self.networks_ = []
         for weights in networks:
             network = self._make(num_inputs, num_labels)
@@ -176,16 +170,12 @@ class NetworkBaseline(TunableBaseline):
         check_number("dropout", self.dropout, below=1.0)
         x, (positive, observed) = self._read(x, y)
         self.pairs_ = None if self.label_graph is None else pairs_of(self.label_graph)
-        dense = torch.from_numpy(np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float32))
-        spread, self.mean_ = torch.std_mean(dense, dim=0, correction=0)
+        spread, self.mean_ = torch.std_mean(_dense(x), dim=0, correction=0)
         self.spread_ = torch.where(spread > 0, spread, 1.0)
-        return (dense - self.mean_) / self.spread_, torch.from_numpy(
-            np.where(observed, positive, np.nan)
-        ).float()
+        return self._inputs(x), torch.from_numpy(np.where(observed, positive, np.nan)).float()
 
     def _inputs(self, x: Features) -> Tensor:
-        dense = torch.from_numpy(np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float32))
-        return (dense - self.mean_) / self.spread_
+        return (_dense(x) - self.mean_) / self.spread_
 
     def _make(self, num_inputs: int, num_labels: int) -> nn.Sequential:
         sizes = [num_inputs, self.hidden, self.hidden]
@@ -200,9 +190,8 @@ class NetworkBaseline(TunableBaseline):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed((self.random_state or 0) + 1000 * number)
             network = self._make(inputs.size(1), target.size(1))
-            optimizer = torch.optim.Adam(
-                network.parameters(), self.learning_rate, weight_decay=1e-5
-            )
+            parameters = network.parameters()
+            optimizer = torch.optim.Adam(parameters, self.learning_rate, weight_decay=1e-5)
             for _ in range(epochs or self.epochs):
                 for rows in torch.split(torch.randperm(len(inputs)), self.batch_size):
                     optimizer.zero_grad()
@@ -219,14 +208,13 @@ class NetworkBaseline(TunableBaseline):
 
     @torch.inference_mode()
     def _logits(self, inputs: Tensor, networks: list[nn.Sequential]) -> FloatArray:
-        parts = []
-        for some in torch.split(inputs, _ROWS):
-            parts.append(_mean_logits(networks, some, self.pairs_))
-        return (
-            np.asarray(torch.cat(parts).double().numpy())
-            if parts
-            else np.empty((0, len(self.classes_)))
-        )
+        chunks = torch.split(inputs, _ROWS)
+        logits = torch.cat([_mean_logits(networks, chunk, self.pairs_) for chunk in chunks])
+        return np.asarray(logits.double().numpy())
+
+
+def _dense(x: Features) -> Tensor:
+    return torch.from_numpy(np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float32))
 
 
 class _NetworkModule(nn.Module):

@@ -1,5 +1,4 @@
-"""Builders of models: functions of training samples whose models can be built again without any
-sample."""
+"""Builders of models: functions whose models can be built again without any sample."""
 
 from __future__ import annotations
 
@@ -26,8 +25,7 @@ _BLUEPRINT, _ARGUMENTS = "_tg_mlc_blueprint", "_tg_mlc_arguments"
 
 @dataclass(frozen=True)
 class Blueprint:
-    """Sufficient plain data to build a model again: its builder, the options, and the sizes of
-    samples."""
+    """Plain data that suffice to build a model again."""
 
     builder: str  #: the name of the function
     options: dict[str, Any]  #: its arguments beside training samples and label graph
@@ -35,8 +33,7 @@ class Blueprint:
     samples: dict[str, Any]
 
     def build(self, label_graph: Data | None) -> nn.Module:
-        """Builds the model, with weights that are those of no training; random numbers elsewhere do
-        not change."""
+        """Builds the model with untrained weights, and leaves the random state as it was."""
         samples = [_stand_in(self.samples)] if self.samples else []
         with torch.random.fork_rng(devices=[]):
             model: nn.Module = find("builder", self.builder)(*samples, label_graph, **self.options)
@@ -93,8 +90,7 @@ def builder(build: BuildT) -> BuildT:
 
 
 def rebuilt_by(build: Callable[..., nn.Module], model: nn.Module, options: dict[str, Any]) -> None:
-    """Lets a registered function of a label graph and of options that are plain data build a model
-    again."""
+    """Lets a registered function of a label graph and plain options build a model again."""
     model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, options, {})
 
 
@@ -104,8 +100,7 @@ def blueprint_of(model: nn.Module) -> Blueprint | None:
 
 
 def describe_samples(dataset: MultiLabelDataset) -> dict[str, Any]:
-    """The sizes and types of the first sample's attributes, and what tells its kind: nothing of its
-    content."""
+    """Returns sizes and types of the first sample's attributes, and its kind, but no content."""
     names = constant_names(dataset)
     attributes = {
         name: {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}

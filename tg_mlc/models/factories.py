@@ -268,7 +268,8 @@ def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> Non
     does, every label at what sets its documents apart, and keys as queries.
 
     .. math::
-        \mathbf{W}^y_i = \sqrt{d} \, \frac{\mathbf{E}^{\top} (\bar{\mathbf{x}}_i - \bar{\mathbf{x}})}
+        \mathbf{W}^y_i = \sqrt{d} \,
+        \frac{\mathbf{E}^{\top} (\bar{\mathbf{x}}_i - \bar{\mathbf{x}})}
         {\lVert \mathbf{E}^{\top} (\bar{\mathbf{x}}_i - \bar{\mathbf{x}}) \rVert}, \qquad
         \mathbf{W}^k = \mathbf{W}^q
 

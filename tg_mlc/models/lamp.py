@@ -28,8 +28,7 @@ from tg_mlc.nn.shortlist import Shortlist
 
 
 class Encoder(Protocol):
-    """Encoder of a batch into components of :attr:`channels` channels; see
-    :mod:`tg_mlc.nn.encoders`."""
+    """Encoder of a batch into components (see :mod:`tg_mlc.nn.encoders`)."""
 
     channels: int
     edge_dim: int | None
@@ -118,25 +117,20 @@ class LaMP(nn.Module):
         **block: Unpack[BlockOptions],
     ) -> None:
         super().__init__()
-        if (
-            not isinstance(encoder, nn.Module)
-            or not hasattr(encoder, "channels")
-            or not hasattr(encoder, "edge_dim")
-        ):
-            raise ValueError(
-                f"Expected 'encoder' to be a module with the attributes 'channels' and 'edge_dim', such as those of "
-                f"tg_mlc.nn.encoders (got {type(encoder).__name__})"
-            )
+        has_sizes = hasattr(encoder, "channels") and hasattr(encoder, "edge_dim")
+        if not isinstance(encoder, nn.Module) or not has_sizes:
+            expected = "Expected 'encoder' to be a module with attributes 'channels' and 'edge_dim'"
+            hint = "take one of tg_mlc.nn.encoders"
+            raise ValueError(f"{expected} (got {type(encoder).__name__}); {hint}")
         channels, edge_dim = cast(Encoder, encoder).channels, cast(Encoder, encoder).edge_dim
         block = {"dropout": 0.1, **block}
         among_features: BlockOptions = {**block, **(feature_kwargs or {})}
         check_options(among_features)
         self.encoder = encoder
-        self.features = (
-            FeatureMessagePassing(channels, num_feature_layers, edge_dim=edge_dim, **among_features)
-            if num_feature_layers != 0
-            else None
-        )
+        self.features: FeatureMessagePassing | None = None
+        if num_feature_layers != 0:
+            options: Any = {"edge_dim": edge_dim, **among_features}
+            self.features = FeatureMessagePassing(channels, num_feature_layers, **options)
         self.labels = LabelMessagePassing(
             channels,
             label_graph,
@@ -149,18 +143,15 @@ class LaMP(nn.Module):
         self.register_module("linear_path", None)
         self.base_scores = base_scores
         num_scores: int = getattr(base_scores, "num_scores", 1)
-        self.score_encoder = (
-            nn.Identity() if base_scores is None else ScoreEncoder(channels, num_scores)
-        )
-        self.score_skip = (
-            SharedLogits(num_scores) if getattr(base_scores, "score_skip", False) else None
-        )
+        has_scores, has_skip = base_scores is not None, getattr(base_scores, "score_skip", False)
+        self.score_encoder = ScoreEncoder(channels, num_scores) if has_scores else nn.Identity()
+        self.score_skip = SharedLogits(num_scores) if has_skip else None
         self.given_labels = GivenLabels(channels) if given_labels else None
         if given_labels and not self.labels.has_neighbours:
             warnings.warn(
-                "A known label changes no other prediction, because no label attends to another (expected a label "
-                "graph with edges for given_labels=True); give one, or let known labels be components: "
-                "LaMP(GivenComponents(encoder, num_labels), ...)",
+                "A known label changes no other prediction, because no label attends to another "
+                "(expected a label graph with edges for given_labels=True); give one, or let known "
+                "labels be components: LaMP(GivenComponents(encoder, num_labels), ...)",
                 stacklevel=2,
             )
 
@@ -186,46 +177,43 @@ class LaMP(nn.Module):
                 passing block. (default: :obj:`False`)
         """
         x, ptr, to_label, feature_attention = self._encode(data, return_attention_weights)
-        wanted = return_intermediate or return_attention_weights
+        returns_steps = return_intermediate or return_attention_weights
         scores: Tensor | None = None if self.base_scores is None else self.base_scores(data)
         given, label = given_in(self, data), None
-        if shortlist is not None:  # as labels of a single sample
-            if self.linear_path is not None or wanted:
+        if shortlist is not None:
+            if self.linear_path is not None or returns_steps:
                 raise ValueError(
                     "Expected no linear path and only logits with 'shortlist' (got others)"
                 )
+            # Shortlisted labels of all samples are computed as labels of a single sample.
             label = shortlist.label
             scores = None if scores is None else shortlist.pick(scores).unsqueeze(0)
             given = None if given is None else shortlist.pick(given).unsqueeze(0)
-        taken_in: Tensor | None = None if scores is None else self.score_encoder(scores)
+        messages: Tensor | None = None if scores is None else self.score_encoder(scores)
         if given is not None and self.given_labels is not None:
-            of_given: Tensor = self.given_labels(given)
-            taken_in = of_given if taken_in is None else taken_in + of_given
+            given_messages: Tensor = self.given_labels(given)
+            messages = given_messages if messages is None else messages + given_messages
         if shortlist is not None:
-            taken_in = None if taken_in is None else taken_in.squeeze(0)
+            messages = None if messages is None else messages.squeeze(0)
         states: Any = self.labels(
             x,
             ptr=ptr,
             edge_index=to_label,
-            base_scores=taken_in,
+            base_scores=messages,
             shortlist=shortlist,
-            return_intermediate=wanted,
+            return_intermediate=returns_steps,
             return_attention_weights=return_attention_weights,
         )
-        logits: Tensor = self.readout(states.states if wanted else states, label)
+        logits: Tensor = self.readout(states.states if returns_steps else states, label)
         if self.linear_path is not None:
             logits = logits + self.linear_path(data)
         if self.score_skip is not None:
             skipped: Tensor = self.score_skip(scores)
             logits = logits + (skipped if shortlist is None else skipped.squeeze(0))
-        if not wanted:
+        if not returns_steps:
             return logits
-        return LaMPOutput(
-            logits, self._read(states.intermediate), states.attention, feature_attention
-        )
-
-    def _read(self, intermediate: list[Tensor]) -> list[Tensor]:
-        return [self.readout(u) for u in intermediate]
+        intermediate = [self.readout(u) for u in states.intermediate]
+        return LaMPOutput(logits, intermediate, states.attention, feature_attention)
 
     def _encode(
         self, data: Data, return_attention_weights: bool

@@ -1,5 +1,4 @@
-"""Estimators for scikit-learn: LaMP and the baselines, in its pipelines, grid searches and
-cross-validation."""
+"""Estimators for scikit-learn: LaMP and the baselines."""
 
 from tg_mlc._optional import require
 

@@ -20,15 +20,14 @@ from tg_mlc.inputs.kinds import kinds_by_form
 from tg_mlc.sklearn.estimator import RawInputEstimator, draw_seed
 from tg_mlc.sklearn.label_form import SMALLEST
 
+_OWN_OPTIONS = {"inputs": "auto", "threshold": 0.5}
+
 
 class BaselineScores(Features):
     """Scores raw inputs, or matrices if there are no steps, by a baseline."""
 
     def __init__(
-        self,
-        baseline: baselines.Baseline,
-        view: Any = None,
-        *steps: Preprocessor,
+        self, baseline: baselines.Baseline, view: Any = None, *steps: Preprocessor
     ) -> None:
         super().__init__(*steps)
         self.baseline, self.view = baseline, view
@@ -55,7 +54,7 @@ class BaselineEstimator(RawInputEstimator):
     words, substructures (Morgan fingerprints) or k-mers.
 
     Args:
-        inputs (str, optional): As of :class:`LaMPClassifier`. (default: :obj:`"auto"`)
+        inputs (str, optional): As in :class:`LaMPClassifier`. (default: :obj:`"auto"`)
         threshold (float, optional): The score from which a label applies. (default: :obj:`0.5`)
 
     Attributes:
@@ -69,12 +68,11 @@ class BaselineEstimator(RawInputEstimator):
         """Gives the class the arguments of its baseline."""
         super().__init_subclass__(**kwargs)
         own = [
-            Parameter(n, Parameter.KEYWORD_ONLY, default=v)
-            for n, v in (("inputs", "auto"), ("threshold", 0.5))
+            Parameter(name, Parameter.KEYWORD_ONLY, default=default)
+            for name, default in _OWN_OPTIONS.items()
         ]
-        arguments = signature(baseline).replace(
-            parameters=[*signature(baseline).parameters.values(), *own]
-        )
+        parameters = [*signature(baseline).parameters.values(), *own]
+        arguments = signature(baseline).replace(parameters=parameters)
 
         def init(self: Any, *args: Any, **kwargs: Any) -> None:
             bound = arguments.bind(*args, **kwargs)
@@ -83,9 +81,7 @@ class BaselineEstimator(RawInputEstimator):
 
         this = Parameter("self", Parameter.POSITIONAL_ONLY)
         described: Any = init
-        described.__signature__ = arguments.replace(
-            parameters=[this, *arguments.parameters.values()]
-        )
+        described.__signature__ = arguments.replace(parameters=[this, *parameters])
         cls.baseline, cls.__init__ = baseline, described  # type: ignore[method-assign]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
@@ -95,7 +91,7 @@ class BaselineEstimator(RawInputEstimator):
 
         Args:
             X (Any): A matrix (dense or sparse), a data frame, or a list of texts, SMILES or DNA.
-            y (Any): Labels, as of :meth:`LaMPClassifier.fit`.
+            y (Any): Labels, as in :meth:`LaMPClassifier.fit`.
         """
         X = self._read_training_inputs(X)
         matrix = self._read_labels(X, y)
@@ -108,8 +104,7 @@ class BaselineEstimator(RawInputEstimator):
             samples = steps.fit_transform(samples, Split(rows, rows[:0], rows[:0], "all samples"))
             view = next(iter(kind.views.values()))().fit(samples)
             X = view.matrix(samples)
-        own = ("inputs", "threshold")
-        options = {name: value for name, value in self.get_params().items() if name not in own}
+        options = {key: v for key, v in self.get_params().items() if key not in _OWN_OPTIONS}
         if not isinstance(options.get("random_state", 0), int):
             options["random_state"] = draw_seed(options["random_state"])
         self.baseline_ = self.baseline(**options).fit(X, matrix)
@@ -120,33 +115,27 @@ class BaselineEstimator(RawInputEstimator):
 
 
 class LinearClassifier(BaselineEstimator, baseline=baselines.LinearBaseline):
-    """Linear classifiers of labels: :class:`~tg_mlc.baselines.LinearBaseline` as a
-    :class:`BaselineEstimator`."""
+    """The estimator of :class:`~tg_mlc.baselines.LinearBaseline`."""
 
 
 class KernelRidgeClassifier(BaselineEstimator, baseline=baselines.KernelRidgeBaseline):
-    """Kernel ridge regression: :class:`~tg_mlc.baselines.KernelRidgeBaseline` as a
-    :class:`BaselineEstimator`."""
+    """The estimator of :class:`~tg_mlc.baselines.KernelRidgeBaseline`."""
 
 
 class ChainEnsembleClassifier(BaselineEstimator, baseline=baselines.ChainEnsemble):
-    """An ensemble of classifier chains: :class:`~tg_mlc.baselines.ChainEnsemble` as a
-    :class:`BaselineEstimator`."""
+    """The estimator of :class:`~tg_mlc.baselines.ChainEnsemble`."""
 
 
 class MLkNNClassifier(BaselineEstimator, baseline=baselines.MLkNN):
-    """ML-kNN, labels of nearest neighbours: :class:`~tg_mlc.baselines.MLkNN` as a
-    :class:`BaselineEstimator`."""
+    """The estimator of :class:`~tg_mlc.baselines.MLkNN`."""
 
 
 class LabelTreesClassifier(BaselineEstimator, baseline=baselines.LabelTrees):
-    """Probabilistic label trees: :class:`~tg_mlc.baselines.LabelTrees` as a
-    :class:`BaselineEstimator`."""
+    """The estimator of :class:`~tg_mlc.baselines.LabelTrees`."""
 
 
 class ForestClassifier(BaselineEstimator, baseline=baselines.ForestBaseline):
-    """A random forest, of SMILES by Morgan fingerprints: :class:`~tg_mlc.baselines.ForestBaseline`
-    as an estimator."""
+    """The estimator of :class:`~tg_mlc.baselines.ForestBaseline`."""
 
 
 class LabelFrequencyClassifier(BaselineEstimator, baseline=baselines.LabelFrequency):

@@ -15,6 +15,7 @@ from sklearn.utils import check_array, check_random_state, get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from typing_extensions import Self
 
+from tg_mlc._names import shorten
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
@@ -29,8 +30,7 @@ from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.metrics.coverage import Per
 from tg_mlc.sklearn.label_form import SMALLEST, LabelForm
 
-# The attributes of a fit that a folder holds beside the model and the form of labels, with the
-# dtypes of arrays.
+# Attributes of a fit that a folder holds beside the model and the form of labels, with dtypes.
 _FITTED: dict[str, Any] = {
     "inputs_": None,
     "metric_": None,
@@ -189,8 +189,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return self._read_inputs(X, reset=True)
 
     def _read_inputs(self, X: Any, *, reset: bool = False) -> Any:
-        """Inputs one by one, or a matrix with columns of 0 and 1 for the values of nominal columns
-        of a data frame."""
+        """Returns a list of inputs, or a matrix; each value of a nominal column has a column."""
         kind = kinds_by_form()[self.inputs_]
         if not kind.forms[self.inputs_].is_matrix:
             return kind.listed(X, self.inputs_)
@@ -198,10 +197,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
             cells = cells_of(X) if is_dense_frame(X) else {}
             self._columns = Schema.infer(cells, {}, hints_of(X, cells)).to_dict() if cells else None
         finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
-        options: dict[str, Any] = {
-            "ensure_min_samples": 2 if reset else 1,
-            "ensure_all_finite": finite,
-        }
+        least = 2 if reset else 1
+        options: dict[str, Any] = {"ensure_min_samples": least, "ensure_all_finite": finite}
         schema = None if self._columns is None else Schema.from_dict(self._columns)
         if schema is None or (schema.is_plain and not hasattr(X, "dtypes")):
             return validate_data(self, X, accept_sparse="csr", reset=reset, **options)
@@ -244,8 +241,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
 
 
 class SavedEstimator(RawInputEstimator):
-    """Base of estimators that a folder of tensors and plain data can hold, which runs no code when
-    it is read."""
+    """Base of estimators that are saved as tensors and plain data, which run no code."""
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a folder from which :meth:`load` makes this estimator again, and
@@ -264,19 +260,14 @@ class SavedEstimator(RawInputEstimator):
             is_tuner = isinstance(value, ThresholdTuner)
             settings[name] = {"tuner": value.state_dict()} if is_tuner else packed(value)
             if settings[name] is None:
-                raise ValueError(
-                    f"Expected '{name}' to be plain data or a LabelGraph, which a folder can hold "
-                    f"(got {value!r:.60}); call set_params({name}=...) before 'save'"
-                )
+                expected = f"Expected '{name}' to be plain data or a LabelGraph, as a folder holds"
+                hint = f"call set_params({name}=...) before 'save'"
+                raise ValueError(f"{expected} (got {shorten(repr(value))}); {hint}")
         fitted = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
         for name, value in fitted.items():
             fitted[name] = value.tolist() if isinstance(value, np.ndarray) else value
-        entry = {
-            "class": type(self).__name__,
-            "settings": settings,
-            "form": self._form.state_dict(),
-            "fitted": fitted,
-        }
+        entry = {"class": type(self).__name__, "settings": settings, "fitted": fitted}
+        entry["form"] = self._form.state_dict()
         return self.model_.save(path, beside={"estimator": entry})
 
     @classmethod
@@ -297,10 +288,8 @@ class SavedEstimator(RawInputEstimator):
         settings = {}
         for name, value in entry["settings"].items():
             state = value.get("tuner")
-            is_tuner = state is not None
-            settings[name] = (
-                ThresholdTuner().load_state_dict(state) if is_tuner else unpacked(value)
-            )
+            tuner = None if state is None else ThresholdTuner().load_state_dict(state)
+            settings[name] = unpacked(value) if tuner is None else tuner
         estimator = cls(**settings)
         estimator._form = LabelForm.from_state(entry["form"])
         for name, value in entry["fitted"].items():

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from tg_mlc._names import shorten
 from tg_mlc._numbers import as_list, is_missing
 from tg_mlc.data._label_values import are_names, names_in, numbers_as_names, read_labels
 from tg_mlc.metrics._inputs import FloatArray
@@ -32,8 +33,7 @@ class LabelForm:
 
     @classmethod
     def read(cls, y: Any) -> tuple[LabelForm, FloatArray]:
-        """The form of labels, as of :meth:`LaMPClassifier.fit`, and their matrix; two classes have
-        one column."""
+        """Returns the form of labels, as in :meth:`LaMPClassifier.fit`, and their matrix."""
         y, numbers = numbers_as_names(_plain(y))
         if are_names(y):
             matrix, names = read_labels(y, numbers)
@@ -50,15 +50,13 @@ class LabelForm:
             matrix, names = read_labels(y, None)
             classes = np.array(names) if hasattr(y, "columns") else np.arange(len(names))
             dtype = y.dtype if sp.issparse(y) else np.asarray(y).dtype
-            return cls(
-                "matrix", classes, dtype if dtype.kind in "biuf" else np.dtype(float)
-            ), matrix
+            dtype = dtype if dtype.kind in "biuf" else np.dtype(float)
+            return cls("matrix", classes, dtype), matrix
         y = _read_classes(y)
         classes = np.unique(y)
         if len(classes) < 2:
-            raise ValueError(
-                f"Expected labels of at least 2 classes (got 1 class: {classes.tolist()})"
-            )
+            got = f"1 class: {classes.tolist()}"
+            raise ValueError(f"Expected labels of at least 2 classes (got {got})")
         form = cls("classes", classes, classes.dtype)
         return form, form._one_hot(y)
 
@@ -84,15 +82,13 @@ class LabelForm:
         return cls(state["form"], np.array(state["classes"], types["classes"]), types["labels"])
 
     def encode(self, y: Any, *, unseen: bool = False) -> FloatArray:
-        """The matrix :math:`(N, L)` of more labels; on request with further columns for names that
-        are new in sets."""
+        """Returns the matrix :math:`(N, L)` of further labels, on request with unseen names."""
         y, _ = numbers_as_names(_plain(y))
         if self.form == "classes":
             y = _read_classes(y)
             if unknown := sorted({*y.tolist()} - {*self.classes.tolist()}):
-                raise ValueError(
-                    f"Expected 'y' to hold classes among {self.classes.tolist()} (got {unknown[:5]})"
-                )
+                expected = f"Expected 'y' to hold classes among {shorten(self.classes.tolist())}"
+                raise ValueError(f"{expected} (got {unknown[:5]})")
             return self._one_hot(y)
         named = self.form == "sets" or hasattr(y, "columns") or are_names(y)
         names = self.names if named else None
@@ -100,16 +96,14 @@ class LabelForm:
             found = (names_in(entry, lambda: "'y'") for entry in y if isinstance(entry, _SETS))
             others = sorted(set().union(*filter(None, found)) - {*self.names})
             if others and not unseen:
-                raise ValueError(
-                    f"Expected names of labels that training samples have (got others: {others[:5]})"
-                )
+                got = f"others: {others[:5]}"
+                raise ValueError(f"Expected names of labels that training samples have (got {got})")
             names = [*self.names, *others]
         matrix, _ = read_labels(y, names, len(self.classes))
         return matrix
 
     def decide(self, margins: FloatArray) -> Any:
-        """Labels, in this form, for which margins :math:`(N, L)` are in favour: each of its own, or
-        the best class."""
+        """Returns the labels, in this form, of margins :math:`(N, L)`."""
         if self.is_binary:
             return self.classes[(margins[:, 0] > 0).astype(int)]
         if self.form == "classes":
@@ -119,8 +113,7 @@ class LabelForm:
         return (margins >= 0).astype(self.dtype)
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
-        """Scores :math:`(N, L)` of labels as they are; as probabilities of classes, they sum to
-        one."""
+        """Returns the scores :math:`(N, L)` of labels; those of classes sum to one."""
         if self.is_binary:
             return np.hstack([1 - scores, scores])
         if self.form != "classes":
@@ -129,11 +122,8 @@ class LabelForm:
         return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
     def _one_hot(self, y: npt.NDArray[Any]) -> FloatArray:
-        return np.asarray(
-            (y[:, None] == (self.classes[1:] if self.is_binary else self.classes)).astype(
-                np.float32
-            )
-        )
+        classes = self.classes[1:] if self.is_binary else self.classes
+        return np.asarray((y[:, None] == classes).astype(np.float32))
 
 
 def _plain(y: Any) -> Any:

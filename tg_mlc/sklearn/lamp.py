@@ -37,7 +37,7 @@ from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed
 from tg_mlc.stacking import StackingFeatures, auto
 from tg_mlc.stacking.automatic import GIVEN_SHARE
 from tg_mlc.stacking.classifiers import AUTOMATIC
-from tg_mlc.stacking.folds import BATCH_SIZE, FIT, INTERMEDIATE_WEIGHT, MODEL, MODULE, settings_of
+from tg_mlc.stacking.folds import BATCH_SIZE, FIT, MODEL, MODULE, OBJECTIVE, settings_of
 from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
 from tg_mlc.training import BinaryObjective
 from tg_mlc.training.fitting import Training, TrainSettings, train_model
@@ -55,7 +55,7 @@ NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
 _TRAIN: dict[str, Any] = {
     "batch_size": BATCH_SIZE,
     "verbose": False,
-    "intermediate_weight": INTERMEDIATE_WEIGHT,
+    "intermediate_weight": OBJECTIVE.intermediate_weight,
     **{name: value for name, value in MODULE.items() if name != "lr"},
     **FIT,
     "patience": 10,
@@ -64,9 +64,9 @@ _TRAIN: dict[str, Any] = {
     "calibrate": False,
     "coverage_share": 0.0,
 }
-_OF_OBJECTIVE = tuple(each.name for each in fields(BinaryObjective))
-_OF_MODULE = ("weight_decay", "betas", "eps", "lr_schedule", "warmup")
-_OF_FIT = ("monitor", "patience", "ema_decay", "gradient_clip", "precision", "deterministic")
+_OBJECTIVE_OPTIONS = tuple(each.name for each in fields(BinaryObjective))
+_MODULE_OPTIONS = ("weight_decay", "betas", "eps", "lr_schedule", "warmup")
+_FIT_OPTIONS = ("monitor", "patience", "ema_decay", "gradient_clip", "precision", "deterministic")
 
 
 @dataclass(eq=False, repr=False)
@@ -74,55 +74,51 @@ class LaMPClassifier(SavedEstimator):
     """Label message passing from the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, as an estimator of scikit-learn.
 
-    It fits the preprocessing of inputs, the scores of other classifiers as base scores, and
-    :class:`~tg_mlc.models.LaMP` to all samples but a share, which chooses the epoch and the
-    threshold. Keep a fitted estimator by :meth:`save`: files of :mod:`joblib` and :mod:`pickle` can
-    run any code when they are read.
+    A fit takes the preprocessing of inputs, the scores of other classifiers, and
+    :class:`~tg_mlc.models.LaMP`; a fraction of the samples chooses the epoch and the threshold.
+    Keep a fitted estimator by :meth:`save`: files of :mod:`joblib` and :mod:`pickle` can run any
+    code when they are read.
 
     Args:
         inputs (str, optional): The form of inputs: :obj:`"vectors"`, :obj:`"bags"` (of words, with
             weights), :obj:`"texts"` (or lists of words), :obj:`"smiles"`, or :obj:`"dna"`.
-            (default: :obj:`"auto"`: rows of a dense matrix are vectors, those of a sparse one bags;
+            (default: :obj:`"auto"`: rows of a dense matrix are vectors, of a sparse one bags;
             strings are SMILES if all are molecules, else texts)
-        label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`, :obj:`"co_occurrence"`
-            (of training samples), :obj:`"edgeless"`, or a graph of one's own. (default:
-            :obj:`"fully_connected"`)
-        base_scores (Sequence[str], optional): The classifiers whose scores labels take in, as of
-            :class:`~tg_mlc.stacking.StackingFeatures`, which takes about two minutes for them at
-            most and chooses the scale of vectors; none if :obj:`None`. (default: :obj:`"auto"`, all
-            four, none for less than 20 training samples)
+        label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`,
+            :obj:`"co_occurrence"` (of training samples), :obj:`"edgeless"`, or a graph of one's
+            own. (default: :obj:`"fully_connected"`)
+        base_scores (Sequence[str], optional): The classifiers whose scores labels take in (see
+            :class:`~tg_mlc.stacking.StackingFeatures`), which take about two minutes at most and
+            choose the scale of vectors; none if :obj:`None`.
+            (default: :obj:`"auto"`, all four, none for less than 20 training samples)
         num_steps (int, optional): Number of label message passing steps. (default: :obj:`2`)
-        model_options (dict, optional): Other options of the model: :obj:`channels` (size of all
-            states, by default 64), :obj:`heads` (of attention, 4), :obj:`dropout` (of the blocks,
-            0.2), and all others of :func:`~tg_mlc.models.table_lamp`, or
-            :func:`~tg_mlc.models.molecule_lamp` for SMILES. (default: :obj:`None`)
+        model_options (dict, optional): Further options of :func:`~tg_mlc.models.table_lamp`, or
+            :func:`~tg_mlc.models.molecule_lamp` for SMILES, such as :obj:`channels` (64),
+            :obj:`heads` (4) and :obj:`dropout` (0.2). (default: :obj:`None`)
         learning_rate (float, optional): The highest learning rate. (default: :obj:`1e-3`)
-        max_epochs (int, optional): Number of epochs at most; training stops after 10 without a
-            better one. (default: :obj:`None`, those of about 1000 steps, 4 to 60)
-        train_options (dict, optional): Other options of training: :obj:`batch_size` (by default
-            32), :obj:`verbose` (:obj:`True` for a progress bar on a terminal), :obj:`given_masks`
-            (the labels that predictions will be told, :obj:`"both"` present and absent ones, or
-            :obj:`"present"`), :obj:`calibrate` and :obj:`coverage_share` as of
-            :func:`~tg_mlc.training.fit`, :obj:`weight_decay` (0.01) and others of
-            :class:`~tg_mlc.training.MultiLabelModule`, :obj:`patience` (10) and others of
-            :func:`~tg_mlc.training.fit`, :obj:`loss_name` (such as :obj:`"focal"` for rare labels)
-            and :obj:`loss_options` (*e.g.* :obj:`{"pos_weight": 5.0}`) of
-            :class:`~tg_mlc.training.BinaryObjective`. With another loss or options of it, the epoch
-            of the best micro ROC-AUC is kept instead of that of the best cross-entropy, if
-            validation samples have labels of both classes. (default: :obj:`None`)
+        max_epochs (int, optional): Largest number of epochs.
+            (default: :obj:`None`, about 1000 steps, in 4 to 60 epochs)
+        train_options (dict, optional): Further options of training: :obj:`batch_size` (32);
+            :obj:`verbose` (a progress bar on a terminal); :obj:`given_masks` (the labels that will
+            be given to predictions: :obj:`"both"` present and absent ones, or :obj:`"present"`);
+            :obj:`patience` (10), :obj:`calibrate`, :obj:`coverage_share` and others of
+            :func:`~tg_mlc.training.fit`; :obj:`weight_decay` (0.01) and others of
+            :class:`~tg_mlc.training.MultiLabelModule`; :obj:`loss_name` and :obj:`loss_options` of
+            :class:`~tg_mlc.training.BinaryObjective`. Another loss keeps the epoch of the best
+            micro ROC-AUC instead of the best cross-entropy, if validation samples have labels of
+            both classes. (default: :obj:`None`)
         threshold (float, str or ThresholdTuner, optional): The probability from which a label
-            applies: a number; a metric of :class:`~tg_mlc.metrics.ThresholdTuner`, for the
-            threshold that is best on validation samples; or a tuner with settings of one's own,
-            *e.g.* one threshold per label. Where validation samples lack positives it is 0.5, and
-            classes, of which each sample has one, need none. (default: :obj:`"f1_micro"`)
-        validation_fraction (float, optional): The share of samples that is kept for validation,
-            unless :meth:`fit` is given some. (default: :obj:`0.1`)
+            applies: a number; a metric, for the best threshold on validation samples; or a
+            :class:`~tg_mlc.metrics.ThresholdTuner` with settings of one's own. It is 0.5 if
+            validation samples lack positives, and unused for classes. (default: :obj:`"f1_micro"`)
+        validation_fraction (float, optional): The fraction of samples for validation, unless
+            :meth:`fit` gets some. (default: :obj:`0.1`)
         warm_start (bool, optional): If set to :obj:`True`, :meth:`fit` goes on from the weights of
             the last fit, with its labels and words or columns. (default: :obj:`False`)
-        random_state (int or RandomState, optional): The source of all random numbers. (default:
-            :obj:`None`)
-        device (str, optional): PyTorch's name of the device. (default: :obj:`"auto"`, a GPU if
-            there is one)
+        random_state (int or RandomState, optional): The source of random numbers.
+            (default: :obj:`None`)
+        device (str, optional): PyTorch's name of the device.
+            (default: :obj:`"auto"`, a GPU if there is one)
 
     Attributes:
         model_ (Model): The fitted model. Given labels change other labels as learned from
@@ -137,7 +133,7 @@ class LaMPClassifier(SavedEstimator):
     base_scores: Sequence[str] | Literal["auto"] | None = "auto"
     num_steps: int = 2
     model_options: dict[str, Any] | None = None
-    learning_rate: float = 1e-3
+    learning_rate: float = MODULE["lr"]
     max_epochs: int | None = None
     train_options: dict[str, Any] | None = None
     threshold: float | str | ThresholdTuner = "f1_micro"
@@ -150,17 +146,17 @@ class LaMPClassifier(SavedEstimator):
         """Trains the model.
 
         Args:
-            X (Any): A matrix (dense or sparse), a data frame, a list or column of texts, of lists
-                of words, or of SMILES.
+            X (Any): A matrix (dense or sparse), a data frame, or a list or column of texts, of
+                lists of words, or of SMILES.
             y (Any): Labels of every sample: a matrix of 0, 1 and NaN (unknown), dense, sparse or as
                 a data frame, whose columns name the labels; sets of names, :obj:`None` where they
                 are unknown; or the class of each sample.
-            eval_set (tuple, optional): Inputs and labels of validation samples. (default:
-                :obj:`None`, a share of the others)
+            eval_set (tuple, optional): Inputs and labels of validation samples.
+                (default: :obj:`None`, a fraction of the others)
 
         Raises:
             ValueError: If inputs, labels or options are not allowed, or a warm start has other
-            labels or columns.
+                labels or columns.
         """
         start: Model | None = getattr(self, "model_", None) if self.warm_start else None
         options = self._checked_options(start)
@@ -190,23 +186,22 @@ class LaMPClassifier(SavedEstimator):
         return self
 
     def _checked_options(self, start: Model | None) -> dict[str, Any]:
-        """All options of training."""
+        """Returns all options of training."""
         if isinstance(self.threshold, str):
             check_choice("threshold", self.threshold, DECISION_METRICS)
         elif not isinstance(self.threshold, ThresholdTuner):
             check_share("threshold", self.threshold)
         check_count("max_epochs", self.max_epochs, or_none=True)
         options = {**_TRAIN, **(self.train_options or {})}
-        allowed = {*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT}
+        allowed = {*_TRAIN, *_OBJECTIVE_OPTIONS, *_MODULE_OPTIONS, *_FIT_OPTIONS}
         if unknown := sorted({*options} - allowed):
             raise ValueError(f"Expected 'train_options' among {sorted(allowed)} (got {unknown})")
         check_flag("calibrate", options["calibrate"])
         check_number("coverage_share", options["coverage_share"], below=1.0)
         if start is not None and (fraction := options["coverage_share"]):
-            raise ValueError(
-                f"Expected coverage_share=0 for a warm start, because the last fit may have seen "
-                f"what would be kept (got {fraction}); call fit with warm_start=False"
-            )
+            expected = "Expected coverage_share=0 for a warm start, because the last fit may have"
+            hint = "call fit with warm_start=False"
+            raise ValueError(f"{expected} seen what would be kept (got {fraction}); {hint}")
         return options
 
     def _make_split(
@@ -224,12 +219,10 @@ class LaMPClassifier(SavedEstimator):
             y = np.concatenate([y, y_val])
             if isinstance(X, list):
                 X = X + X_val
+            elif sp.issparse(X):
+                X = sp.vstack([X, X_val], format="csr")
             else:
-                X = (
-                    sp.vstack([X, X_val], format="csr")
-                    if sp.issparse(X)
-                    else np.concatenate([X, X_val])
-                )
+                X = np.concatenate([X, X_val])
         if start is None:
             return self._make_samples(X, y, split.train.numpy()), split
         # Words and columns stay those of the last fit.
@@ -274,14 +267,11 @@ class LaMPClassifier(SavedEstimator):
             return preprocessor, train_model(build, prepared, split, settings, folder, seed=seed)
 
     def _settings(
-        self,
-        options: dict[str, Any],
-        num_train: int,
-        y_val: torch.Tensor,
+        self, options: dict[str, Any], num_train: int, y_val: torch.Tensor
     ) -> TrainSettings:
         batch_size, device = options["batch_size"], self.torch_device
         num_epochs = np.clip(NUM_STEPS // -(-num_train // batch_size), MIN_EPOCHS, MAX_EPOCHS)
-        objective = BinaryObjective(**_taken(_OF_OBJECTIVE, options))
+        objective = BinaryObjective(**_taken(_OBJECTIVE_OPTIONS, options))
         # The loss of validation is the plain cross-entropy, which says little of another loss.
         is_plain = objective.loss_name == "bce" and not objective.loss_options
         can_rank = ((y_val == 0).any(dim=0) & (y_val == 1).any(dim=0)).any()
@@ -292,23 +282,19 @@ class LaMPClassifier(SavedEstimator):
             "devices": [device.index or 0] if device.type == "cuda" else 1,
             "logger": False,
             "enable_progress_bar": bool(options["verbose"]),
-            **_taken(_OF_FIT, options),
+            **_taken(_FIT_OPTIONS, options),
         }
-        module = {"lr": self.learning_rate, **_taken(_OF_MODULE, options)}
+        module = {"lr": self.learning_rate, **_taken(_MODULE_OPTIONS, options)}
         return TrainSettings(module, objective, fitting, batch_size)
 
     def _make_label_graph(
-        self,
-        samples: MultiLabelDataset,
-        split: Split,
-        start: Model | None,
+        self, samples: MultiLabelDataset, split: Split, start: Model | None
     ) -> LabelGraph:
-        wanted = self.label_graph
-        if isinstance(wanted, LabelGraph):
-            return wanted
-        check_choice("label_graph", wanted, get_args(GraphName))
-        if wanted != "co_occurrence":
-            make = fully_connected if wanted == "fully_connected" else edgeless
+        if isinstance(self.label_graph, LabelGraph):
+            return self.label_graph
+        check_choice("label_graph", self.label_graph, get_args(GraphName))
+        if self.label_graph != "co_occurrence":
+            make = fully_connected if self.label_graph == "fully_connected" else edgeless
             return make(samples.label_names)
         if start is None:
             return co_occurrence(samples, split=split)
@@ -316,18 +302,19 @@ class LaMPClassifier(SavedEstimator):
         return graph
 
     def _choose_thresholds(self, validation: MultiLabelDataset) -> None:
-        wanted = self.threshold
-        is_metric = isinstance(wanted, (str, ThresholdTuner))
+        threshold = self.threshold
+        is_metric = isinstance(threshold, (str, ThresholdTuner))
         if is_metric and (self._form.form == "classes" or not (validation.y == 1).any()):
-            wanted = 0.5
-        if not isinstance(wanted, (str, ThresholdTuner)):
-            self._fix_threshold(wanted)
+            threshold = 0.5
+        if not isinstance(threshold, (str, ThresholdTuner)):
+            self._fix_threshold(threshold)
             return
         self.model_.tune(validation)
-        self.metric_ = wanted if isinstance(wanted, str) else wanted.metric
-        if isinstance(wanted, ThresholdTuner):
+        self.metric_ = threshold if isinstance(threshold, str) else threshold.metric
+        if isinstance(threshold, ThresholdTuner):
             scores = self.model_.probabilities(validation)
-            self.model_.decision.tuners[wanted.metric] = copy(wanted).fit(validation.y, scores)
+            tuner = copy(threshold).fit(validation.y, scores)
+            self.model_.decision.tuners[threshold.metric] = tuner
 
     def _ask(self, X: Any, **options: Any) -> Flow:
         if hasattr(self, "model_"):
@@ -343,8 +330,8 @@ class LaMPClassifier(SavedEstimator):
     @property
     def torch_device(self) -> torch.device:
         """The device that computes."""
-        found = "cuda" if torch.cuda.is_available() else "cpu"
-        return torch.device(found if self.device == "auto" else self.device)
+        best = "cuda" if torch.cuda.is_available() else "cpu"
+        return torch.device(best if self.device == "auto" else self.device)
 
 
 @dataclass(eq=False, repr=False)
@@ -353,18 +340,16 @@ class AutoClassifier(SavedEstimator):
     seen (:func:`tg_mlc.stacking.auto`), as an estimator of scikit-learn.
 
     Args:
-        inputs (str, optional): As of :class:`LaMPClassifier`. (default: :obj:`"auto"`)
-        seconds (float, optional): The time that fitting may take, roughly. (default: :obj:`300`)
+        inputs (str, optional): As in :class:`LaMPClassifier`. (default: :obj:`"auto"`)
+        seconds (float, optional): The time of a fit, roughly. (default: :obj:`300`)
         threshold (str, optional): The metric for which thresholds, or label sets, are chosen.
             (default: :obj:`"f1_micro"`)
-        given_masks (str, optional): The labels that predictions will be told, as of
-            :func:`tg_mlc.stacking.auto`. (default: :obj:`"both"`)
         label_graph (LabelGraph, optional): The hierarchy of labels, which predictions then respect.
             (default: :obj:`None`)
-        coverage_share, calibrate (optional): As of :func:`tg_mlc.stacking.auto`. (default:
-            :obj:`0`, :obj:`False`)
-        random_state (int or RandomState, optional): The seed of folds, trees and weights. (default:
-            :obj:`None`)
+        given_masks, coverage_share, calibrate (optional): As in :func:`tg_mlc.stacking.auto`.
+            (default: :obj:`"both"`, :obj:`0`, :obj:`False`)
+        random_state (int or RandomState, optional): The seed of folds, trees and weights.
+            (default: :obj:`None`)
 
     Attributes:
         model_ (Model): The fitted model.
@@ -393,10 +378,8 @@ class AutoClassifier(SavedEstimator):
         samples = self._make_samples(X, matrix, np.arange(len(matrix)))
         if self.label_graph is not None:
             samples = with_hierarchy(samples, self.label_graph)
-        trust = self.coverage_share, self.calibrate
-        self.model_ = auto(
-            samples, self.seconds, draw_seed(self.random_state), self.given_masks, *trust
-        )
+        options = self.given_masks, self.coverage_share, self.calibrate
+        self.model_ = auto(samples, self.seconds, draw_seed(self.random_state), *options)
         self.metric_ = self.threshold
         if self._form.form == "classes":
             self._fix_threshold(0.5)
@@ -409,13 +392,9 @@ class AutoClassifier(SavedEstimator):
 
 
 def _learn_given(
-    model: Model,
-    validation: MultiLabelDataset,
-    masks: GivenMasks,
-    seconds: float,
-    seed: int,
+    model: Model, validation: MultiLabelDataset, masks: GivenMasks, seconds: float, seed: int
 ) -> None:
-    """Adds what validation samples say of other labels where some are given."""
+    """Adds the stage for given labels, fitted to validation samples."""
     logits = model.run(validation).logits
     assert logits is not None
     y, engine = validation.y.numpy(), GivenLabelStacking(masks)
@@ -423,7 +402,7 @@ def _learn_given(
     model.stages.insert(model.stages.index(model.network_stage) + 1, GivenLabels(engine))
     calibration = model.stage(Calibration)
     if calibration is not None:
-        # The engine remembers the samples, so that only its held-out logits of them will do.
+        # The engine has seen the samples, so that the calibration needs its held-out logits.
         assert engine.masked is not None
         masked_logits, rest = engine.masked
         calibration.masked = LabelCalibration.fit(rest, expit(masked_logits), seed)

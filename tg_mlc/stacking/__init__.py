@@ -1,5 +1,4 @@
-"""The default: base classifiers, their held-out scores, label message passing on top, and
-thresholds."""
+"""The default: classifiers, label message passing on their held-out scores, and thresholds."""
 
 from tg_mlc.stacking.automatic import auto
 from tg_mlc.stacking.features import StackingFeatures

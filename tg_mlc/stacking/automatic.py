@@ -1,5 +1,4 @@
-"""The default for data without a tuned model: classifiers, label message passing over them, and
-thresholds."""
+"""The default: classifiers, label message passing over their scores, and thresholds."""
 
 from __future__ import annotations
 
@@ -34,15 +33,14 @@ from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
 if TYPE_CHECKING:
     from tg_mlc.stacking.folds import Folds, Search
 
-#: The share of the time that classifiers may take before label message passing.
+#: The fraction of the time that classifiers may take before label message passing.
 CLASSIFIER_SHARE = 0.4
-#: The time that learning from given labels may take in addition, as a share of the time that all
-#: before may take.
-GIVEN_SHARE = 0.2
-#: Where labels form a hierarchy, or are more than 512: networks learn more there than messages do.
+#: The same for hierarchies and more than 512 labels: networks learn more there than messages do.
 MANY_SHARE = 0.9
-# A classifier replaces the combination only if it is better on all of this many parts (by chance: 1
-# in 32).
+#: Additional time for learning from given labels, as a fraction of the time for all before.
+GIVEN_SHARE = 0.2
+# A classifier replaces the combination only if it is better on all of these parts (by chance: 1 in
+# 32).
 _PARTS = 5
 
 
@@ -58,23 +56,20 @@ def auto(
 ) -> Model:
     """Fits a model to any training samples: bags, texts, vectors, molecules or DNA.
 
-    Scores of training samples from models that were fitted without them decide all choices:
+    Held-out scores of training samples decide all choices:
 
     1. Linear, kernel and tree classifiers choose settings and the scale of inputs
        (:class:`~tg_mlc.stacking.StackingFeatures`); for a hierarchy or more than 512 labels,
-       kernels, trees and networks that fit all labels at once; kernels use correlations of labels,
+       kernels, trees and networks that fit all labels at once. Kernels use correlations of labels,
        unless these form a hierarchy.
-    2. LaMP is trained on their scores and the inputs, once for each of five folds (fewer where time
-    is short).
+    2. LaMP is trained on their scores and the inputs, for each of five folds (fewer in short time).
     3. Logits of all are combined with weights of at least zero
-       (:class:`~tg_mlc.stacking.combination.LogitStacking`), unless one classifier alone does
-       better.
+       (:class:`~tg_mlc.stacking.combination.LogitStacking`), unless one classifier does better.
     4. Thresholds are fitted to the combined scores, for each metric of the kind that generalises
        best, or the label sets of training samples decide (:func:`~tg_mlc.metrics.tune_thresholds`,
        cross-fitted).
-    5. Where labels of a sample will be known, messages of their residuals go to the others, and
-       training samples that agree with them count
-       (:class:`~tg_mlc.stacking.given.GivenLabelStacking`); otherwise these change nothing.
+    5. Messages from the residuals of given labels, and training samples that agree with them,
+       change the other labels (:class:`~tg_mlc.stacking.given.GivenLabelStacking`).
 
     .. code-block:: python
 
@@ -86,28 +81,25 @@ def auto(
 
     Args:
         dataset (MultiLabelDataset): Training samples, all of which are used.
-        seconds (float, optional): The time that may be taken, roughly: small data sets take less;
-            hundreds of labels take more where it is short, because each classifier is fitted in any
-            case. Where it cuts a search short, results depend on the speed of the machine.
-            (default: :obj:`300`)
+        seconds (float, optional): The time to take, roughly: small data sets take less; hundreds of
+            labels may take more, because each classifier is fitted in any case. Where it cuts a
+            search short, results depend on the speed of the machine. (default: :obj:`300`)
         seed (int, optional): Seed of folds, trees and weights. (default: :obj:`0`)
-        given_masks (str, optional): The labels that ``predict(..., given=...)`` will be told:
+        given_masks (str, optional): The labels that ``predict(..., given=...)`` will get:
             :obj:`"both"`, present and absent ones, or :obj:`"present"`, only labels that apply.
             (default: :obj:`"both"`)
-        coverage_share (float, optional): The share of samples, drawn at random, that no fit sees,
-            so that ``predict(..., coverage=0.9)`` can promise what label sets hold. (default:
-            :obj:`0`)
+        coverage_share (float, optional): The fraction of samples, drawn at random, that no fit
+            sees, so that ``predict(..., coverage=0.9)`` can promise what label sets hold.
+            (default: :obj:`0`)
         calibrate (bool, optional): Whether to calibrate the combined probabilities of each label
-            once more, which the combination itself does on average. (default: :obj:`False`)
-        search (callable, optional): Finds options of LaMP in further time: it is given a function
-            that trains with some of them changed and returns the loss of held-out samples, and the
-            default options, and returns the best changes. (default: :obj:`None`, a few options are
-            tried)
+            once more; the combination itself is calibrated on average. (default: :obj:`False`)
+        search (callable, optional): Searches options of LaMP in further time: a function of a
+            trainer, which takes changed options and returns the held-out loss, and of the default
+            options, which returns the best changes. (default: :obj:`None`, a few are tried)
 
     Returns:
-        Model: Its :attr:`~tg_mlc.inference.Model.report` tells the choices, the scores that decided
-        them, and how long each part took; its attribute :obj:`training` is an
-        :class:`AutoTraining`.
+        Model: Its :attr:`~tg_mlc.inference.Model.report` holds the choices, the scores that decided
+        them, and the time of each part; its attribute :obj:`training` is an :class:`AutoTraining`.
 
     Raises:
         ImportError: If scikit-learn is not installed (extra ``data``).
@@ -118,8 +110,7 @@ def auto(
     check_number("seconds", seconds)
     check_number("coverage_share", coverage_share, below=1.0)
     check_choice("given_masks", given_masks, get_args(GivenMasks))
-    # At random, because samples of a stratified split depend on each other, and no fit may see any
-    # of them.
+    # A stratified split would make samples depend on each other.
     split = random_split(len(dataset), (1 - coverage_share, 0.0, coverage_share), seed)
     train = dataset[split.train] if coverage_share else dataset
     with isolate_rng():
@@ -130,17 +121,15 @@ def auto(
 class AutoTraining(NamedTuple):
     """The results of :func:`auto` beside its model."""
 
-    #: Combined logits :math:`(N, L)` of training samples by fits without them, from which
+    #: Combined held-out logits :math:`(N, L)` of training samples, from which
     #: :class:`~tg_mlc.nn.ResidualMessages` of one's own can start.
     held_out: np.ndarray
-    #: The fold of each training sample :math:`(N)` that LaMP was trained without; :obj:`None`
-    #: without LaMP.
+    #: The fold :math:`(N)` without which LaMP was trained; :obj:`None` without LaMP.
     fold: np.ndarray | None
 
 
 class _Fit:
-    """Fits the stages of a model one after another; each leaves held-out logits of the training
-    samples."""
+    """Fits the stages of a model one after another, each to held-out logits of the last."""
 
     def __init__(
         self,
@@ -166,34 +155,34 @@ class _Fit:
         coherence = Coherence(names, self.hierarchy)
         calibration, scores = self.calibration(given, calibrate, coherence)
         decision = self.decision(coherence, scores)
-        first = [
-            *stages_of(self.preprocessor),
-            *([] if networks is None else [networks]),
-            combination,
-        ]
-        optional = [stage for stage in (given, calibration) if stage is not None]
-        model = Model([*first, *optional, coherence, decision], names)
-        model.training = AutoTraining(
-            self.held_out, None if self.folds is None else self.folds.fold
-        )
-        model.facts["report"] = self.report(
-            features, combination, values, given, calibration, decision
-        )
+        stages = [networks, combination, given, calibration, coherence, decision]
+        fitted = [stage for stage in stages if stage is not None]
+        model = Model([*stages_of(self.preprocessor), *fitted], names)
+        fold = None if self.folds is None else self.folds.fold
+        model.training = AutoTraining(self.held_out, fold)
+        report = self.report(features, values)
+        report["given"] = None if given is None else given.engine.report
+        report["validation"] = {name: each.best_value for name, each in decision.tuners.items()}
+        report["weights"] = combination.weight.mean(axis=0).tolist()
+        report["calibration"] = None if calibration is None else calibration.methods
+        report["seconds"] = time.monotonic() - self.start
+        model.facts["report"] = as_tensors(report)
         return model
 
     def features(self) -> tuple[StackingFeatures, MultiLabelDataset]:
-        """The classifiers, and samples with their held-out scores."""
+        """Returns the classifiers, and samples with their held-out scores."""
         share, searches = CLASSIFIER_SHARE, AUTOMATIC
         if self.hierarchy is not None or self.dataset.num_labels > MANY_LABELS:
             share, searches = MANY_SHARE, many_labels(self.hierarchy)
-        features = StackingFeatures(searches=searches, seconds=self.seconds * share, seed=self.seed)
+        seconds = self.seconds * share
+        features = StackingFeatures(searches=searches, seconds=seconds, seed=self.seed)
         self.preprocessor = Chain(*kind_of(self.dataset).steps(), features)
         rows = torch.arange(len(self.dataset))
         everything = Split(rows, rows[:0], rows[:0], "all training samples")
         return features, self.preprocessor.fit_transform(self.dataset, everything)
 
     def networks(self, samples: MultiLabelDataset) -> Networks | None:
-        """LaMP of every fold; none if time is too short, or training diverges."""
+        """Returns LaMP of every fold; :obj:`None` in too short time, or if training diverges."""
         from tg_mlc.stacking.folds import train_folds
 
         seconds = self.seconds - (time.monotonic() - self.start)
@@ -202,18 +191,16 @@ class _Fit:
             self.without_lamp = "the time was too short to train it" if self.folds is None else None
         except FloatingPointError as error:
             self.without_lamp = f"its training diverged: {error}"
-            warnings.warn(
-                f"The model is made of classifiers alone, because LaMP's training diverged: {error}",
-                stacklevel=5,
-            )
+            reason = f"because LaMP's training diverged: {error}"
+            warnings.warn(f"The model is made of classifiers alone, {reason}", stacklevel=5)
         return None if self.folds is None else Networks(self.folds.models, self.dataset.label_names)
 
     def combination(
         self, features: StackingFeatures, samples: MultiLabelDataset
     ) -> tuple[Combination, dict[str, float]]:
-        """The weights of all logits, and the value of each part."""
+        """Returns the weights of all logits, and the value of each part."""
         logits = samples.rows("base_scores").double().numpy()
-        titles = [each.title for each in features.classifiers.values()]
+        titles = [classifier.title for classifier in features.classifiers.values()]
         if self.folds is not None:
             logits = np.concatenate([logits, self.folds.held_out[..., None]], axis=-1)
             titles.append("LaMP")
@@ -225,17 +212,16 @@ class _Fit:
         return Combination(stacking.weight, stacking.bias, titles), values
 
     def given(self, masks: GivenMasks) -> GivenLabels | None:
-        """The stage for given labels; none for one label."""
+        """Returns the stage for given labels; :obj:`None` for one label."""
         if self.y.shape[1] == 1 or len(self.y) == 1:
             return None
-        seconds = GIVEN_SHARE * self.seconds
         engine = GivenLabelStacking(masks)
-        return GivenLabels(engine.fit(self.held_out, self.y, seconds, self.seed))
+        return GivenLabels(engine.fit(self.held_out, self.y, GIVEN_SHARE * self.seconds, self.seed))
 
     def calibration(
         self, given: GivenLabels | None, wanted: bool, coherence: Coherence
     ) -> tuple[Calibration | None, Tensor]:
-        """The calibration, if it is wanted, and held-out probabilities of training samples."""
+        """Returns the calibration, if wanted, and held-out probabilities of training samples."""
         scores, calibration = self.scores, None
         if wanted:
             free, masked = LabelCalibration.fit(self.y, scores, self.seed), None
@@ -248,53 +234,30 @@ class _Fit:
         return calibration, scores if pairs is None else make_coherent(scores, pairs)
 
     def decision(self, coherence: Coherence, scores: Tensor) -> Decision:
-        """Thresholds or label sets for every metric."""
+        """Returns thresholds or label sets for every metric."""
         tuners = tune_thresholds(self.y, scores, "cross_fitted", seed=self.seed)
-        pairs = coherence.pairs()
-        if pairs is not None:
-            tuners = {
-                name: coherent_decider(each, pairs, self.y, scores) for name, each in tuners.items()
-            }
+        if (pairs := coherence.pairs()) is not None:
+            for name, tuner in tuners.items():
+                tuners[name] = coherent_decider(tuner, pairs, self.y, scores)
         return Decision(tuners)
 
-    def report(
-        self,
-        features: StackingFeatures,
-        combination: Combination,
-        values: dict[str, float],
-        given: GivenLabels | None,
-        calibration: Calibration | None,
-        decision: Decision,
-    ) -> dict[str, Any]:
-        """The choices, and the scores that decided them."""
-        folds, plain = self.folds, dict[str, Any]()
+    def report(self, features: StackingFeatures, values: dict[str, float]) -> dict[str, Any]:
+        """Returns the choices, and the scores that decided them."""
+        folds, lamp = self.folds, dict[str, Any]()
         if folds is not None:
-            plain = {"folds": len(folds.models), "epochs": folds.epochs, **folds.options}
-        report: dict[str, Any] = as_tensors(
-            {
-                "classifiers": {
-                    name: {
-                        "view": each.view,
-                        "setting": list(each.setting),
-                        "seconds": each.seconds,
-                    }
-                    for name, each in features.classifiers.items()
-                },
-                "lamp": plain or None,
-                "without_lamp": self.without_lamp,
-                "values": values,
-                "given": None if given is None else given.engine.report,
-                "validation": {
-                    metric: tuner.best_value for metric, tuner in decision.tuners.items()
-                },
-                "data": data_hash(self.dataset),
-                "weights": combination.weight.mean(axis=0).tolist(),
-                "calibration": None if calibration is None else calibration.methods,
-                "options": {"seconds": self.seconds, "seed": self.seed},
-                "seconds": time.monotonic() - self.start,
-            }
-        )
-        return report
+            lamp = {"folds": len(folds.models), "epochs": folds.epochs, **folds.options}
+        names = ("view", "setting", "seconds")
+        return {
+            "classifiers": {
+                key: {name: getattr(classifier, name) for name in names}
+                for key, classifier in features.classifiers.items()
+            },
+            "lamp": lamp or None,
+            "without_lamp": self.without_lamp,
+            "values": values,
+            "data": data_hash(self.dataset),
+            "options": {"seconds": self.seconds, "seed": self.seed},
+        }
 
 
 class ClassifierScore(NamedTuple):
@@ -302,54 +265,54 @@ class ClassifierScore(NamedTuple):
 
     held_out: np.ndarray  #: of training samples, by classifiers that were fitted without them
     scores: np.ndarray  #: of the samples that were asked for
-    seconds: float  #: that tuning and fitting it took
+    seconds: float  #: of tuning and fitting
 
 
 def classifier_scores(model: Model, raw: Any) -> dict[str, ClassifierScore]:
-    """Returns the probabilities of each classifier alone, by its title in tables of results; only
-    of a model that was fitted here, because no saved model holds scores of training samples.
+    """Returns the probabilities of each classifier by its title in tables of results.
 
     Args:
-        model (Model): The result of :func:`auto`.
-        raw (Any): As of :meth:`~tg_mlc.inference.Model.predict`.
+        model (Model): The result of :func:`auto`; a loaded model holds no scores of training
+            samples.
+        raw (Any): Inputs, as for :meth:`~tg_mlc.inference.Model.predict`.
 
     Raises:
         RuntimeError: If the model was loaded.
     """
     stage = model.stage(Classifiers)
     if stage is None or model.training is None:
-        raise RuntimeError(
-            "Expected a model that was fitted here (got one without scores of training samples)"
-        )
+        got = "one without scores of training samples"
+        raise RuntimeError(f"Expected a model that was fitted here (got {got})")
     base_scores = model.prepare(raw).samples.rows("base_scores").double().numpy()
-    found = {}
-    for place, each in enumerate(stage.features.classifiers.values()):
-        scores = expit(base_scores[..., place] / each.scale)
-        found[each.title] = ClassifierScore(expit(each.held_out), scores, each.seconds)
-    return found
+    results = {}
+    for index, classifier in enumerate(stage.features.classifiers.values()):
+        held_out = expit(classifier.held_out)
+        scores = expit(base_scores[..., index] / classifier.scale)
+        results[classifier.title] = ClassifierScore(held_out, scores, classifier.seconds)
+    return results
 
 
 def best_combination(
     logits: np.ndarray, y: np.ndarray, names: Sequence[str]
 ) -> tuple[LogitStacking, dict[str, float]]:
-    """The weights of all, or of the one that alone does better on every part of the samples; and
-    the value of each."""
-    found = {"all": LogitStacking().fit(logits, y)}
-    for place, name in zip(range(logits.shape[-1]), names, strict=False):
-        alone = LogitStacking().fit(logits[..., [place]], y)
+    """Returns the weights of all parts, or of the one that does better on every subset of samples;
+    and the value of each.
+    """
+    stackings = {"all": LogitStacking().fit(logits, y)}
+    for index, name in zip(range(logits.shape[-1]), names, strict=False):
+        alone = LogitStacking().fit(logits[..., [index]], y)
         weight = np.zeros(logits.shape[1:])
-        weight[:, [place]] = alone.weight
-        found[name] = LogitStacking().load_state_dict({"weight": weight, "bias": alone.bias})
-    probabilities = {name: each.predict_proba(logits) for name, each in found.items()}
-    values = {name: _values(y, scores) for name, scores in probabilities.items()}
-    better = [name for name in found if (values[name] > values["all"]).all()]
-    return found[max(better, key=lambda name: values[name].sum(), default="all")], {
-        name: float(each.mean()) for name, each in values.items()
-    }
+        weight[:, [index]] = alone.weight
+        state = {"weight": weight, "bias": alone.bias}
+        stackings[name] = LogitStacking().load_state_dict(state)
+    values = {name: _values(y, each.predict_proba(logits)) for name, each in stackings.items()}
+    better = [name for name in stackings if (values[name] > values["all"]).all()]
+    best = max(better, key=lambda name: values[name].sum(), default="all")
+    return stackings[best], {name: float(each.mean()) for name, each in values.items()}
 
 
 def _values(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """How well scores rank and decide, on each of a few parts of the samples."""
-    given = np.flatnonzero(~np.isnan(y).all(axis=1))
-    parts = [given[i::_PARTS] for i in range(min(_PARTS, len(given)))]
+    """Returns how well scores rank and decide, on each of a few parts of the samples."""
+    labelled = np.flatnonzero(~np.isnan(y).all(axis=1))
+    parts = [labelled[i::_PARTS] for i in range(min(_PARTS, len(labelled)))]
     return np.array([ranks_and_decides(y[part], scores[part]) for part in parts])

@@ -1,5 +1,4 @@
-"""LogitStacking of classifiers: weights of their logits, fitted to samples that none of them has
-seen."""
+"""Weights of the logits of classifiers, fitted to samples that none of them has seen."""
 
 from __future__ import annotations
 
@@ -34,24 +33,24 @@ class LogitStacking:
 
     .. math::
         z_{nl} = b_l + \sum_c w_{lc} \, s_{nlc}, \qquad
-        w_{lc} = (1 - r_l) \, w_c + r_l \, \frac{\gamma_l}{\sigma_{lc}} \, v_c, \qquad w_c, v_c \ge 0
+        w_{lc} = (1 - r_l) \, w_c + r_l \, \frac{\gamma_l}{\sigma_{lc}} \, v_c, \qquad
+        w_c, v_c \ge 0
 
-    goes from weights :math:`w` for frequent labels to weights :math:`v` for rare ones, with
-    :math:`r_l` from 0 where half of the samples are positive to :math:`r` at :obj:`MIN_CLASS`
-    positives, in proportion to the logarithm of their number; of 1, 0.5 and 0, :math:`r` is the
-    first that has the best macro average precision of these logits.
+    goes from weights :math:`w` for frequent labels to weights :math:`v` for rare ones. The rarity
+    :math:`r_l` rises, with the logarithm of the number of positives, from 0 where half of the
+    samples are positive to :math:`r` at :obj:`MIN_CLASS` positives; of 1, 0.5 and 0, :math:`r` is
+    the first with the best macro average precision of these logits.
 
-    Weights :math:`w` have the maximum likelihood, with biases that stay close to their mean where a
-    label has few samples (:math:`b_l \sim \mathcal{N}(b, 0.5^2)`). Entries of a label count in
-    inverse proportion to the spread :math:`\sqrt{\pi_l (1 - \pi_l)}` of its values. These logits
-    are calibrated, which is all that classifiers of rare labels can differ in to a likelihood: few
-    of its entries are positives.
+    Weights :math:`w` have the maximum likelihood, with biases near their mean where a label has few
+    samples (:math:`b_l \sim \mathcal{N}(b, 0.5^2)`). Entries of a label count in inverse proportion
+    to the spread :math:`\sqrt{\pi_l (1 - \pi_l)}` of its values. Base logits are calibrated, which
+    is all that a likelihood can tell of classifiers of rare labels: few entries are positives.
 
-    So weights :math:`v` are of logits with unit spread (:math:`\sigma_{lc}` before), and the most
-    likely ones where the positives of a label count as much as its negatives; they are kept close
-    to each other. :math:`\gamma_l` gives a label the spread that it has by :math:`w`, and its bias
-    the same mean. A label with one value in all samples has this mean as a constant, because its
-    scores would rank new samples by chance.
+    Weights :math:`v` are therefore those of logits with unit spread (:math:`\sigma_{lc}` before)
+    that are most likely where the positives of a label count as much as its negatives; they are
+    kept close to each other. :math:`\gamma_l` gives a label the spread that it has by :math:`w`,
+    and its bias the same mean. A label with one value in all samples has this mean as a
+    constant: its scores would rank new samples by chance.
 
     Weights of at least zero cannot set classifiers that err alike against each other (Breiman 1996,
     *Stacked Regressions*, doi:10.1007/BF00117832).
@@ -86,46 +85,41 @@ class LogitStacking:
         """
         positive, known = read_targets(y, "y")
         if logits.shape[:2] != known.shape:
-            raise ValueError(
-                f"Expected 'logits' of shape {[*known.shape, 'C']} (got {list(logits.shape)})"
-            )
+            expected = f"Expected 'logits' of shape {[*known.shape, 'C']}"
+            raise ValueError(f"{expected} (got {list(logits.shape)})")
         entries = _Entries(logits, positive, known)
-        share, label = entries.share[entries.label], entries.label
-        weight, bias = _minimise(entries, entries.x, 1 / np.sqrt(share * (1 - share)), 0.0)
+        frequency, label = entries.frequency[entries.label], entries.label
+        importance = 1 / np.sqrt(frequency * (1 - frequency))
+        weight, bias = _minimise(entries, entries.x, importance, 0.0)
         mean, spread = _moments(logits, known)
         standard = np.ones(1) / spread
         if entries.x.shape[1] > 1:
-            # Positives together count as much as negatives together, and a label by the root of how
-            # many it has.
-            importance = np.where(entries.y == 1, 1 / share, 1 / (1 - share)) * np.sqrt(share)
+            # Positives together count as much as negatives together, and a label by the root of
+            # how many it has.
+            importance = np.where(entries.y == 1, 1 / frequency, 1 / (1 - frequency))
+            importance *= np.sqrt(frequency)
             shrinkage = _SHRINKAGE * len(entries.y) / entries.num_samples
-            standard = (
-                _minimise(
-                    entries, (entries.x - mean[label]) / spread[label], importance, shrinkage
-                )[0]
-                / spread
-            )
-        # The mean and the spread of each label are those by the weights for frequent ones.
-        wanted, found = (
+            x = (entries.x - mean[label]) / spread[label]
+            standard = _minimise(entries, x, importance, shrinkage)[0] / spread
+        # The mean and the spread of each label are those by the weights for frequent labels.
+        target, found = (
             _moments((logits * each).sum(axis=-1), known) for each in (weight, standard)
         )
-        standard *= (wanted[1] / found[1])[:, None]
-        offset = bias + wanted[0] - (mean * standard).sum(axis=-1)
+        standard *= (target[1] / found[1])[:, None]
+        offset = bias + target[0] - (mean * standard).sum(axis=-1)
         count, total = positive.sum(axis=0), known.sum(axis=0)
-        rare, learned = _rarity(count, total), (count > 0) & (count < total)
+        rarity, learned = _rarity(count, total), (count > 0) & (count < total)
         best = -1.0
         for strength in STRENGTHS if entries.x.shape[1] > 1 else STRENGTHS[:1]:
-            r = strength * rare
-            weights = np.where(
-                learned[:, None], (1 - r)[:, None] * weight + r[:, None] * standard, 0.0
-            )
+            r = strength * rarity
+            mixed = (1 - r)[:, None] * weight + r[:, None] * standard
+            weights = np.where(learned[:, None], mixed, 0.0)
             scores = np.einsum("nlc,lc->nl", logits, weights)
-            value = np.nan_to_num(
-                mean_of_defined(areas_per_label(Targets(positive, known), scores)[1])
-            )
+            areas = areas_per_label(Targets(positive, known), scores)[1]
+            value = np.nan_to_num(mean_of_defined(areas))
             if value > best:
                 best, self.weight = float(value), weights
-                self.bias = np.where(learned, (1 - r) * bias + r * offset, bias + wanted[0])
+                self.bias = np.where(learned, (1 - r) * bias + r * offset, bias + target[0])
         return self
 
     def decision_function(self, logits: FloatArray) -> FloatArray:
@@ -135,14 +129,11 @@ class LogitStacking:
         return np.asarray(np.einsum("nlc,lc->nl", logits, self.weight) + self.bias)
 
     def predict_proba(self, logits: FloatArray) -> FloatArray:
-        """Returns probabilities :math:`(N, L)` for the logits of all classifiers :math:`(N, L,
-        C)`."""
+        """Returns probabilities :math:`(N, L)` of the logits of classifiers :math:`(N, L, C)`."""
         return np.asarray(expit(self.decision_function(logits)))
 
     def module(self) -> nn.Module:
-        """Returns the :meth:`decision_function` as a module of tensor operators, from logits
-        :math:`(N, L, C)` to :math:`(N, L)`.
-        """
+        """Returns the :meth:`decision_function` as a module of tensor operators."""
         if self.weight is None or self.bias is None:
             raise RuntimeError("Expected 'fit' to be called before 'module'")
         return _WeightedLogits(self.weight, self.bias)
@@ -176,33 +167,28 @@ class _WeightedLogits(nn.Module):
 
 
 def learnable_labels(y: FloatArray) -> BoolArray:
-    """Which labels have at least :obj:`MIN_CLASS` known positives and negatives :math:`(L)`; all if
-    none has."""
+    """Returns the mask :math:`(L)` of labels with enough positives and negatives, or of all."""
     positives = np.nansum(y, axis=0)
     enough = np.minimum(positives, (~np.isnan(y)).sum(axis=0) - positives) >= MIN_CLASS
     return enough if enough.any() else np.ones_like(enough)
 
 
 class _Entries:
-    """Known entries of labels that can be learned from, some of them if they are very many."""
+    """Known entries of learnable labels, at most :obj:`MAX_PAIRS` of them."""
 
     def __init__(self, logits: FloatArray, positive: BoolArray, known: BoolArray) -> None:
         sample, label = np.nonzero(known & learnable_labels(np.where(known, positive, np.nan)))
         if len(sample) > MAX_PAIRS:
             chosen = np.random.default_rng(0).choice(len(sample), MAX_PAIRS, replace=False)
             sample, label = sample[chosen], label[chosen]
-        self.label, self.x, self.y = (
-            label,
-            logits[sample, label],
-            positive[sample, label].astype(float),
-        )
+        self.label, self.x = label, logits[sample, label]
+        self.y = positive[sample, label].astype(float)
         self.num_samples, self.num_labels = known.shape
-        self.share = (positive.sum(axis=0) + 1) / (known.sum(axis=0) + 2)
+        self.frequency = (positive.sum(axis=0) + 1) / (known.sum(axis=0) + 2)
 
 
 def _moments(values: FloatArray, known: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """The mean and the standard deviation of each label, over its known entries; 0 and 1 if it has
-    none."""
+    """Returns mean and standard deviation of each label's known entries; 0 and 1 for none."""
     there = known.reshape(*known.shape, *(1,) * (values.ndim - 2))
     count = np.maximum(there.sum(axis=0), 1)
     mean = np.where(there, values, 0).sum(axis=0) / count
@@ -211,8 +197,7 @@ def _moments(values: FloatArray, known: BoolArray) -> tuple[FloatArray, FloatArr
 
 
 def _rarity(positives: FloatArray, known: FloatArray) -> FloatArray:
-    """From 0 where half of a label's known entries are positives to 1 where :obj:`MIN_CLASS` or
-    fewer are."""
+    """Returns 0 for labels with as many positives as negatives, 1 for :obj:`MIN_CLASS` or less."""
     fewer = np.maximum(np.minimum(positives, known - positives), MIN_CLASS)
     most = np.maximum(known / 2, MIN_CLASS + 1)
     return np.clip(1 - np.log(fewer / MIN_CLASS) / np.log(most / MIN_CLASS), 0, 1)
@@ -235,9 +220,9 @@ def _minimise(
 
     start = np.append(np.full(num_inputs, 1 / num_inputs), np.zeros(entries.num_labels))
     bounds = [(0, None)] * num_inputs + [(None, None)] * entries.num_labels
-    from scipy.optimize import minimize  # takes long to import, and loading needs it not
+    # The import is slow, and loaded models do not need it.
+    from scipy.optimize import minimize
 
-    found = minimize(
-        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200}
-    )
-    return found.x[:num_inputs], found.x[num_inputs:]
+    options = {"bounds": bounds, "options": {"maxiter": 200}}
+    result = minimize(loss, start, jac=True, method="L-BFGS-B", **options)
+    return result.x[:num_inputs], result.x[num_inputs:]

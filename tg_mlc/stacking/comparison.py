@@ -1,5 +1,4 @@
-"""The answer to whether a label graph helps on data of one's own: label graphs and baselines on the
-same splits."""
+"""Whether a label graph helps on data of one's own: graphs and classifiers on the same splits."""
 
 from __future__ import annotations
 
@@ -20,6 +19,7 @@ from scipy.special import expit
 from torch import nn
 
 from tg_mlc._files import replace_when_done
+from tg_mlc._names import few, shorten
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice, check_count, check_number
 from tg_mlc.data import MultiLabelDataset, Split, random_split, stratified_split
@@ -44,21 +44,20 @@ from tg_mlc.stacking.folds import (
 from tg_mlc.training.fitting import train_model
 
 GRAPHS = ("edgeless", "complete", "prior", "learned")
-#: The rows without label message passing: the classifier that training samples speak for, and the
-#: weights of all.
+#: The rows without label message passing: the classifier that is best on held-out training scores,
+#: and the weighted logits of all classifiers.
 SINGLE, STACK = "best classifier", "stack without messages"
 SHARES = (0.7, 0.1, 0.2)  #: of samples to train, to stop and choose thresholds by, and to test
 METRICS = ("average_precision_macro", "roc_auc_macro", "f1_micro", "f1_macro", "subset_accuracy")
 ALPHA = 0.05
 MIN_EPOCHS = 8  #: after fewer, models still predict what their base scores do
 _SPLITS = {"random": random_split, "stratified": stratified_split}
-# The shares of the time of a seed that classifiers may take, and that trainings are planned to
-# take.
+# Fractions of the time of a seed: the limit for classifiers, and the plan for trainings.
 _CLASSIFIERS, _TRAININGS = 0.25, 0.5
 
 
 class GraphTest(NamedTuple):
-    """A label graph against another row, in the metric that decides."""
+    """A test of a label graph against another row, in the metric that decides."""
 
     graph: str
     against: str
@@ -68,17 +67,14 @@ class GraphTest(NamedTuple):
     @property
     def outcome(self) -> Literal["better", "worse", "no difference"]:
         """The outcome of the test at a level of 5 %."""
-        return (
-            "no difference"
-            if self.p >= ALPHA
-            else "better"
-            if self.difference.mean > 0
-            else "worse"
-        )
+        if self.p >= ALPHA:
+            return "no difference"
+        return "better" if self.difference.mean > 0 else "worse"
 
     def __str__(self) -> str:
         mean, low, high, _ = self.difference
-        return f"{self.graph} - {self.against}: {mean:+.4f} ({low:+.4f} to {high:+.4f}), p = {self.p:.3g}"
+        interval = f"({low:+.4f} to {high:+.4f}), p = {self.p:.3g}"
+        return f"{self.graph} - {self.against}: {mean:+.4f} {interval}"
 
 
 @dataclass(frozen=True)
@@ -104,96 +100,91 @@ class Comparison:
     epochs: list[int]
 
     @property
+    def graphs(self) -> list[str]:
+        """The rows of label graphs."""
+        return [row for row in self.values if row not in (SINGLE, STACK)]
+
+    @property
     def tests(self) -> list[GraphTest]:
-        """Each label graph against the edgeless one and against the rows without label message
-        passing; graphs with the same values count once.
+        """Tests of each label graph against the edgeless one and the rows without label message
+        passing. Graphs with the same values count once.
         """
-        rows = [row for row in self.values if row not in (SINGLE, STACK)]
-        known = [self.values[row] for row in rows]
-        graphs = [row for i, row in enumerate(rows) if known[i] not in known[:i]]
-        pairs = [
-            (row, other)
-            for row in graphs
-            for other in ("edgeless", SINGLE, STACK)
-            if other in self.values and row != other
-        ]
-        found = []
-        for row, other in pairs:
-            ours, theirs = (np.asarray(self.values[each][self.metric]) for each in (row, other))
-            found.append(corrected_difference(ours - theirs, self.sizes[2], self.sizes[0]))
-        corrected = holm([1.0 if each.p is None else each.p for each in found])
-        return [
-            GraphTest(*pair, each, p) for pair, each, p in zip(pairs, found, corrected, strict=True)
-        ]
+        values = [self.values[row] for row in self.graphs]
+        graphs = [row for i, row in enumerate(self.graphs) if values[i] not in values[:i]]
+        others = [row for row in ("edgeless", SINGLE, STACK) if row in self.values]
+        pairs = [(row, other) for row in graphs for other in others if row != other]
+        differences = []
+        for pair in pairs:
+            ours, theirs = (np.asarray(self.values[row][self.metric]) for row in pair)
+            difference = corrected_difference(ours - theirs, self.sizes[2], self.sizes[0])
+            differences.append(difference)
+        p = holm([1.0 if each.p is None else each.p for each in differences])
+        rows = zip(pairs, differences, p, strict=True)
+        return [GraphTest(*pair, difference, corrected) for pair, difference, corrected in rows]
 
     @property
     def conclusion(self) -> str:
-        """The outcome of the tests in words; if there is no difference, also how large one could
-        still be."""
-        if len(self.seeds) < 2:
+        """The outcome of the tests in words, and how large a gain that was not found could be."""
+        num_seeds, tests = len(self.seeds), self.tests
+        if num_seeds < 2:
             return (
-                f"No conclusion: {len(self.seeds)} of {self.wanted} seeds is done, and a difference can only be told "
-                "from chance by two seeds or more; give it more --seconds, or fewer --graphs."
+                f"No conclusion: {num_seeds} of {self.wanted} seeds is done, and only two or more "
+                "tell a difference from chance; give it more seconds, or fewer graphs."
             )
         sentences = []
         if min(self.epochs) < MIN_EPOCHS:
             sentences.append(
-                f"Time was too short to train along a graph for {MIN_EPOCHS} epochs (got {min(self.epochs)}), which "
-                "may hide what messages do: give it more --seconds, or fewer --seeds or --graphs."
+                f"Time was too short to train along a graph for {MIN_EPOCHS} epochs (got "
+                f"{min(self.epochs)}), which may hide what messages do: give it more seconds, or "
+                "fewer seeds or graphs."
             )
-        against = [test for test in self.tests if test.against == "edgeless"]
+        against = [test for test in tests if test.against == "edgeless"]
         for outcome, verb in (("better", "Messages help"), ("worse", "Messages harm")):
             if chosen := [test for test in against if test.outcome == outcome]:
                 sentences.append(f"{verb} along these label graphs: {'; '.join(map(str, chosen))}.")
         if same := [test for test in against if test.outcome == "no difference"]:
             low, high = min(t.difference.low for t in same), max(t.difference.high for t in same)
-            sentences.append(
-                f"No difference between edgeless and {', '.join(test.graph for test in same)} in these "
-                f"{len(self.seeds)} splits: a gain in {self.metric} lies between {low:+.4f} and {high:+.4f}."
-            )
-        rows = [row for row in self.values if row not in (SINGLE, STACK)]
-        for row, other in combinations(rows, 2):
+            graphs = ", ".join(test.graph for test in same)
+            gain = f"a gain in {self.metric} lies between {low:+.4f} and {high:+.4f}"
+            splits = f"in these {num_seeds} splits"
+            sentences.append(f"No difference between edgeless and {graphs} {splits}: {gain}.")
+        for row, other in combinations(self.graphs, 2):
             if self.values[row] == self.values[other]:
-                sentences.append(
-                    f"{row} and {other} are tested once, because they are the same in every split."
-                )
-        beaten = {
-            test.graph for test in self.tests if test.against == STACK and test.outcome == "better"
+                reason = "because they are the same in every split"
+                sentences.append(f"{row} and {other} are tested once, {reason}.")
+        better = [test for test in tests if test.outcome == "better"]
+        beats = {
+            row: {test.graph for test in better if test.against == row} for row in (SINGLE, STACK)
         }
-        beaten &= {
-            test.graph for test in self.tests if test.against == SINGLE and test.outcome == "better"
-        }
-        sentences.append(
-            f"Better than both rows without messages: {', '.join(sorted(beaten))}."
-            if beaten
-            else f"No label graph is surely better than the {SINGLE} and the {STACK}: these are simpler."
-        )
+        if beaten := beats[SINGLE] & beats[STACK]:
+            sentences.append(
+                f"Better than both rows without messages: {', '.join(sorted(beaten))}."
+            )
+        else:
+            rows = f"the {SINGLE} and the {STACK}"
+            sentences.append(
+                f"No label graph is significantly better than {rows}: these are simpler."
+            )
         return " ".join(sentences)
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [("", *METRICS)]
         for row, values in self.values.items():
-            cells = [np.asarray(values[metric]) for metric in METRICS]
-            rows.append(
-                (
-                    row,
-                    *(
-                        f"{x.mean():.4f}" + (f" ± {x.std(ddof=1):.4f}" if len(x) > 1 else "")
-                        for x in cells
-                    ),
-                )
-            )
+            columns = [np.asarray(values[metric]) for metric in METRICS]
+            spreads = [f" ± {x.std(ddof=1):.4f}" if len(x) > 1 else "" for x in columns]
+            cells = zip(columns, spreads, strict=True)
+            rows.append((row, *(f"{x.mean():.4f}{spread}" for x, spread in cells)))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        done = f"{len(self.seeds)} of {self.wanted} seeds, each with a split of {self.sizes} samples to train, validate "
+        split = f"a split of {self.sizes} samples to train, validate and test"
         spread = "; mean ± standard deviation" if len(self.seeds) > 1 else ""
         epochs = " to ".join(map(str, sorted({min(self.epochs), max(self.epochs)})))
-        lines += [f"{done}and test{spread}; at most {epochs} epochs", ""]
+        seeds = f"{len(self.seeds)} of {self.wanted} seeds"
+        lines += [f"{seeds}, each with {split}{spread}; at most {epochs} epochs", ""]
         if len(self.seeds) > 1:
-            lines += [
-                f"Differences in {self.metric}, 95 % intervals, p by corrected t-tests with Holm's correction:"
-            ]
-            lines += [*(f"  {test}" for test in self.tests), ""]
+            method = "95 % intervals, p by corrected t-tests with Holm's correction"
+            tests = [f"  {test}" for test in self.tests]
+            lines += [f"Differences in {self.metric}, {method}:", *tests, ""]
         return "\n".join([*lines, self.conclusion])
 
     def to_dict(self) -> dict[str, Any]:
@@ -206,13 +197,14 @@ class Comparison:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes ``comparison.json`` and ``comparison.csv`` into a folder."""
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        with replace_when_done(Path(folder) / "comparison.json") as path:
-            # JSON has no infinity
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with replace_when_done(folder / "comparison.json") as path:
+            # JSON has no infinity.
             finite = json.loads(json.dumps(self.to_dict()), parse_constant=lambda _: None)
             path.write_text(json.dumps(finite, indent=1))
         with (
-            replace_when_done(Path(folder) / "comparison.csv") as path,
+            replace_when_done(folder / "comparison.csv") as path,
             path.open("w", newline="") as file,
         ):
             writer = csv.writer(file)
@@ -222,16 +214,14 @@ class Comparison:
                 writer.writerows([row, *line] for line in columns)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draws the values of every seed and the means, and returns the
-        :class:`matplotlib.figure.Figure`."""
-        figure = require("matplotlib.figure", extra="plot").Figure(
-            figsize=(7, 1 + 0.4 * len(self.values))
-        )
+        """Returns a :class:`matplotlib.figure.Figure` of the values of every seed and the means."""
+        size = 7, 1 + 0.4 * len(self.values)
+        figure = require("matplotlib.figure", extra="plot").Figure(figsize=size)
         ax = figure.add_subplot()
-        for place, values in enumerate(self.values.values()):
-            found = values[self.metric]
-            ax.plot(found, [place] * len(found), "o", color="#1b2a41", alpha=0.4)
-            ax.plot(np.mean(found), place, "|", color="#1b2a41", markersize=18)
+        for index, metrics in enumerate(self.values.values()):
+            values = metrics[self.metric]
+            ax.plot(values, [index] * len(values), "o", color="#1b2a41", alpha=0.4)
+            ax.plot(np.mean(values), index, "|", color="#1b2a41", markersize=18)
         ax.set_yticks(range(len(self.values)), list(self.values))
         ax.invert_yaxis()
         ax.set(xlabel=self.metric, title=f"{len(self.seeds)} splits, and their mean")
@@ -250,29 +240,24 @@ def compare(
     split: str = "random",
     first_seed: int = 0,
 ) -> Comparison:
-    """Tells whether label graphs help: trains LaMP along each of them, and classifiers, on the same
-    splits.
+    """Compares label graphs: trains LaMP along each of them, and classifiers, on the same splits.
 
     .. code-block:: python
 
-        print(
-            compare(
-                from_csv("songs.csv", label_columns=["calm", "sad"]),
-                ["edgeless", "complete", "mine.csv"],
-            )
-        )
+        songs = from_csv("songs.csv", label_columns=["calm", "sad"])
+        print(compare(songs, ["edgeless", "complete", "mine.csv"]))
 
     Args:
         dataset (MultiLabelDataset): Samples of any kind that :func:`auto` takes.
         graphs (list, optional): :obj:`"edgeless"`, :obj:`"complete"`, :obj:`"prior"` (labels that
             occur together in training samples), :obj:`"learned"` (the largest attention of a model
-            trained along the complete graph), files that :meth:`LabelGraph.read
-            <tg_mlc.graphs.LabelGraph.read>` takes, or label graphs. (default: the four names)
+            trained along the complete graph), files for :meth:`LabelGraph.read
+            <tg_mlc.graphs.LabelGraph.read>`, or label graphs. (default: the four names)
         seeds (int, optional): The number of splits. (default: :obj:`5`)
-        seconds (float, optional): The time that all may take, roughly; a seed that would not end in
-            time is not begun. (default: :obj:`600`)
-        metric (str, optional): The one of :obj:`METRICS` that decides. (default:
-            :obj:`"average_precision_macro"`)
+        seconds (float, optional): The time for all, roughly; a seed that would not end in time is
+            not begun. (default: :obj:`600`)
+        metric (str, optional): The one of :obj:`METRICS` that decides.
+            (default: :obj:`"average_precision_macro"`)
         split (str, optional): :obj:`"random"` or :obj:`"stratified"`. (default: :obj:`"random"`)
         first_seed (int, optional): The seed of the first split. (default: :obj:`0`)
 
@@ -286,10 +271,9 @@ def compare(
     check_choice("split", split, _SPLITS)
     rows = _read_graphs(graphs, dataset)
     start, begun = time.monotonic(), 0.0
-    done: list[int] = []
-    epochs: list[int] = []
-    found: dict[str, dict[str, list[float]]] = {
-        row: {m: [] for m in METRICS} for row in (SINGLE, STACK, *rows)
+    done, epochs = list[int](), list[int]()
+    values: dict[str, dict[str, list[float]]] = {
+        row: {name: [] for name in METRICS} for row in (SINGLE, STACK, *rows)
     }
     for seed in range(first_seed, first_seed + seeds):
         now = time.monotonic()
@@ -297,20 +281,20 @@ def compare(
         if done and now - start + longest > seconds:
             break
         begun = now
-        shares = _SPLITS[split](len(dataset) if split == "random" else dataset.y, SHARES, seed)  # type: ignore[operator]
-        trial = _Seed(dataset, shares, seed, seeds, seconds)
-        for row, values in trial.rows(rows).items():
+        samples = len(dataset) if split == "random" else dataset.y
+        parts = _SPLITS[split](samples, SHARES, seed)  # type: ignore[operator]
+        trial = _Seed(dataset, parts, seed, seeds, seconds)
+        for row, metrics in trial.rows(rows).items():
             for name in METRICS:
-                found[row][name].append(values[name])
+                values[row][name].append(metrics[name])
         done.append(seed)
         epochs.append(trial.epochs)
-    return Comparison(found, metric, done, seeds, shares.sizes, epochs)
+    return Comparison(values, metric, done, seeds, parts.sizes, epochs)
 
 
 def _read_graphs(graphs: Sequence[Any], dataset: MultiLabelDataset) -> dict[str, LabelGraph | None]:
-    """Label graphs by the names of their rows; those that every split has of its own are
-    :obj:`None`."""
-    names, found = dataset.label_names, dict[str, LabelGraph | None]()
+    """Returns label graphs by the names of their rows; :obj:`None` if each split has its own."""
+    names, rows = dataset.label_names, dict[str, LabelGraph | None]()
     fixed = {"edgeless": edgeless(names), "complete": fully_connected(names)}
     for graph in graphs:
         if isinstance(graph, str) and graph in GRAPHS:
@@ -320,88 +304,71 @@ def _read_graphs(graphs: Sequence[Any], dataset: MultiLabelDataset) -> dict[str,
         elif Path(graph).suffix:
             row, value = Path(graph).name, LabelGraph.read(graph, names).add_self_loops()
             if value.edge_weight is not None:
-                warnings.warn(
-                    f"The weights of {row!r} have no effect, because messages run along all edges alike; leave out "
-                    f"edges of low weight",
-                    stacklevel=3,
-                )
+                reason = "because messages run along all edges alike; skip edges of low weight"
+                warnings.warn(f"The weights of {row!r} have no effect, {reason}", stacklevel=3)
         else:
-            raise ValueError(
-                f"Expected 'graphs' among {', '.join(GRAPHS)}, files and LabelGraphs (got {graph!r})"
+            got = shorten(repr(graph))
+            expected = f"Expected 'graphs' among {', '.join(GRAPHS)}, files and LabelGraphs"
+            raise ValueError(f"{expected} (got {got})")
+        own_names = names if value is None else value.label_names or names
+        if value is not None and (value.num_labels != len(names) or own_names != names):
+            expected = (
+                f"Expected the graph {row!r} to have the labels of the samples, in their order"
             )
-        if value is not None and (
-            value.num_labels != len(names) or (value.label_names or names) != names
-        ):
-            raise ValueError(
-                f"Expected the graph {row!r} to have the labels of the samples, in their order (got others)"
-            )
-        if row in (*found, SINGLE, STACK):
-            raise ValueError(
-                f"Expected every one of 'graphs' to have a name of its own (got {row!r} twice)"
-            )
-        found[row] = value
-    return found
+            raise ValueError(f"{expected} (got {value.num_labels} labels: {few(own_names)})")
+        if row in (*rows, SINGLE, STACK):
+            expected = "Expected every one of 'graphs' to have a name of its own"
+            raise ValueError(f"{expected} (got {row!r} twice)")
+        rows[row] = value
+    return rows
 
 
 class _Seed:
     """All rows of one split."""
 
     def __init__(
-        self,
-        dataset: MultiLabelDataset,
-        split: Split,
-        seed: int,
-        num_seeds: int,
-        seconds: float,
+        self, dataset: MultiLabelDataset, split: Split, seed: int, num_seeds: int, seconds: float
     ) -> None:
         self.dataset, self.split, self.seed, self.num_seeds = dataset, split, seed, num_seeds
         self.seconds = seconds / num_seeds
+        self.complete: nn.Module | None = None
 
     def rows(self, graphs: dict[str, LabelGraph | None]) -> dict[str, dict[str, float]]:
-        """The metrics of test samples by row."""
-        from lightning.pytorch.utilities.seed import isolate_rng  # takes long to import
+        """Returns the metrics of test samples by row."""
+        from lightning.pytorch.utilities.seed import isolate_rng  # The import is slow.
 
         with isolate_rng():
             features = StackingFeatures(seconds=self.seconds * _CLASSIFIERS, seed=self.seed)
-            self.samples = Chain(*kind_of(self.dataset).steps(), features).fit_transform(
-                self.dataset, self.split
-            )
-            train, rest = (
-                self.split.train.numpy(),
-                self.samples.rows("base_scores").double().numpy(),
-            )
-            y = self.dataset.y.numpy()
-            # of fits without them; probabilities differ from these by a scale, ranks do not
-            held_out = rest[train]
-            single = [
-                ranks_and_decides(y[train], expit(held_out[..., i])) for i in range(rest.shape[-1])
-            ]
-            best = rest[..., [int(np.argmax(single))]]
-            found = {
-                row: self._evaluate(
-                    LogitStacking().fit(logits[train], y[train]).predict_proba(logits)
-                )
-                for row, logits in ((SINGLE, best), (STACK, rest))
-            }
+            preprocessor = Chain(*kind_of(self.dataset).steps(), features)
+            self.samples = preprocessor.fit_transform(self.dataset, self.split)
+            train, y = self.split.train.numpy(), self.dataset.y.numpy()
+            logits = self.samples.rows("base_scores").double().numpy()
+            # Probabilities differ from these held-out ones by a scale; ranks do not.
+            held_out = expit(logits[train])
+            num_classifiers = logits.shape[-1]
+            single = [ranks_and_decides(y[train], held_out[..., i]) for i in range(num_classifiers)]
+            metrics = {}
+            for row, some in ((SINGLE, logits[..., [int(np.argmax(single))]]), (STACK, logits)):
+                stacking = LogitStacking().fit(some[train], y[train])
+                metrics[row] = self._evaluate(stacking.predict_proba(some))
             self.settings = settings_of(self.samples)
-            number = len(graphs) + ("learned" in graphs and "complete" not in graphs)
-            self.epochs = self._epochs(number)
-            self.complete: nn.Module | None = None
+            self.epochs = self._epochs(
+                len(graphs) + ("learned" in graphs and "complete" not in graphs)
+            )
             for row, graph in graphs.items():
-                found[row] = self._run(row, graph)
-        return found
+                metrics[row] = self._run(row, graph)
+        return metrics
 
     def _epochs(self, number: int) -> int:
+        """Returns how many epochs of a number of trainings the time allows."""
         train = self.samples[self.split.train]
-        model = self.settings.build(
-            train, fully_connected(self.dataset.label_names), **self.settings.model
-        )
+        graph = fully_connected(self.dataset.label_names)
+        model = self.settings.build(train, graph, **self.settings.model)
         affordable = _TRAININGS * self.seconds / number / seconds_per_epoch(model, train)
         wanted = np.clip(NUM_STEPS * BATCH_SIZE / len(train), MIN_EPOCHS, MAX_EPOCHS)
         # Two seeds of models that have learned say more than many of models that have not.
-        return max(
-            1, int(min(wanted, max(affordable, min(MIN_EPOCHS, affordable * self.num_seeds / 2))))
-        )
+        least = min(MIN_EPOCHS, affordable * self.num_seeds / 2)
+        return max(1, int(min(wanted, max(affordable, least))))
 
     def _run(self, row: str, graph: LabelGraph | None) -> dict[str, float]:
         names = self.dataset.label_names
@@ -410,25 +377,22 @@ class _Seed:
         elif graph is None:
             model = self.complete or self._train(fully_connected(names))
             loader = make_loader(self.samples[self.split.train], batch_size=256)
-            graph = learned(
-                model, loader, top_k=min(TOP_K, max(1, len(names) // 3)), label_names=names
-            )
+            top_k = min(TOP_K, max(1, len(names) // 3))
+            graph = learned(model, loader, top_k=top_k, label_names=names)
         model = self._train(graph)
         self.complete = model if row == "complete" else self.complete
         return self._evaluate(expit(logits_of(model, self.samples).double().numpy()))
 
     def _train(self, graph: LabelGraph) -> nn.Module:
-        train = self.settings.train
-        options = {**train.fit, "max_epochs": self.epochs, "patience": PATIENCE}
+        settings, train = self.settings, self.settings.train
+        fit = {**train.fit, "max_epochs": self.epochs, "patience": PATIENCE}
+
+        def build(samples: MultiLabelDataset) -> nn.Module:
+            return settings.build(samples, graph, **settings.model)
+
         with tempfile.TemporaryDirectory() as folder:
-            result = train_model(
-                lambda samples: self.settings.build(samples, graph, **self.settings.model),
-                self.samples,
-                self.split,
-                replace(train, fit=options),
-                folder,
-                seed=self.seed,
-            )
+            options = replace(train, fit=fit), folder
+            result = train_model(build, self.samples, self.split, *options, seed=self.seed)
         return result.module.model.eval()
 
     def _evaluate(self, scores: np.ndarray) -> dict[str, float]:

@@ -1,5 +1,4 @@
-"""StackingFeatures: scores of classifiers as a preprocessor, fitted before a model and saved with
-it."""
+"""Scores of classifiers as a preprocessor, fitted before a model and saved with it."""
 
 from __future__ import annotations
 
@@ -33,23 +32,21 @@ class StackingFeatures(Preprocessor):
     """Scores of other classifiers as the attribute :obj:`base_scores` of samples, :math:`(1, L,
     C)`.
 
-    :meth:`fit_transform` gives training samples the scores of fits without them. By default,
-    linear, kernel and tree classifiers choose their settings and the scale of their inputs by how
-    well they rank and decide training samples that they were fitted without (macro ROC-AUC, macro
-    average precision and the best micro-F1 together); networks then get vectors on the scale that
-    most of them chose. Settings are compared on at most 1,500 samples, and the best is fitted to as
-    many as its share of the time allows. Searches that name a view and a metric take the matrix of
-    that view, and choose by that metric.
+    :meth:`fit_transform` gives training samples held-out scores. By default, linear, kernel and
+    tree classifiers choose their settings and the scale of their inputs by the sum of macro
+    ROC-AUC, macro average precision and the best micro-F1 of held-out scores; networks then get
+    vectors on the scale that most of them chose. Settings are compared on at most 1,500 samples,
+    and the best is fitted to as many as its part of the time allows. Searches that name a view and
+    a metric take the matrix of that view, and choose by that metric.
 
     Args:
-        kinds (Sequence[str], optional): The classifiers, among :obj:`searches`. (default:
-            :obj:`None`, all)
-        searches (dict, optional): How each classifier is chosen (see :class:`ClassifierSearch`).
+        kinds (Sequence[str], optional): The classifiers, among :obj:`searches`.
+            (default: :obj:`None`, all)
+        searches (dict, optional): The search of each classifier (see :class:`ClassifierSearch`).
             (default: :obj:`AUTOMATIC`: :obj:`"svm"` and :obj:`"logistic"` (linear), :obj:`"ridge"`
             (kernel ridge regression) and :obj:`"forest"`)
-        seconds (float, optional): The time for all of them together, of which each has an equal
-            share of what is left; it is exceeded where even the smallest fits take longer.
-            (default: :obj:`120`)
+        seconds (float, optional): The time for all of them together, divided equally; the smallest
+            fits may exceed it. (default: :obj:`120`)
         seed (int, optional): Seed of samples and folds. (default: :obj:`0`)
 
     Attributes:
@@ -86,23 +83,19 @@ class StackingFeatures(Preprocessor):
 
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
         """Fits the classifiers, and gives training samples the scores of fits without them."""
-        train, end, y = dataset[split.train], time.monotonic() + self.seconds, dataset.y.numpy()
-        automatic = any(search.view is None for search in self.searches.values())
-        own = [search.view for search in self.searches.values() if search.view is not None]
-        views = {
-            **(views_of(dataset) if automatic else {}),
-            **{name: find("view", name)() for name in own},
-        }
+        end, train, y = time.monotonic() + self.seconds, dataset[split.train], dataset.y.numpy()
+        names = [search.view for search in self.searches.values()]
+        views = views_of(dataset) if None in names else {}
+        views = {**views, **{name: find("view", name)() for name in names if name is not None}}
         self.views = {name: view.fit(train) for name, view in views.items()}
         matrices = {name: view.matrix(dataset) for name, view in self.views.items()}
         self.classifiers = {}
-        for place, (name, search) in enumerate(
-            tqdm(self.searches.items(), "Classifiers", disable=None, leave=False)
-        ):
-            share = max(0.0, end - time.monotonic()) / (len(self.searches) - place)
-            taken = matrices if search.view is None else {search.view: matrices[search.view]}
-            found = find_classifier(search, taken, y, split, share, self.seed)
-            self.classifiers[name] = found
+        searches = tqdm(self.searches.items(), "Classifiers", disable=None, leave=False)
+        for index, (name, search) in enumerate(searches):
+            seconds = max(0.0, end - time.monotonic()) / (len(self.searches) - index)
+            some = matrices if search.view is None else {search.view: matrices[search.view]}
+            classifier = find_classifier(search, some, y, split, seconds, self.seed)
+            self.classifiers[name] = classifier
         return self._samples(dataset, [each.held_out for each in self.classifiers.values()])
 
     @property
@@ -111,18 +104,15 @@ class StackingFeatures(Preprocessor):
         return math.nan
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
-        """Samples with the scores of all classifiers."""
-        matrices = {
-            each.view: self.views[each.view].matrix(raw) for each in self.classifiers.values()
-        }
-        return self._samples(
-            raw, [each.scores(matrices[each.view]) for each in self.classifiers.values()]
-        )
+        """Returns samples with the scores of all classifiers."""
+        classifiers = self.classifiers.values()
+        matrices = {each.view: self.views[each.view].matrix(raw) for each in classifiers}
+        return self._samples(raw, [each.scores(matrices[each.view]) for each in classifiers])
 
     def _samples(self, raw: MultiLabelDataset, scores: Sequence[Any]) -> MultiLabelDataset:
         scales = [each.scale for each in self.classifiers.values()]
         base_scores = torch.from_numpy(np.stack(scores, axis=-1) * scales).float()
-        # Data sets of large files keep some attributes alone.
+        # Data sets of large files can change some attributes only.
         if type(raw).get is not MultiLabelDataset.get:
             collated = Samples.collate(list(raw), raw.label_names, None)
             raw = ArrayDataset(collated._replace(kind=raw.kind, feature_names=raw.feature_names))
@@ -133,42 +123,33 @@ class StackingFeatures(Preprocessor):
 
     @property
     def scaling(self) -> str:
-        """The view that most classifiers chose but forests, to which all scales are alike."""
-        chosen = [
-            each.view for each in self.classifiers.values() if each.baseline != "forest"
-        ] or list(self.views)
-        return max(dict.fromkeys(chosen), key=chosen.count)
+        """The view that most classifiers chose; forests do not count, because scale is nothing to
+        them.
+        """
+        classifiers = self.classifiers.values()
+        views = [each.view for each in classifiers if each.baseline != "forest"] or [*self.views]
+        return max(dict.fromkeys(views), key=views.count)
 
     def state_dict(self) -> dict[str, Any]:
-        """The classifiers, and the views that they take."""
-        needed = {self.scaling, *(each.view for each in self.classifiers.values())}
-        return {
-            "views": {
-                name: view.state_dict() for name, view in self.views.items() if name in needed
-            },
-            "classifiers": {name: each.state_dict() for name, each in self.classifiers.items()},
-        }
+        """Returns the classifiers, and the views that they take."""
+        names = {self.scaling, *(each.view for each in self.classifiers.values())}
+        views = {name: view.state_dict() for name, view in self.views.items() if name in names}
+        classifiers = {name: each.state_dict() for name, each in self.classifiers.items()}
+        return {"views": views, "classifiers": classifiers}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes the classifiers of another one."""
-        self.views = {
-            name: find("view", name)().load_state_dict(each)
-            for name, each in state["views"].items()
-        }
-        self.classifiers = {
-            name: StackedClassifier.from_state(each) for name, each in state["classifiers"].items()
-        }
-        if unknown := [
-            each.view for each in self.classifiers.values() if each.view not in self.views
-        ]:
-            raise ValueError(
-                f"Expected the views of classifiers among {list(self.views)} (got {unknown})"
-            )
+        """Takes over classifiers and views from :meth:`state_dict`."""
+        views, classifiers = state["views"].items(), state["classifiers"].items()
+        self.views = {name: find("view", name)().load_state_dict(each) for name, each in views}
+        self.classifiers = {name: StackedClassifier.from_state(each) for name, each in classifiers}
+        unknown = [v.view for v in self.classifiers.values() if v.view not in self.views]
+        if unknown:
+            expected = f"Expected the views of classifiers among {list(self.views)}"
+            raise ValueError(f"{expected} (got {unknown})")
         sizes = {name: len(each.classifier.classes_) for name, each in self.classifiers.items()}
         if len({*sizes.values()}) > 1:
-            raise ValueError(
-                f"Expected classifiers of the same labels (got numbers of labels {sizes})"
-            )
+            got = f"numbers of labels {sizes}"
+            raise ValueError(f"Expected classifiers of the same labels (got {got})")
         return self
 
     def __repr__(self) -> str:

@@ -25,21 +25,19 @@ from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.training import BinaryObjective
 from tg_mlc.training.fitting import TrainSettings, train_model
 
-#: With more labels than this each attends to the ten that it is most correlated with, not to all.
+#: With more labels, each attends to the ten most correlated labels, not to all.
 MAX_COMPLETE, TOP_K = 64, 10
-NUM_FOLDS = (5, 3, 2)  #: as many as the time allows to train for at least :obj:`MIN_EPOCHS`
+NUM_FOLDS = (5, 3, 2)  #: the first number that the time allows to train for :obj:`MIN_EPOCHS`
 MIN_EPOCHS, MAX_EPOCHS = 3, 40
-#: Enough for messages that start from base scores; larger data sets take 8 epochs at least if they
-#: can.
+#: Enough for messages that start from base scores; large data sets take 8 epochs if time allows.
 NUM_STEPS = 1500
 BATCH_SIZE = 32
 PATIENCE = 5  #: epochs without a better one
 _TIMED = 4  # batches
 
-#: Trains on the first fold with some options changed and callbacks of Lightning, and returns the
-#: least loss.
+#: Trains on the first fold with changed options and Lightning callbacks; returns the least loss.
 Attempt = Callable[..., float]
-#: Finds the best changes by attempts, given the usual options.
+#: Finds the best changes by attempts, given the default options.
 Search = Callable[[Attempt, dict[str, Any]], dict[str, Any]]
 
 
@@ -56,7 +54,7 @@ class LaMPSettings:
     light: Mapping[str, Any] = field(default_factory=lambda: {"num_steps": 1, "channels": 32})
 
 
-#: LaMP's default options, of its model and of its training, which kinds of input change below.
+#: LaMP's default options, of its model and of its training; kinds of input change some below.
 MODEL: dict[str, Any] = {
     "channels": 64,
     "dropout": 0.2,
@@ -64,14 +62,9 @@ MODEL: dict[str, Any] = {
     # Training starts from the meaning of the base scores, and messages begin with nothing to add.
     "score_skip": True,
 }
-MODULE: dict[str, Any] = {
-    "lr": 1e-3,
-    "weight_decay": 0.01,
-    "lr_schedule": "cosine",
-    "warmup": 0.05,
-}
+MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05}
 FIT: dict[str, Any] = {"ema_decay": 0.98, "gradient_clip": 1.0}
-INTERMEDIATE_WEIGHT = 0.1
+OBJECTIVE = BinaryObjective(intermediate_weight=0.1)
 
 _TABLE: dict[str, Any] = {
     **MODEL,
@@ -80,35 +73,18 @@ _TABLE: dict[str, Any] = {
     "input_dropout": 0.3,
     "frequency_strength": 0.5,
 }
-_MOLECULES: dict[str, Any] = {
-    "num_steps": 1,
-    "num_feature_layers": 2,
-    "dropout": 0.1,
-    "attention_dropout": 0.0,
-}
-_DNA: dict[str, Any] = {
-    "num_steps": 2,
-    "num_feature_layers": 1,
-    "dropout": 0.2,
-    "score_skip": True,
-}
+_MOLECULES = {"num_steps": 1, "num_feature_layers": 2, "dropout": 0.1, "attention_dropout": 0.0}
+_DNA = {"num_steps": 2, "num_feature_layers": 1, "dropout": 0.2, "score_skip": True}
 _TRAIN = TrainSettings(
     module=MODULE,
-    objective=BinaryObjective(intermediate_weight=INTERMEDIATE_WEIGHT),
+    objective=OBJECTIVE,
     fit={**FIT, "monitor": "val/loss", "accelerator": "cpu", "logger": False},
     batch_size=BATCH_SIZE,
 )
-_TRAIN_MOLECULES = replace(
-    _TRAIN,
-    module={**MODULE, "lr": 3e-4, "weight_decay": 0.1},
-    objective=BinaryObjective(),
-)
-_TABLE_TRIALS: tuple[dict[str, Any], ...] = (
-    {},
-    {"channels": 128, "num_steps": 1},
-    {"input_dropout": 0.1},
-)
-#: By the names that saved models have of them.
+_SLOW = {**MODULE, "lr": 3e-4, "weight_decay": 0.1}
+_TRAIN_MOLECULES = replace(_TRAIN, module=_SLOW, objective=BinaryObjective())
+_TABLE_TRIALS = ({}, {"channels": 128, "num_steps": 1}, {"input_dropout": 0.1})
+#: By the attribute :obj:`settings` of kinds of input.
 SETTINGS: dict[str, LaMPSettings] = {
     "table": LaMPSettings(table_lamp, _TABLE, _TRAIN, _TABLE_TRIALS),
     "molecules": LaMPSettings(molecule_lamp, _MOLECULES, _TRAIN_MOLECULES),
@@ -128,33 +104,29 @@ class Folds:
 
 
 def settings_of(dataset: MultiLabelDataset) -> LaMPSettings:
-    """The settings for samples with base scores."""
+    """Returns the settings for samples with base scores."""
     return SETTINGS[kind_of(dataset).settings]
 
 
 def label_graph_of(dataset: MultiLabelDataset) -> LabelGraph:
-    """The complete label graph, or of many labels that of the largest correlations."""
+    """Returns the complete label graph, or the largest correlations of many labels."""
+    names = dataset.label_names
     if dataset.num_labels <= MAX_COMPLETE:
-        return fully_connected(dataset.label_names)
-    return co_occurrence(
-        dataset.y, weight="correlation", top_k=TOP_K, label_names=dataset.label_names
-    )
+        return fully_connected(names)
+    return co_occurrence(dataset.y, weight="correlation", top_k=TOP_K, label_names=names)
 
 
 def train_folds(
-    dataset: MultiLabelDataset,
-    seconds: float,
-    seed: int,
-    search: Search | None = None,
+    dataset: MultiLabelDataset, seconds: float, seed: int, search: Search | None = None
 ) -> Folds | None:
-    """Trains on all folds but one, for each, within a time; :obj:`None` if it is too short.
+    """Trains a model without each fold, within a time; returns :obj:`None` if it is too short.
 
     Args:
         dataset (MultiLabelDataset): Training samples with base scores.
         seconds (float): The time.
         seed (int): Seed of folds and weights.
-        search (callable, optional): Chooses options, in further time. (default: :obj:`None`, a few
-            are tried)
+        search (callable, optional): Searches options, in further time.
+            (default: :obj:`None`, a few are tried)
     """
     end, settings = time.monotonic() + seconds, settings_of(dataset)
     plan = _plan(settings, dataset, seconds)
@@ -221,9 +193,9 @@ def _split(fold: np.ndarray, part: int) -> Split:
 
 class _Trained(NamedTuple):
     model: nn.Module  #: after the last epoch
-    least: float  #: loss of the samples that were left out
+    least: float  #: held-out loss
     best_epoch: int
-    seconds: float  #: that an epoch took
+    seconds: float  #: of an epoch
 
 
 def _choose(
@@ -235,38 +207,35 @@ def _choose(
     seed: int,
     search: Search | None,
 ) -> tuple[dict[str, Any], int, float]:
-    """The options and the number of epochs that do best on a fold, and the seconds that an epoch
-    takes.
+    """Returns the options and the number of epochs that do best on a fold, and the seconds of an
+    epoch.
 
-    Once for all folds: a model whose epoch is chosen by the samples that it scores seems better
-    than it is.
+    One choice serves all folds: a model whose epoch is chosen by the samples that it scores seems
+    better than it is.
     """
-    usual, tried = {**settings.model, **plan.changes}, list[tuple[dict[str, Any], _Trained]]()
+    default, tried = {**settings.model, **plan.changes}, list[tuple[dict[str, Any], _Trained]]()
 
     def attempt(changes: Mapping[str, Any], *callbacks: Callback) -> float:
-        options = {**usual, **changes}
-        tried.append(
-            (
-                options,
-                _train(settings, dataset, split, options, plan.epochs, seed, PATIENCE, callbacks),
-            )
-        )
-        return tried[-1][1].least
+        options = {**default, **changes}
+        trained = _train(settings, dataset, split, options, plan.epochs, seed, PATIENCE, callbacks)
+        tried.append((options, trained))
+        return trained.least
 
     if search is None:
         start = time.monotonic()
         for count, trial in enumerate(settings.trials):
-            taken = time.monotonic() - start
-            if count and taken + taken / count * (1 + plan.num_folds) > seconds:
-                break  # to leave time for all folds
+            elapsed = time.monotonic() - start
+            # Leave time for all folds.
+            if count and elapsed + elapsed / count * (1 + plan.num_folds) > seconds:
+                break
             attempt({**trial, **plan.changes})
-        options, best = min(tried, key=lambda each: each[1].least)
+        options, best = min(tried, key=lambda pair: pair[1].least)
     else:
-        start_options = {"channels": MODEL["channels"], **settings.train.module, **usual}
-        found = {**usual, **search(attempt, start_options)}
-        if found not in [options for options, _ in tried]:
-            attempt(found)
-        options, best = next(each for each in tried if each[0] == found)
+        start_options = {"channels": MODEL["channels"], **settings.train.module, **default}
+        chosen = {**default, **search(attempt, start_options)}
+        if chosen not in [options for options, _ in tried]:
+            attempt(chosen)
+        options, best = next(pair for pair in tried if pair[0] == chosen)
     return options, best.best_epoch, best.seconds
 
 
@@ -280,24 +249,17 @@ def _train(
     patience: int | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> _Trained:
-    start, train_settings = time.monotonic(), settings.train
-    of_module = {key: options.get(key, value) for key, value in train_settings.module.items()}
-    of_model = {key: value for key, value in options.items() if key not in of_module}
-    of_fit = {
-        **train_settings.fit,
-        "max_epochs": epochs,
-        "patience": patience,
-        "callbacks": callbacks,
-    }
+    start, train = time.monotonic(), settings.train
+    module = {key: options.get(key, value) for key, value in train.module.items()}
+    model = {key: value for key, value in options.items() if key not in module}
+    fit = {**train.fit, "max_epochs": epochs, "patience": patience, "callbacks": callbacks}
+
+    def build(samples: MultiLabelDataset) -> nn.Module:
+        return settings.build(samples, label_graph_of(samples), **model)
+
     with tempfile.TemporaryDirectory() as folder:
-        result = train_model(
-            lambda train: settings.build(train, label_graph_of(train), **of_model),
-            dataset,
-            split,
-            replace(train_settings, module=of_module, fit=of_fit),
-            folder,
-            seed=seed,
-        )
+        changed = replace(train, module=module, fit=fit)
+        result = train_model(build, dataset, split, changed, folder, seed=seed)
         best, last = (load_file(path) for path in (result.checkpoint, result.last_checkpoint))
         result.module.load_state_dict(last["state_dict"])
     seconds = (time.monotonic() - start) / result.num_epochs

@@ -1,5 +1,4 @@
-"""Labels that are given to the default: messages of residuals over its held-out logits, chosen by
-held-out masks."""
+"""Given labels of the default: messages of residuals over held-out logits, chosen on masks."""
 
 from __future__ import annotations
 
@@ -30,16 +29,15 @@ from tg_mlc.nn import ResidualMessages
 from tg_mlc.nn.given_messages import LabelAutoencoder, LabelNeighbours, LinearMessages
 from tg_mlc.stacking.combination import LogitStacking
 
-#: The kinds of labels that will be given: present and absent ones, or present ones only, as side
-#: effects are reported.
+#: The labels that will be given: present and absent ones, or only present ones, as reported side
+#: effects are.
 GivenMasks = Literal["both", "present"]
 
-#: With more labels, messages go along the edges of the largest correlations, :obj:`TOP_K` for each
-#: label.
+#: With more labels, messages follow the :obj:`TOP_K` largest correlations of each label.
 MAX_DENSE, TOP_K = 1000, 32
-#: With more labels, they do not attend to each other.
+#: With more labels, labels do not attend to each other.
 MAX_ATTENDING = 300
-#: Training samples that :class:`LabelNeighbours` keeps, at most.
+#: Largest number of training samples that :class:`LabelNeighbours` keeps.
 MAX_NEIGHBOURS = 4096
 
 _FOLDS = 3
@@ -51,11 +49,11 @@ _PENALTIES = (0.1, 0.3, 1.0)
 _AGREEMENTS, _LIKENESSES = (4.0, 8.0, 16.0), (4.0, 8.0)
 _EPOCHS, _MIN_EPOCHS, _BATCH_SIZE, _EMA_DECAY = 20, 4, 64, 0.98
 _PENALTY = 10.0
-_PREDICTED = 256  # rows at a time
+_ROWS = 256  # per prediction
 _TIMED = 3  # batches
 _CHANNELS = 32
-_COLUMNS = 512  # of a matrix of correlations at a time
-_NUMBERS = 2**24  # of messages at a time
+_COLUMNS = 512  # of a matrix of correlations, per product
+_NUMBERS = 2**24  # of messages in memory
 
 
 PARTS: dict[str, Callable[[LabelGraph], Any]] = {
@@ -72,41 +70,40 @@ class GivenLabelStacking:
     r"""Logits of labels once the values of others are given, by parts that start from base logits.
 
     The parts are the base logits themselves, :class:`~tg_mlc.nn.ResidualMessages` in closed form,
-    trained, and with attention among labels, :class:`LinearMessages`, and where messages run along
-    all pairs, of up to 300 labels :class:`LabelNeighbours`, and of 301 to 1,000
-    :class:`LabelAutoencoder`. Each part :math:`z_p` counts twice: with its change of the base
-    logits :math:`b`, a sum over the given labels :math:`\mathcal{G}`, and with the mean of the
-    same, because many given labels repeat each other:
+    trained, and with attention among labels, :class:`LinearMessages`, and where messages follow all
+    pairs :class:`LabelNeighbours` (up to 300 labels) or :class:`LabelAutoencoder` (301 to 1,000).
+    Each part :math:`z_p` counts twice: with its change of the base logits :math:`b`, a sum over the
+    given labels :math:`\mathcal{G}`, and with the mean of it, because many given labels repeat each
+    other:
 
     .. math::
-        z = c + w_0 b + \sum_p \Big( w_p z_p + w'_p \big( b + \frac{k}{|\mathcal{G}|} (z_p - b) \big) \Big)
+        z = c + w_0 b + \sum_p \Big( w_p z_p +
+        w'_p \big( b + \frac{k}{|\mathcal{G}|} (z_p - b) \big) \Big)
 
-    Weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`) combine what they
-    predict of samples that they were not fitted to, under masks like those to come, which give
-    :math:`k` labels on average, or 1 if fewer; a part without weight is dropped. Rows without given
-    labels keep their base logits.
+    Weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`) combine the
+    predictions of held-out samples under masks that give :math:`k \ge 1` labels on average. A part
+    without weight is dropped. Rows without given labels keep their base logits.
 
     Args:
         masks (str, optional): :obj:`"both"`, or :obj:`"present"` if only labels that apply will be
             given. (default: :obj:`"both"`)
-        names (Sequence[str], optional): The parts that are tried, among :obj:`PARTS`. (default:
-            :obj:`None`, all)
+        names (Sequence[str], optional): The parts to try, among :obj:`PARTS`.
+            (default: :obj:`None`, all)
 
     Attributes:
         parts (dict[str, torch.nn.Module]): The parts by name.
-        usual (float): The number of labels that masks give on average; :obj:`None` if no part
-            counts as a mean.
-        combination (LogitStacking): The weights of the base logits, the parts, and the parts as
-            means.
+        mean_num_given (float): Mean number of labels that masks give; :obj:`None` if no part counts
+            as a mean.
+        combination (LogitStacking): The weights of the base logits, the parts, and their means.
         label_graph (LabelGraph): The edges of messages.
         masked (tuple[numpy.ndarray, numpy.ndarray]): Held-out logits under masks, and the targets
-            that these leave, which a calibration can be fitted to; :obj:`None` in a loaded one.
+            that remain, for a calibration; :obj:`None` in a loaded object.
         report (dict): Losses, weights, epochs and seconds.
     """
 
     masked: tuple[np.ndarray, np.ndarray] | None = None
     parts: dict[str, nn.Module]
-    usual: float | None
+    mean_num_given: float | None
     combination: LogitStacking
     label_graph: LabelGraph
     report: dict[str, Any]
@@ -134,71 +131,67 @@ class GivenLabelStacking:
             y (numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
             seconds (float): The time for parts that are trained.
             seed (int, optional): Seed of folds, masks and weights. (default: :obj:`0`)
-            label_graph (LabelGraph, optional): The edges of messages. (default: :obj:`None`, all,
-                of more than 1,000 labels the 32 largest correlations of residuals of each)
+            label_graph (LabelGraph, optional): The edges of messages. (default: :obj:`None`, all;
+                with more than 1,000 labels, the 32 largest correlations of residuals of each)
         """
         start, num_labels = time.monotonic(), y.shape[1]
-        if label_graph is None:
-            few = num_labels <= MAX_DENSE
-            label_graph = (
-                fully_connected(num_labels)
-                if few
-                else largest_correlations(y - expit(base_logits), TOP_K)
-            )
+        if label_graph is None and num_labels <= MAX_DENSE:
+            label_graph = fully_connected(num_labels)
+        elif label_graph is None:
+            label_graph = largest_correlations(y - expit(base_logits), TOP_K)
         self.label_graph = label_graph
         fitting = _Fitting(base_logits, y, label_graph, self.masks, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            if "closed form" in self.names:
-                fitting.closed_form(
-                    "closed form", ResidualMessages.damp, damping=_DAMPING, power=_POWERS
-                )
-            if label_graph.num_edges == num_labels**2:
-                if "neighbours" in self.names and num_labels <= MAX_ATTENDING:
-                    options = {"agreement": _AGREEMENTS, "likeness": _LIKENESSES}
-                    fitting.closed_form("neighbours", LabelNeighbours.sharpen, **options)
-                if "autoencoder" in self.names and MAX_ATTENDING < num_labels <= MAX_DENSE:
-                    fitting.closed_form("autoencoder", LabelAutoencoder.damp, penalty=_PENALTIES)
-            largest = {"trained": np.inf, "linear": MAX_DENSE, "attention": MAX_ATTENDING}
-            trained = [
-                name for name, most in largest.items() if num_labels <= most and name in self.names
-            ]
-            for place, name in enumerate(trained):
-                fitting.train(name, (start + seconds - time.monotonic()) / (len(trained) - place))
-        self.usual = max(1.0, (~fitting.given.isnan()).sum(dim=1).float().mean().item())
+            self._fit_parts(fitting, start + seconds)
+        num_given = (~fitting.given.isnan()).sum(dim=1)
+        self.mean_num_given = max(1.0, num_given.float().mean().item())
         base, held_out = fitting.base_logits[fitting.rows], [*fitting.held_out.values()]
-        logits = _logit_columns(base, held_out, fitting.given, self.usual)
-        self.combination = LogitStacking().fit(logits.double().numpy(), fitting.rest.numpy())
+        logits = _logit_columns(base, held_out, fitting.given, self.mean_num_given).double().numpy()
+        rest = fitting.rest.numpy()
+        self.combination = LogitStacking().fit(logits, rest)
         weight, bias = np.asarray(self.combination.weight), np.asarray(self.combination.bias)
-        # The base logits know more of a label of which masks left out one value only.
-        kept = _has_both(y) & ~_has_both(fitting.rest.numpy())
-        weight[kept], bias[kept] = np.eye(1, weight.shape[1]), 0.0
-        combined = np.einsum("nlc,lc->nl", logits.double().numpy(), weight) + bias
-        self.masked = combined, fitting.rest.numpy()
-        of_parts = weight[:, 1:].reshape(len(weight), 2, -1)  # as sums, and as means
-        used = np.asarray((of_parts > 0).any(axis=(0, 1)))
-        self.combination.weight = np.append(
-            weight[:, :1], of_parts[..., used].reshape(len(weight), -1), axis=1
-        )
-        self.parts = {
-            name: part
-            for (name, part), has in zip(fitting.parts.items(), used.tolist(), strict=True)
-            if has
-        }
+        # Base logits know more of a label whose remaining targets are all alike.
+        is_base_only = _has_both(y) & ~_has_both(rest)
+        weight[is_base_only], bias[is_base_only] = np.eye(1, weight.shape[1]), 0.0
+        self.masked = np.einsum("nlc,lc->nl", logits, weight) + bias, rest
+        # The weights of parts as sums, and as means [L, 2, parts].
+        part_weight = weight[:, 1:].reshape(len(weight), 2, -1)
+        is_used = np.asarray((part_weight > 0).any(axis=(0, 1)))
+        used_weight = part_weight[..., is_used].reshape(len(weight), -1)
+        self.combination.weight = np.append(weight[:, :1], used_weight, axis=1)
+        used = [name for name, used in zip(fitting.parts, is_used.tolist(), strict=True) if used]
+        self.parts = {name: fitting.parts[name] for name in used}
         titles = ["base", *fitting.parts, *(f"{name}, mean" for name in fitting.parts)]
         self.report = {
             "masks": self.masks,
-            "losses": {name: fitting.loss(each) for name, each in fitting.held_out.items()},
+            "losses": {name: fitting.loss(logits) for name, logits in fitting.held_out.items()},
             "weights": dict(zip(titles, weight.mean(axis=0).tolist(), strict=True)),
-            **fitting.chosen,
+            **fitting.options,
             "epochs": fitting.epochs,
             "seconds": time.monotonic() - start,
         }
         return self
 
+    def _fit_parts(self, fitting: _Fitting, end: float) -> None:
+        num_labels = self.label_graph.num_labels
+        if "closed form" in self.names:
+            grid = {"damping": _DAMPING, "power": _POWERS}
+            fitting.closed_form("closed form", ResidualMessages.damp, **grid)
+        if self.label_graph.num_edges == num_labels**2:
+            if "neighbours" in self.names and num_labels <= MAX_ATTENDING:
+                grid = {"agreement": _AGREEMENTS, "likeness": _LIKENESSES}
+                fitting.closed_form("neighbours", LabelNeighbours.sharpen, **grid)
+            if "autoencoder" in self.names and MAX_ATTENDING < num_labels <= MAX_DENSE:
+                fitting.closed_form("autoencoder", LabelAutoencoder.damp, penalty=_PENALTIES)
+        limits = {"trained": np.inf, "linear": MAX_DENSE, "attention": MAX_ATTENDING}
+        names = [name for name in limits if num_labels <= limits[name] and name in self.names]
+        for index, name in enumerate(names):
+            fitting.train(name, (end - time.monotonic()) / (len(names) - index))
+
     @torch.inference_mode()
     def decision_function(self, base_logits: np.ndarray, given: np.ndarray) -> np.ndarray:
-        """Returns logits :math:`(N, L)`, those of given labels without their own values.
+        """Returns logits :math:`(N, L)`; those of given labels do not know their own values.
 
         Args:
             base_logits (numpy.ndarray): Logits :math:`(N, L)` of the model without given labels.
@@ -207,110 +200,101 @@ class GivenLabelStacking:
         logits = np.array(base_logits, dtype=float)
         rows = np.flatnonzero(~np.isnan(given).all(axis=1))
         num_labels, num_edges = self.label_graph.num_labels, self.label_graph.num_edges
-        # Matrix products hold numbers of labels, a few times over; attention and sparse graphs,
-        # numbers of edges.
+        # Dense matrix products hold a few numbers per label; attention and sparse graphs one per
+        # edge.
         are_products = num_edges == num_labels**2 and "attention" not in self.parts
-        numbers = max(4 * num_labels if are_products else num_edges, 1)
+        row_size = max(4 * num_labels if are_products else num_edges, 1)
         if isinstance(neighbours := self.parts.get("neighbours"), LabelNeighbours):
-            numbers = max(numbers, 4 * len(neighbours.y))
-        size = max(64, _NUMBERS // numbers)
-        for place in range(0, len(rows), size):
-            some = rows[place : place + size]
-            b, known = (
-                torch.from_numpy(np.asarray(matrix[some], dtype=np.float32))
+            row_size = max(row_size, 4 * len(neighbours.y))
+        size = max(64, _NUMBERS // row_size)
+        for start in range(0, len(rows), size):
+            chunk = rows[start : start + size]
+            base, known = (
+                torch.from_numpy(np.asarray(matrix[chunk], dtype=np.float32))
                 for matrix in (base_logits, given)
             )
-            base, parts = (
-                torch.from_numpy(logits[some]),
-                [part(b, known) for part in self.parts.values()],
-            )
-            columns = _logit_columns(base, parts, known, self.usual)
-            logits[some] = self.combination.decision_function(columns.numpy())
+            parts = [part(base, known) for part in self.parts.values()]
+            exact = torch.from_numpy(logits[chunk])
+            columns = _logit_columns(exact, parts, known, self.mean_num_given)
+            logits[chunk] = self.combination.decision_function(columns.numpy())
         return logits
 
     def module(self) -> nn.Module:
-        """Returns the :meth:`decision_function` as a module of tensor operators, from base logits
-        and given labels :math:`(N, L)`, 0, 1, or NaN for unknown, to logits :math:`(N, L)`.
-        """
+        """Returns the :meth:`decision_function` as a module of tensor operators."""
         return _GivenLabelModule(self)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns all that :meth:`decision_function` needs, as tensors and plain data."""
+        # All pairs would take more space than the weights.
+        is_complete = self.label_graph.num_edges == self.label_graph.num_labels**2
         return {
             "masks": self.masks,
-            # All pairs would take more room than the weights.
-            "edges": None
-            if self.label_graph.num_edges == self.label_graph.num_labels**2
-            else self.label_graph.edge_index,
+            "edges": None if is_complete else self.label_graph.edge_index,
             "parts": {name: dict(part.state_dict()) for name, part in self.parts.items()},
             "combination": self.combination.state_dict(),
-            "usual": self.usual,
+            "usual": self.mean_num_given,
             "report": self.report,
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Makes one of its state."""
-        found = cls(state["masks"])
-        found.combination = LogitStacking().load_state_dict(state["combination"])
-        num_labels, edges = len(np.asarray(found.combination.bias)), state["edges"]
-        found.usual = state["usual"]
-        times = 1 if found.usual is None else 2
+        """Makes an object of its state."""
+        stacking = cls(state["masks"])
+        stacking.combination = LogitStacking().load_state_dict(state["combination"])
+        num_labels, edges = len(np.asarray(stacking.combination.bias)), state["edges"]
+        stacking.mean_num_given, stacking.report = state["usual"], state["report"]
+        times = 1 if stacking.mean_num_given is None else 2
         read_array(state["combination"], "weight", num_labels, 1 + times * len(state["parts"]))
-        found.label_graph = (
-            fully_connected(num_labels)
-            if edges is None
-            else LabelGraph(edges, num_nodes=num_labels)
-        )
-        found.parts = {name: PARTS[name](found.label_graph).eval() for name in state["parts"]}
-        for name, part in found.parts.items():
-            kept = state["parts"][name]
-            if isinstance(part, LabelNeighbours):  # which holds as many samples as it was fitted to
-                part.start_from_samples(
-                    *(torch.zeros(len(kept[key]), num_labels) for key in ("base_logits", "y"))
-                )
-            part.load_state_dict(kept)
-        found.report = state["report"]
-        return found
+        graph = fully_connected(num_labels)
+        if edges is not None:
+            graph = LabelGraph(edges, num_nodes=num_labels)
+        stacking.label_graph = graph
+        stacking.parts = {name: PARTS[name](graph).eval() for name in state["parts"]}
+        for name, part in stacking.parts.items():
+            weights = state["parts"][name]
+            if isinstance(part, LabelNeighbours):
+                # The part holds as many samples as it was fitted to.
+                sizes = [len(weights[key]) for key in ("base_logits", "y")]
+                part.start_from_samples(*(torch.zeros(size, num_labels) for size in sizes))
+            part.load_state_dict(weights)
+        return stacking
 
 
 register("given labels", GivenLabelStacking)
 
 
 class _GivenLabelModule(nn.Module):
+    """From base logits and given labels :math:`(N, L)` to logits :math:`(N, L)`."""
+
     def __init__(self, stacking: GivenLabelStacking) -> None:
         super().__init__()
         self.parts = nn.ModuleList(deepcopy([*stacking.parts.values()]))
         self.combination = stacking.combination.module()
-        self.usual = stacking.usual
+        self.mean_num_given = stacking.mean_num_given
 
     def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
         parts = [part(base_logits, given) for part in self.parts]
-        columns = _logit_columns(base_logits, parts, given, self.usual)
+        columns = _logit_columns(base_logits, parts, given, self.mean_num_given)
         has_given = (~given.isnan()).any(dim=1, keepdim=True)
         return torch.where(has_given, self.combination(columns), base_logits)
 
 
 def _logit_columns(
-    base_logits: Tensor,
-    parts: Sequence[Tensor],
-    given: Tensor,
-    usual: float | None,
+    base_logits: Tensor, parts: Sequence[Tensor], given: Tensor, mean_num_given: float | None
 ) -> Tensor:
-    """The logits that are combined :math:`(B, L, C)`: the base logits, the logits of parts, and the
-    logits of parts as means unless :obj:`usual`, the mean number of given labels, is :obj:`None`.
+    """Returns the logits to combine :math:`(B, L, C)`: of the base, of parts, and of parts as means
+    unless :obj:`mean_num_given` is :obj:`None`.
     """
     means = list[Tensor]()
-    if usual is not None:
-        factor = usual / (~given.isnan()).sum(dim=1, keepdim=True).clamp(min=1)
+    if mean_num_given is not None:
+        factor = mean_num_given / (~given.isnan()).sum(dim=1, keepdim=True).clamp(min=1)
         means = [base_logits + factor * (part - base_logits) for part in parts]
     columns = [base_logits, *(part.to(base_logits.dtype) for part in parts), *means]
     return torch.stack(columns, dim=-1)
 
 
 class _Fitting:
-    """The parts, and their logits of samples that were left out, under masks by which everything is
-    chosen."""
+    """The parts, and their logits of held-out samples under the masks that choose everything."""
 
     def __init__(
         self,
@@ -320,10 +304,8 @@ class _Fitting:
         masks: GivenMasks,
         seed: int,
     ) -> None:
-        self.base_logits, self.y = (
-            torch.from_numpy(base_logits).float(),
-            torch.from_numpy(y).float(),
-        )
+        self.base_logits = torch.from_numpy(base_logits).float()
+        self.y = torch.from_numpy(y).float()
         self.label_graph, self.masks = label_graph, masks
         self.generator = torch.Generator().manual_seed(seed)
         most = int(np.clip(_MAX_ENTRIES // y.shape[1], _LEAST_MASKED, _MAX_MASKED))
@@ -331,15 +313,14 @@ class _Fitting:
         self.rows = torch.randperm(len(y), generator=self.generator)[:most].repeat(repeats)
         self.given, self.rest = self._draw(self.rows)
         fold = torch.from_numpy(stratified_folds(y, min(_FOLDS, len(y)), seed))
-        #: The samples that a fold is fitted to, and the places of the masks that it predicts.
+        #: For each fold, the rows to fit to, and a mask of the held-out entries of :attr:`rows`.
         self.folds = [
             ((fold != part).nonzero()[:, 0], fold[self.rows] == part)
             for part in range(int(fold.max()) + 1)
         ]
         self.parts: dict[str, nn.Module] = {}
         self.held_out: dict[str, Tensor] = {}
-        #: the options of closed forms
-        self.chosen: dict[str, dict[str, float]] = {}
+        self.options: dict[str, dict[str, float]] = {}  #: of closed forms
         self.epochs: dict[str, int] = {}
 
     def _draw(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -351,74 +332,73 @@ class _Fitting:
         self, name: str, set_options: Callable[..., Any], **grid: tuple[float, ...]
     ) -> None:
         """Chooses the options of a part that needs no training."""
-        starts = [dict(zip(grid, each, strict=True)) for each in product(*grid.values())]
-        logits = torch.empty(len(starts), *self.rest.shape)
-        for chosen, masked in self.folds:
-            part = self._start(name, chosen)
-            for place, start in enumerate(starts):
-                logits[place, masked] = self._predict(set_options(part, **start), masked)
-        losses = [self.loss(each) for each in logits]
+        settings = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+        logits = torch.empty(len(settings), *self.rest.shape)
+        for rows, held_out in self.folds:
+            part = self._start(name, rows)
+            for index, options in enumerate(settings):
+                logits[index, held_out] = self._predict(set_options(part, **options), held_out)
+        losses = [self.loss(setting_logits) for setting_logits in logits]
         best = losses.index(min(losses))
-        self.chosen[name], self.held_out[name] = starts[best], logits[best]
-        self.parts[name] = set_options(self._start(name, torch.arange(len(self.y))), **starts[best])
+        self.options[name], self.held_out[name] = settings[best], logits[best]
+        part = self._start(name, torch.arange(len(self.y)))
+        self.parts[name] = set_options(part, **settings[best])
 
     def train(self, name: str, seconds: float) -> None:
-        """Trains a part on each fold, for as many epochs as do best on the first one, and on all
-        samples."""
-        before, (chosen, _) = time.monotonic(), self.folds[0]
-        self._train(self._start(name, chosen), chosen[: _TIMED * _BATCH_SIZE], 1, 1)
-        cost = (time.monotonic() - before) / _TIMED * len(self.y) / _BATCH_SIZE  # of an epoch
+        """Trains a part on each fold and on all samples, for the best number of epochs of the first
+        fold.
+        """
+        before, (rows, _) = time.monotonic(), self.folds[0]
+        self._train(self._start(name, rows), rows[: _TIMED * _BATCH_SIZE], 1, 1)
+        # Seconds of an epoch.
+        cost = (time.monotonic() - before) / _TIMED * len(self.y) / _BATCH_SIZE
         total = epochs = min(_EPOCHS, int(seconds / (cost * (1 + len(self.folds)))))
         if total < _MIN_EPOCHS:
             return
         logits = torch.empty_like(self.rest)
-        for fold, (chosen, masked) in enumerate(self.folds):
-            part = self._start(name, chosen)
+        for fold, (rows, held_out) in enumerate(self.folds):
+            part = self._start(name, rows)
             if fold == 0:
-                epochs, logits[masked] = self._train(part, chosen, total, total, masked)
+                epochs, logits[held_out] = self._train(part, rows, total, total, held_out)
             else:
-                self._train(part, chosen, total, epochs)
-                logits[masked] = self._predict(part, masked)
+                self._train(part, rows, total, epochs)
+                logits[held_out] = self._predict(part, held_out)
         everything = torch.arange(len(self.y))
         part = self._start(name, everything)
         self._train(part, everything, total, epochs)
         self.parts[name], self.held_out[name], self.epochs[name] = part, logits, epochs
 
-    def loss(self, logits: Tensor, masked: Tensor | None = None) -> float:
-        """The cross-entropy of held-out logits, of the labels that are not given."""
-        rest = self.rest if masked is None else self.rest[masked]
+    def loss(self, logits: Tensor, held_out: Tensor | None = None) -> float:
+        """Returns the cross-entropy of held-out logits of labels that are not given."""
+        rest = self.rest if held_out is None else self.rest[held_out]
         return _cross_entropy(logits, rest).item()
 
-    def _start(self, name: str, chosen: Tensor) -> Any:
-        part = PARTS[name](self.label_graph)
+    def _start(self, name: str, rows: Tensor) -> Any:
+        part, y = PARTS[name](self.label_graph), self.y[rows]
         if isinstance(part, ResidualMessages):
-            part.start_from_residuals(
-                self.base_logits[chosen], self.y[chosen], **self.chosen.get("closed form", {})
-            )
+            options = self.options.get("closed form", {})
+            part.start_from_residuals(self.base_logits[rows], y, **options)
         if isinstance(part, LabelAutoencoder):
-            part.start_from_labels(self.y[chosen])
+            part.start_from_labels(y)
         if isinstance(part, LabelNeighbours):
-            few = chosen[
-                torch.linspace(0, len(chosen) - 1, min(len(chosen), MAX_NEIGHBOURS)).long()
-            ]
-            part.start_from_samples(self.base_logits[few], self.y[few])
+            number = min(len(rows), MAX_NEIGHBOURS)
+            some = rows[torch.linspace(0, len(rows) - 1, number).long()]
+            part.start_from_samples(self.base_logits[some], self.y[some])
         return part.eval()
 
     @torch.no_grad()
-    def _predict(self, part: nn.Module, masked: Tensor) -> Tensor:
-        places = masked.nonzero()[:, 0]
-        some = (places[start : start + _PREDICTED] for start in range(0, len(places), _PREDICTED))
-        return torch.cat(
-            [part(self.base_logits[self.rows[each]], self.given[each]) for each in some]
-        )
+    def _predict(self, part: nn.Module, held_out: Tensor) -> Tensor:
+        chunks = held_out.nonzero()[:, 0].split(_ROWS)
+        rows = [(self.base_logits[self.rows[chunk]], self.given[chunk]) for chunk in chunks]
+        return torch.cat([part(*inputs) for inputs in rows])
 
     def _train(
-        self, part: Any, chosen: Tensor, total: int, epochs: int, check: Tensor | None = None
+        self, part: Any, rows: Tensor, total: int, epochs: int, held_out: Tensor | None = None
     ) -> tuple[int, Tensor]:
-        """Trains for some epochs of a schedule of more, and keeps moving averages of weights;
-        returns the epoch after which the masks to check have the least loss, and their logits.
+        """Trains for some epochs of a schedule of :obj:`total`, with moving averages of weights.
+        Returns the epoch with the least held-out loss, and its logits.
         """
-        num_steps, step = -(-len(chosen) // _BATCH_SIZE), 0
+        num_steps, step = -(-len(rows) // _BATCH_SIZE), 0
         least, best = float("inf"), (epochs, torch.empty(0))
         rate = getattr(part, "learning_rate", 3e-3)
         optimizer = torch.optim.AdamW(part.parameters(), rate, weight_decay=0.0)
@@ -426,30 +406,29 @@ class _Fitting:
         average = AveragedModel(part)
         for epoch in range(1, epochs + 1):
             part.train()
-            order = chosen[torch.randperm(len(chosen), generator=self.generator)]
-            for start in range(0, len(order), _BATCH_SIZE):
-                rows, step = order[start : start + _BATCH_SIZE], step + 1
-                given, rest = self._draw(rows)
-                loss = _cross_entropy(part(self.base_logits[rows], given), rest)
+            order = rows[torch.randperm(len(rows), generator=self.generator)]
+            for batch in order.split(_BATCH_SIZE):
+                step += 1
+                given, rest = self._draw(batch)
+                loss = _cross_entropy(part(self.base_logits[batch], given), rest)
                 optimizer.zero_grad()
-                (loss + _PENALTY * part.penalty() / len(chosen)).backward()
+                (loss + _PENALTY * part.penalty() / len(rows)).backward()
                 optimizer.step()
                 schedule.step()
                 decay = min(_EMA_DECAY, (1 + step) / (10 + step))
                 average.multi_avg_fn = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
                 average.update_parameters(part)
-            if check is not None:
-                logits = self._predict(average.module.eval(), check)
-                if self.loss(logits, check) < least:
-                    least, best = self.loss(logits, check), (epoch, logits)
+            if held_out is not None:
+                logits = self._predict(average.module.eval(), held_out)
+                if self.loss(logits, held_out) < least:
+                    least, best = self.loss(logits, held_out), (epoch, logits)
         part.load_state_dict(average.module.state_dict())
         part.eval()
         return best
 
 
 def largest_correlations(residual: np.ndarray, top_k: int) -> LabelGraph:
-    """The label graph of the largest correlations of residuals in size, some of each label, in both
-    directions.
+    """Returns the symmetric label graph of the largest absolute correlations of residuals.
 
     Args:
         residual (numpy.ndarray): Residuals :math:`(N, L)`, NaN for unknown.
@@ -458,16 +437,14 @@ def largest_correlations(residual: np.ndarray, top_k: int) -> LabelGraph:
     values = torch.from_numpy(np.nan_to_num(residual)).float()
     values, num_labels = values / values.norm(dim=0).clamp(min=1e-6), values.size(1)
     sources = []
-    for start in range(0, num_labels, _COLUMNS):
-        some = torch.arange(start, min(start + _COLUMNS, num_labels))
-        sizes = (values[:, some].t() @ values).abs()
-        sizes[torch.arange(len(some)), some] = -1.0  # a label is no neighbour of its own
+    for columns in torch.arange(num_labels).split(_COLUMNS):
+        sizes = (values[:, columns].t() @ values).abs()
+        sizes[torch.arange(len(columns)), columns] = -1.0  # A label is no neighbour of its own.
         sources.append(sizes.topk(min(top_k, num_labels - 1)).indices)
     source = torch.cat(sources)
     target = torch.arange(num_labels).unsqueeze(-1).expand_as(source)
-    edge_index = to_undirected(
-        torch.stack([source.flatten(), target.flatten()]), num_nodes=num_labels
-    )
+    edges = torch.stack([source.flatten(), target.flatten()])
+    edge_index = to_undirected(edges, num_nodes=num_labels)
     return LabelGraph(edge_index, num_nodes=num_labels, kind="residual_correlation")
 
 

@@ -1,6 +1,4 @@
-"""Callbacks of :func:`tg_mlc.training.fit` beside Lightning's, most of which make resuming exact;
-its checkpoint files, its progress bar, and suppression of Lightning's own output.
-"""
+"""Callbacks and checkpoint files of :func:`tg_mlc.training.fit`; most make resuming exact."""
 
 from __future__ import annotations
 
@@ -31,40 +29,34 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from tg_mlc._files import replace_when_done
+from tg_mlc._names import shorten
 from tg_mlc.inference.checkpoint import check_whole, load_file
 
+# The beginnings of Lightning's warnings that tell nothing new.
 _EXPECTED_WARNINGS = (
-    # Small data is loaded fastest in the same process.
-    ".*does not have many workers.*",
-    # Files of an earlier run with the same name are meant to be replaced.
-    ".*exists and is not empty.*",
-    # Metrics are logged once per epoch.
-    ".*smaller than the logging interval.*",
-    # Not every epoch is validated.
-    ".*could not find the monitored key.*",
-    # All processes log the same.
-    ".*sync_dist=True.*",
-    # Whoever overfits some batches wants the same ones in every epoch.
-    ".*requested to overfit.*",
-    # Lightning's own business with PyTorch.
-    ".*LeafSpec.*",
+    ".*does not have many workers.*",  # Small data is loaded fastest in the same process.
+    ".*exists and is not empty.*",  # Files of an earlier run are meant to be replaced.
+    ".*smaller than the logging interval.*",  # Metrics are logged once per epoch.
+    ".*could not find the monitored key.*",  # Not every epoch is validated.
+    ".*sync_dist=True.*",  # All processes log the same.
+    ".*requested to overfit.*",  # Overfitting takes the same batches in every epoch.
+    ".*LeafSpec.*",  # Lightning's own use of PyTorch.
 )
 
 
 class RandomState(Callback):
-    """State of all random number generators, which Lightning leaves out of checkpoints and dropout
-    depends on."""
+    """Stores the state of all random number generators, which Lightning's checkpoints lack."""
 
     def __init__(self) -> None:
         self._restored: dict[str, Any] | None = None
         self._num_processes = 1
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Notes how many processes there are."""
+        """Reads the number of processes."""
         self._num_processes = trainer.world_size
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the present state, of several processes with those of the others."""
+        """Returns the state of this process; with several, also those of the others."""
         name, keys, *rest = np.random.get_state()  # noqa: NPY002 - the generator that seed_everything seeds
         own = {
             "python": random.getstate(),
@@ -79,12 +71,12 @@ class RandomState(Callback):
         return {**states[0], "others": states[1:]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes a state, which the next epoch starts from."""
+        """Takes a state for the start of the next epoch."""
         self._restored = state_dict
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Restores the state, as late as can be: setting up a training draws random numbers too; or
-        begins with another one in each process.
+        """Restores a state, as late as possible: setting up a training draws random numbers, too.
+        A new training of several processes begins with another state in each.
         """
         rank = trainer.global_rank
         if self._restored is not None:
@@ -128,15 +120,13 @@ class ExponentialMovingAverage(WeightAveraging):
         super().__init__(use_buffers=False, multi_avg_fn=average)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Puts the average where the model is about to be, as one left behind would be copied at
-        every step."""
+        """Puts the average on the device that the model moves to, which saves copies per step."""
         self._device = trainer.strategy.root_device
         super().setup(trainer, pl_module, stage)
 
 
 class PatientStopping(EarlyStopping):
-    """Early stopping that, resumed after it has stopped, stops at once instead of training one more
-    epoch."""
+    """Early stopping that trains no further epoch when a stopped training is resumed."""
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Stops if patience had run out before."""
@@ -144,76 +134,68 @@ class PatientStopping(EarlyStopping):
 
 
 class FileCheckpoint(ModelCheckpoint):
-    """Checkpoint of the best or, without a metric, the last epoch under a fixed name, in a folder
-    that may be moved."""
+    """Checkpoint of the best epoch, or without a metric the last one, under a fixed name in a
+    folder that may be moved.
+    """
 
     def __init__(self, path: Path, monitor: str | None = None, mode: str = "min") -> None:
-        super().__init__(
-            dirpath=path.parent,
-            filename=path.stem,
-            monitor=monitor,
-            mode=mode,
-            save_on_train_epoch_end=True,
-            enable_version_counter=False,
-        )
+        options = {"save_on_train_epoch_end": True, "enable_version_counter": False}
+        super().__init__(path.parent, path.stem, monitor=monitor, mode=mode, **options)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Writes the checkpoint, unless the metric is NaN, which is an error."""
+        """Writes the checkpoint. Raises if the metric is NaN."""
         value = trainer.callback_metrics.get(self.monitor or "")
         if value is not None and value.isnan():
+            reason = "no label has known validation samples of both classes"
+            hint = "use monitor='val/loss' or another split"
             raise ValueError(
-                f"Expected '{self.monitor}' to be a number (got NaN, as no label has known samples of both classes in "
-                f"the validation part); use monitor='val/loss' or another split"
+                f"Expected '{self.monitor}' to be a number (got NaN, as {reason}); {hint}"
             )
         super().on_train_epoch_end(trainer, pl_module)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes the state over, with the path of the present folder."""
+        """Takes a state over, with the path in the present folder."""
         if not state_dict["best_model_path"]:
             return
         path = str(Path(str(self.dirpath)) / f"{self.filename}{self.FILE_EXTENSION}")
         if self.monitor is not None:
             if not Path(path).is_file():
-                raise FileNotFoundError(
-                    f"Expected the best weights so far in '{path}' (found no such file); put it back, or train without "
-                    f"'resume'"
-                )
+                expected = f"Expected the best weights so far in '{path}' (got no such file)"
+                raise FileNotFoundError(f"{expected}; put it back, or train without 'resume'")
             check_whole(path)
-        best = dict.fromkeys(
-            [path] if state_dict["best_k_models"] else [], state_dict["best_model_score"]
-        )
+        paths = [path] if state_dict["best_k_models"] else []
         moved = {
             "dirpath": self.dirpath,
             "best_model_path": path,
             "kth_best_model_path": path,
-            "best_k_models": best,
+            "best_k_models": dict.fromkeys(paths, state_dict["best_model_score"]),
+            "last_model_path": "",
         }
-        super().load_state_dict({**state_dict, **moved, "last_model_path": ""})
+        super().load_state_dict({**state_dict, **moved})
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes a checkpoint beside its final name and renames it, so that a killed run never leaves
-    half a file there (as Lightning's own writer may, through a temporary folder), and reads nothing
-    but tensors and plain data.
+    """Writes a checkpoint beside its final name and renames it, so that a killed training never
+    leaves half a file, and reads nothing but tensors and plain data.
     """
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | os.PathLike[str], storage_options: Any = None
     ) -> None:
-        """Writes a checkpoint; an error names the free space of the disk."""
+        """Writes a checkpoint. An error names the free space of the disk."""
         if storage_options is not None:
-            raise TypeError(
-                f"Expected no 'storage_options': checkpoints are local files (got {storage_options!r})"
-            )
+            got = shorten(repr(storage_options))
+            raise TypeError(f"Expected no 'storage_options' of a local file (got {got})")
         path = Path(path)
         try:
             with replace_when_done(path) as unfinished:
                 torch.save(checkpoint, unfinished)
-        except (OSError, RuntimeError) as error:  # PyTorch's writer raises the latter
-            room = shutil.disk_usage(path.parent).free
+        except (OSError, RuntimeError) as error:  # PyTorch's writer raises the latter.
+            free = f"{shutil.disk_usage(path.parent).free:,} bytes free on that disk"
+            reason = str(error).splitlines()[0]
+            hint = "make room there, and resume from the last complete epoch"
             raise OSError(
-                f"Expected to write the checkpoint '{path}' (got {str(error).splitlines()[0]!r}, with {room:,} bytes "
-                f"free on that disk); make room there, and resume from the checkpoint of the last complete epoch"
+                f"Expected to write the checkpoint '{path}' (got {reason!r}, with {free}); {hint}"
             ) from error
 
     def load_checkpoint(
@@ -222,14 +204,13 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         map_location: Any = lambda storage, _: storage,
         weights_only: bool | None = True,
     ) -> dict[str, Any]:
-        """Reads a checkpoint, if it is whole."""
+        """Reads a checkpoint. Raises if it is damaged."""
         return load_file(path, map_location, weights_only is not False)
 
 
 class RunProgressBar(ProgressBar):
-    """One bar for the whole training, with the monitored metric and the time left until its last
-    epoch; nothing if the output is no terminal. Lightning's own bars tell the time left of one
-    epoch, which here often takes about a second.
+    """One bar for the whole training, with the monitored metric and the time left, on terminals.
+    Lightning's bars are per epoch, which here often takes about a second.
     """
 
     def __init__(self, monitor: str) -> None:
@@ -278,7 +259,7 @@ class RunProgressBar(ProgressBar):
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Holds back Lightning's tips and notes, but none of its warnings that tell something new."""
+    """Suppresses Lightning's tips and its expected warnings."""
     loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

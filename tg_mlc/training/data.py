@@ -1,11 +1,10 @@
-"""Batches of the three parts of a split, in an order that depends on the seed and the epoch
-alone."""
+"""Batches of the three parts of a split, in an order that depends on seed and epoch alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,32 +15,31 @@ from torch_geometric.data import Data, Dataset, InMemoryDataset
 from torch_geometric.data.data import BaseData
 from torch_geometric.loader import DataLoader
 
+from tg_mlc._names import shorten
 from tg_mlc._options import check_count
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.inference.batches import make_loader, makes_batches
 
 
 class EpochSampler(Sampler[int]):
-    """Draws every sample once, in an order that is a function of the seed and the epoch alone, for
-    exact resuming.
+    """Draws every sample once, in an order that depends on the seed and the epoch alone, so that
+    training resumes exactly.
 
-    Several processes take turns in that order, so that their batches make up those of one process
-    with larger ones. One that would have a batch less than others gets a sample of another process
-    as its last batch.
+    Several processes take turns in that order: their batches make up those of one process with
+    larger batches. A process that has a batch less than others repeats a sample as its last batch.
 
     Args:
         num_samples (int): Number of samples.
         seed (int): A number of at least zero.
-        shuffle (bool, optional): If :obj:`False`, the order is that of the samples, and workers
-            alone have the seed. (default: :obj:`True`)
+        shuffle (bool, optional): If set to :obj:`False`, samples keep their order, and the seed is
+            that of workers alone. (default: :obj:`True`)
         batch_size (int, optional): Number of samples per batch. (default: :obj:`1`)
-        process (tuple, optional): The number of this process, and how many there are. (default:
-            :obj:`(0, 1)`)
+        process (tuple, optional): The number of this process, and the number of processes.
+            (default: :obj:`(0, 1)`)
 
     Attributes:
-        num_own_batches (int): How many batches hold no sample of another process.
-        generator (torch.Generator): Source of the seeds of a data loader's workers, a function of
-            both as well.
+        num_own_batches (int): The number of batches without a repeated sample.
+        generator (torch.Generator): Source of the seeds of a data loader's workers.
     """
 
     def __init__(
@@ -58,12 +56,10 @@ class EpochSampler(Sampler[int]):
         self.num_samples = num_samples
         self.seed = seed
         self.shuffle = shuffle
-        self.process = process
-        shares = [
-            -(-len(range(rank, num_samples, process[1])) // batch_size) for rank in (0, process[0])
-        ]
-        self.num_own_batches = shares[1]
-        self.is_short = shares[1] < shares[0]
+        self.process = rank, num_processes = process
+        batches = [-(-len(range(r, num_samples, num_processes)) // batch_size) for r in (0, rank)]
+        self.num_own_batches = batches[1]
+        self.is_short = batches[1] < batches[0]
         self.generator = Generator()
         self.set_epoch(0)
 
@@ -76,115 +72,107 @@ class EpochSampler(Sampler[int]):
         return np.random.default_rng((self.seed, self.epoch))
 
     def __iter__(self) -> Iterator[int]:
-        order = (
-            self._random().permutation(self.num_samples).tolist()
-            if self.shuffle
-            else range(self.num_samples)
-        )
-        return iter([*order[self.process[0] :: self.process[1]], *order[: int(self.is_short)]])
+        order = list(range(self.num_samples))
+        if self.shuffle:
+            order = self._random().permutation(self.num_samples).tolist()
+        rank, num_processes = self.process
+        return iter([*order[rank::num_processes], *order[: int(self.is_short)]])
 
     def __len__(self) -> int:
-        return len(range(*self.process[:1], self.num_samples, self.process[1])) + self.is_short
+        rank, num_processes = self.process
+        return len(range(rank, self.num_samples, num_processes)) + self.is_short
 
 
 class _Samples(Dataset):
-    """The samples of a list, or of another data set, as a data set of PyG whose targets are of
-    shape :math:`(1, L)`."""
+    """The samples of a list, or of another data set, as a data set of PyG with targets
+    :math:`(1, L)`.
+    """
 
     def __init__(self, samples: Any) -> None:
-        given = samples if isinstance(samples, (list, tuple)) else []
+        checked = samples if isinstance(samples, (list, tuple)) else []
+        # The samples of a data set on disk are checked when they are read.
         if isinstance(samples, torch.utils.data.Dataset) and len(samples):  # type: ignore[arg-type]
-            given = [samples[0]]
-        types = [type(sample).__name__ for sample in given if not isinstance(sample, BaseData)]
-        if types or not given:
+            checked = [samples[0]]
+        types = [type(sample).__name__ for sample in checked if not isinstance(sample, BaseData)]
+        if types or not checked:
             empty = "an empty " if hasattr(samples, "__len__") and not len(samples) else ""
             got = empty + " of ".join([type(samples).__name__, *types[:1]])
+            expected = "Expected 'dataset' to be a data set of PyG, or a list of Data"
             hint = "'from_arrays' and the other readers of 'tg_mlc.data' make one"
-            raise ValueError(
-                f"Expected 'dataset' to be a data set of PyG, or a list of Data (got {got}); {hint}"
-            )
+            raise ValueError(f"{expected} (got {got}); {hint}")
         super().__init__()
         self.samples, self.label_names = samples, getattr(samples, "label_names", None)
-        self.num_labels = _target_of(given[0], 0).numel()
-        # of a data set on disk, each is looked at when it is read
-        for place, sample in enumerate(given):
-            self._checked(sample, place)
+        self.num_labels = _target_of(checked[0], 0).numel()
+        for index, sample in enumerate(checked):
+            self._with_row(sample, index)
 
     def len(self) -> int:
         return len(self.samples)
 
     def get(self, idx: int) -> BaseData:
-        return self._checked(self.samples[idx], idx)
+        return self._with_row(self.samples[idx], idx)
 
-    def _checked(self, sample: BaseData, place: int) -> BaseData:
-        y = _target_of(sample, place)
+    def _with_row(self, sample: BaseData, index: int) -> BaseData:
+        y = _target_of(sample, index)
         if y.numel() != self.num_labels:
-            raise ValueError(
-                f"Expected 'y' of {self.num_labels} labels in every sample, as in the first one (got {y.numel()} in "
-                f"sample {place}); pass NaN for labels that are unknown"
-            )
+            expected = f"'y' of {self.num_labels} labels in every sample, as in the first one"
+            got = f"{y.numel()} in sample {index}"
+            hint = "pass NaN for labels that are unknown"
+            raise ValueError(f"Expected {expected} (got {got}); {hint}")
         sample = copy(sample)
         sample.y = y
         return sample
 
 
-def _target_of(sample: BaseData, place: int) -> Tensor:
-    """The target of a sample as a row, :math:`(1, L)`."""
+def _target_of(sample: BaseData, index: int) -> Tensor:
+    """Returns the target of a sample as a row :math:`(1, L)`."""
     y = getattr(sample, "y", None)
-    if (
-        not isinstance(y, Tensor)
-        or y.numel() == 0
-        or y.dim() not in (1, 2)
-        or (y.dim() == 2 and y.size(0) != 1)
-    ):
-        got = f"{list(y.shape)}" if isinstance(y, Tensor) else type(y).__name__
-        raise ValueError(
-            f"Expected 'y' of shape [L] or [1, L] in every sample, one number for each label (got {got} in sample "
-            f"{place}); pass Data(..., y=torch.tensor([0.0, 1.0, float('nan')])), with NaN for an unknown label"
-        )
-    y = y.reshape(1, -1).float()
+    shape = list(y.shape) if isinstance(y, Tensor) else None
+    if shape is None or 0 in shape or not (len(shape) == 1 or (len(shape) == 2 and shape[0] == 1)):
+        expected = "'y' of shape [L] or [1, L] in every sample, one number for each label"
+        got = f"{type(y).__name__ if shape is None else shape} in sample {index}"
+        hint = "pass Data(..., y=torch.tensor([0.0, 1.0, float('nan')])), with NaN for unknown"
+        raise ValueError(f"Expected {expected} (got {got}); {hint}")
+    y = cast(Tensor, y).reshape(1, -1).float()
     if not ((y == 0) | (y == 1) | y.isnan()).all():
-        raise ValueError(
-            f"Expected 'y' to hold 0, 1 and NaN (got {y.flatten().tolist()[:6]} in sample {place}); for classes, "
-            f"pass torch.nn.functional.one_hot(y, num_classes)"
-        )
+        got = f"{y.flatten().tolist()[:6]} in sample {index}"
+        hint = "for classes, pass torch.nn.functional.one_hot(y, num_classes)"
+        raise ValueError(f"Expected 'y' to hold 0, 1 and NaN (got {got}); {hint}")
     return y
 
 
 def as_samples(dataset: Any) -> Any:
-    """A data set of PyG whose targets are rows, :math:`(1, L)`, of any samples; one that makes
-    batches stays."""
+    """Returns any samples as a data set of PyG with targets :math:`(1, L)`. Data sets that make
+    batches stay as they are.
+    """
+    if isinstance(dataset, (_Samples, MultiLabelDataset)) or makes_batches(dataset):
+        return dataset
     y = dataset._data.get("y") if isinstance(dataset, InMemoryDataset) else None
-    places = (
-        (dataset.slices or {}).get("y")
-        if isinstance(y, Tensor) and y.dim() == 2 and y.is_floating_point()
-        else None
-    )
-    has_rows = isinstance(places, Tensor) and torch.equal(places, torch.arange(places.numel()))
-    is_ready = (
-        has_rows or isinstance(dataset, (_Samples, MultiLabelDataset)) or makes_batches(dataset)
-    )
-    return dataset if is_ready else _Samples(dataset)
+    if isinstance(y, Tensor) and y.dim() == 2 and y.is_floating_point():
+        ptr = (dataset.slices or {}).get("y")
+        if isinstance(ptr, Tensor) and torch.equal(ptr, torch.arange(ptr.numel())):
+            return dataset
+    return _Samples(dataset)
 
 
 class MultiLabelDataModule(LightningDataModule):
     """Loads the parts of a split of a PyG data set.
 
-    Checkpoints hold the split's hash and the seed; training can only be resumed with the same.
+    A training resumes only with the same split, seed and batch size.
 
     Args:
-        dataset (Dataset or list of Data): Samples with :obj:`y` of shape :math:`(L)` or :math:`(1,
-            L)`: 0, 1, or NaN for unknown. If a data set has ``__getitems__``, that makes a batch of
-            many samples at once, as :class:`~tg_mlc.sequences.NextSetDataset` does.
-        split (Split): Which of them to train, validate and test with.
+        dataset (Dataset or list of Data): Samples with :obj:`y` of shape :math:`(L)` or
+            :math:`(1, L)`: 0, 1, or NaN for unknown. The method ``__getitems__`` of a data set, if
+            any, makes batches, as that of :class:`~tg_mlc.sequences.NextSetDataset`.
+        split (Split): The samples to train, validate and test with.
         batch_size (int, optional): Number of samples per batch. (default: :obj:`32`)
         num_workers (int, optional): Number of processes that load batches; small samples are loaded
             fastest without. (default: :obj:`0`)
-        seed (int, optional): Decides the order of the training samples. (default: :obj:`0`)
+        seed (int, optional): Seed of the order of training samples. (default: :obj:`0`)
 
     Raises:
-        ValueError: If :obj:`dataset` is something else, the split does not fit, or leaves nothing
-            to train or validate with, or a size is less than 1.
+        ValueError: If :obj:`dataset` is something else, the split does not fit or lacks samples to
+            train or validate with, or a size is less than 1.
     """
 
     def __init__(
@@ -199,14 +187,14 @@ class MultiLabelDataModule(LightningDataModule):
         super().__init__()
         self.dataset = as_samples(dataset)
         if not isinstance(split, Split):
+            got = type(split).__name__
             raise ValueError(
-                f"Expected 'split' to be a Split (got {type(split).__name__}); see tg_mlc.data.random_split"
+                f"Expected 'split' to be a Split (got {got}); see tg_mlc.data.random_split"
             )
         split.check_fits(len(self.dataset))
         if 0 in split.sizes[:2]:
-            raise ValueError(
-                f"Expected a split with samples to train and to validate with (got {split})"
-            )
+            expected = "Expected a split with samples to train and to validate with"
+            raise ValueError(f"{expected} (got {split})")
         check_count("batch_size", batch_size)
         self.split = split
         self.batch_size = batch_size
@@ -236,42 +224,34 @@ class MultiLabelDataModule(LightningDataModule):
         return self.test_dataloader()
 
     def _sampler(self, part: Tensor, *, shuffle: bool = True) -> EpochSampler:
-        of_trainer = (
-            {}
-            if self.trainer is None
-            else {"process": (self.trainer.global_rank, self.trainer.world_size)}
-        )
-        return EpochSampler(
-            part.numel(), self.seed, shuffle=shuffle, batch_size=self.batch_size, **of_trainer
-        )
+        options: dict[str, Any] = {"shuffle": shuffle, "batch_size": self.batch_size}
+        if self.trainer is not None:
+            options["process"] = self.trainer.global_rank, self.trainer.world_size
+        return EpochSampler(part.numel(), self.seed, **options)
 
     def _loader(self, part: Tensor, **options: Any) -> Any:
-        # Without a generator of its own a loader draws from the global one, and evaluation would
-        # change training.
+        # A loader without a generator draws from the global one, so that validation would change
+        # training.
         options.setdefault("generator", Generator())
         options |= {"batch_size": self.batch_size, "num_workers": self.num_workers}
         return make_loader(self.part(part), **options)
 
     def part(self, indices: Tensor) -> Any:
-        """Returns some of the samples; those of a data set that makes batches make batches, too."""
-        return (
-            self.dataset[indices]
-            if isinstance(self.dataset, Dataset)
-            else Subset(self.dataset, indices.tolist())
-        )
+        """Returns some of the samples; a data set that makes batches keeps this ability."""
+        is_dataset = isinstance(self.dataset, Dataset)
+        return self.dataset[indices] if is_dataset else Subset(self.dataset, indices.tolist())
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns what the order of the training samples depends on."""
+        """Returns everything that the order of the training samples depends on."""
         num_processes = 1 if self.trainer is None else self.trainer.world_size
         state = {"split": self.split.hash, "seed": self.seed, "batch_size": self.batch_size}
         return {**state, "num_processes": num_processes}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Refuses data with another split, seed or size of batches than those that a training began
-        with."""
+        """Raises for data with another split, seed or batch size than the training began with."""
         present = self.state_dict()
-        if changed := sorted(key for key, value in state_dict.items() if present[key] != value):
-            raise ValueError(
-                f"Expected the data of the checkpoint, {state_dict} (got {present}, which differs in {changed}); "
-                f"resume with the same data, or start anew"
-            )
+        if changed := [key for key, value in state_dict.items() if present[key] != value]:
+            stored, got = ({key: state[key] for key in changed} for state in (state_dict, present))
+            expected = f"Expected the data of the checkpoint, with {shorten(stored)}"
+            hint = "resume with the same data, or start anew"
+            raise ValueError(f"{expected} (got {shorten(got)}); {hint}")

@@ -18,7 +18,7 @@ from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 from torch_geometric.data import Batch
 from typing_extensions import Self
 
-from tg_mlc._names import check_same_names
+from tg_mlc._names import check_same_names, few, shorten
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.inference.batches import in_type_of, scores_of
 from tg_mlc.inference.checkpoint import (
@@ -68,39 +68,38 @@ _LOGGED = {
 class MultiLabelModule(LightningModule):
     r"""Trains a model of the labels of a batch.
 
-    An objective gives loss and scores; the optimiser is AdamW, with weight decay on matrices only.
-    After every epoch the validation scores give ``val/loss``, ``val/macro_roc_auc``,
-    ``val/micro_roc_auc`` and ``val/macro_average_precision``; a checkpoint holds the thresholds
-    fitted on the validation scores of its own weights, the label names, the label graph, the
-    objective, the settings of :obj:`model` that no shape tells, such as the number of heads, and
-    :obj:`config`, all as tensors and plain data. To load one, into a model with the same graph and
-    settings:
+    The optimiser is AdamW, with weight decay on matrices only. After every epoch the validation
+    scores give ``val/loss``, ``val/macro_roc_auc``, ``val/micro_roc_auc`` and
+    ``val/macro_average_precision``. A checkpoint holds, as tensors and plain data, the thresholds
+    fitted on the validation scores of its weights, the label names, the label graph, the objective,
+    the settings of :obj:`model` that no shape tells (such as the number of heads), and
+    :obj:`config`. It loads into a model with the same graph and settings:
 
     .. code-block:: python
 
         module = MultiLabelModule.load_from_checkpoint("best.ckpt", model=model, weights_only=True)
 
     Args:
-        model (torch.nn.Module): Maps a :class:`~torch_geometric.data.Batch` to what
-            :obj:`objective` takes, by default logits :math:`(B, L)`.
+        model (torch.nn.Module): Maps a :class:`~torch_geometric.data.Batch` to the input of
+            :obj:`objective`, by default logits :math:`(B, L)`.
         label_names (Sequence[str]): One name per label.
-        objective (Objective, optional): Loss and scores. (default:
-            :class:`~tg_mlc.training.BinaryObjective`)
+        objective (Objective, optional): Loss and scores.
+            (default: :class:`~tg_mlc.training.BinaryObjective`)
         lr (float, optional): Learning rate. (default: :obj:`2e-4`, that of the LaMP paper)
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.0`)
-        betas (tuple, optional): Coefficients of Adam's running averages. (default: :obj:`(0.9,
-            0.999)`)
+        betas (tuple, optional): Coefficients of Adam's running averages.
+            (default: :obj:`(0.9, 0.999)`)
         eps (float, optional): Added to Adam's denominator. (default: :obj:`1e-8`)
-        lr_schedule (str, optional): How the learning rate falls to zero by the last epoch:
-            :obj:`"cosine"`, :obj:`"linear"`, or :obj:`"none"`; or :obj:`"plateau"`, to multiply it
-            by 0.3 after more than 5 epochs without a lower validation loss. (default:
-            :obj:`"none"`)
-        warmup (float, optional): Share of all steps during which the learning rate rises. (default:
-            :obj:`0.0`)
-        config (dict, optional): Stored in checkpoints, *e.g.* what it takes to build the model
-            again. (default: :obj:`None`)
+        lr_schedule (str, optional): The schedule of the learning rate: :obj:`"cosine"` or
+            :obj:`"linear"` to zero at the last epoch, :obj:`"plateau"` to multiply it by 0.3 after
+            more than 5 epochs without a lower validation loss, or :obj:`"none"`.
+            (default: :obj:`"none"`)
+        warmup (float, optional): Fraction of all steps during which the learning rate rises.
+            (default: :obj:`0.0`)
+        config (dict, optional): Stored in checkpoints, *e.g.* the options that build the model.
+            (default: :obj:`None`)
         preprocessor (Preprocessor, optional): Makes samples of raw inputs, and is stored in
-            checkpoints as arrays and plain data. (default: :obj:`None`)
+            checkpoints. (default: :obj:`None`)
 
     Shapes:
         - **input:** a batch of :math:`B` samples
@@ -108,9 +107,9 @@ class MultiLabelModule(LightningModule):
           :meth:`predict_step`
 
     Raises:
-        ValueError: If :obj:`model` is none that :obj:`objective` can train, an option is out of
-            range, :obj:`config` is not plain data, :obj:`preprocessor` is not fitted, or the
-            model's label graph has other labels or order.
+        ValueError: If :obj:`objective` cannot train :obj:`model`, an option is out of range,
+            :obj:`config` is not plain data, :obj:`preprocessor` is not fitted, or the model's label
+            graph has other labels or another order.
     """
 
     def __init__(
@@ -130,9 +129,8 @@ class MultiLabelModule(LightningModule):
     ) -> None:
         super().__init__()
         if not isinstance(model, nn.Module):
-            raise ValueError(
-                f"Expected 'model' to be a torch.nn.Module (got {type(model).__name__})"
-            )
+            got = type(model).__name__
+            raise ValueError(f"Expected 'model' to be a torch.nn.Module (got {got})")
         label_names, config = [str(name) for name in label_names], dict(config or {})
         check_number("lr", lr)
         check_number("weight_decay", weight_decay)
@@ -141,9 +139,8 @@ class MultiLabelModule(LightningModule):
             check_number(f"betas[{i}]", beta, below=1.0)
         check_choice("lr_schedule", lr_schedule, get_args(LRSchedule))
         if not 0.0 <= warmup < 1.0:
-            raise ValueError(
-                f"Expected 'warmup' to be a share of the training in [0, 1) (got {warmup})"
-            )
+            expected = "Expected 'warmup' to be a fraction of the training in [0, 1)"
+            raise ValueError(f"{expected} (got {warmup})")
         if lr_schedule == "plateau" and warmup > 0.0:
             raise ValueError(f"Expected no 'warmup' with lr_schedule='plateau' (got {warmup})")
         # Numbers of NumPy, as from a grid of settings, are no plain data.
@@ -157,10 +154,9 @@ class MultiLabelModule(LightningModule):
         check_plain(described, "objective")
         for layer in label_graph_users(model):
             if layer.num_labels != len(label_names):
-                raise ValueError(
-                    f"Expected 'label_names' to hold {layer.num_labels} names, one for each label of the model's graph "
-                    f"(got {len(label_names)})"
-                )
+                names = f"{layer.num_labels} names, one for each label of the model's graph"
+                got = len(label_names)
+                raise ValueError(f"Expected 'label_names' to hold {names} (got {got})")
             check_same_names(layer.label_graph.get("label_names"), label_names, "the label graph")
         self.save_hyperparameters(ignore=["model", "objective", "preprocessor"])
         self.save_hyperparameters({"objective": described})
@@ -168,54 +164,46 @@ class MultiLabelModule(LightningModule):
         self.label_names: list[str] = label_names
         self.config: dict[str, Any] = config
         self.preprocessor = preprocessor
-        # As it was built: what forward passes change, such as a counter, is no setting.
+        # Forward passes may change the model, such as a counter; its settings are those it is
+        # built with.
         self.settings = describe_settings(model)
         self._num_processes = 1
         self._validated: list[tuple[Tensor, ...]] = []
-        # targets and scores of the validation samples
+        # Targets and scores of the validation samples.
         self._scored: tuple[Tensor, Tensor] | None = None
         self._tuners: dict[str, Decider] = {}
 
     @property
     def tuners(self) -> dict[str, Decider]:
-        """Thresholds by metric, fitted on the validation scores of the present weights; empty where
-        there are none."""
+        """Thresholds by metric, fitted on the validation scores of the present weights, if any."""
         if not self._tuners and self._scored is not None:
             self._tuners = tune_thresholds(*self._scored)
         return self._tuners
 
     def setup(self, stage: str) -> None:
-        """Refuses processes that would not train as one."""
+        """Raises for several processes that would not train as one."""
         check_processes(self.trainer, self.objective)
         self._num_processes = self.trainer.world_size
 
     def forward(self, batch: Batch) -> Any:
-        """Returns what the model does."""
+        """Returns the model's output, by default logits."""
         return self.model(in_type_of(self.model, batch))
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Returns the loss of a batch; of several processes, its part in the mean of all."""
-        batch = self.objective.training_batch(
-            without_given(self.model, in_type_of(self.model, batch))
-        )
+        batch = without_given(self.model, in_type_of(self.model, batch))
+        batch = self.objective.training_batch(batch)
         loss, size = self.objective.loss(self.model, batch), batch.num_graphs
         if several := self._num_processes > 1:
             loader: Any = self.trainer.train_dataloader
-            size = min(
-                each := loader.batch_size * self._num_processes,
-                loader.sampler.num_samples - batch_idx * each,
-            )
-            num_terms = self.objective.num_terms(batch).to(loss) * (
-                batch_idx < loader.sampler.num_own_batches
-            )
-            loss = (
-                loss
-                * num_terms
-                / self.trainer.strategy.reduce(num_terms.clone(), reduce_op="mean").clamp(min=1e-9)
-            )
-        self.log(
-            "train/loss", loss, on_step=False, on_epoch=True, batch_size=size, sync_dist=several
-        )
+            step_size = loader.batch_size * self._num_processes
+            size = min(step_size, loader.sampler.num_samples - batch_idx * step_size)
+            is_own = batch_idx < loader.sampler.num_own_batches
+            num_terms = self.objective.num_terms(batch).to(loss) * is_own
+            mean = self.trainer.strategy.reduce(num_terms.clone(), reduce_op="mean")
+            loss = loss * num_terms / mean.clamp(min=1e-9)
+        logging = {"on_step": False, "on_epoch": True, "batch_size": size, "sync_dist": several}
+        self.log("train/loss", loss, **logging)
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
@@ -223,11 +211,10 @@ class MultiLabelModule(LightningModule):
         batch = self.objective.validation_batch(in_type_of(self.model, batch), batch_idx)
         batch = without_given(self.model, batch)
         scores, loss = self.objective.validate(self.model, batch)
-        expected = [batch.num_graphs, len(self.label_names)]
-        if list(scores.shape) != expected:
-            raise ValueError(
-                f"Expected scores of shape {expected}, one per sample and label name (got {list(scores.shape)})"
-            )
+        shape = [batch.num_graphs, len(self.label_names)]
+        if list(scores.shape) != shape:
+            expected = f"Expected scores of shape {shape}, one per sample and label name"
+            raise ValueError(f"{expected} (got {list(scores.shape)})")
         num_terms = self.objective.num_terms(batch)
         if self._num_processes > 1:
             loader: Any = self.trainer.val_dataloaders
@@ -235,39 +222,36 @@ class MultiLabelModule(LightningModule):
         self._validated.append((batch.y, scores, loss.view(1), num_terms.view(1)))
 
     def on_validation_epoch_end(self) -> None:
-        """Logs loss and metrics of all validation samples, those of other processes among them."""
+        """Logs loss and metrics of the validation samples of all processes."""
         y, scores, losses, num_terms = (
             torch.cat(parts) for parts in zip(*self._validated, strict=True)
         )
         self._validated.clear()
         if self._num_processes > 1:
             loader: Any = self.trainer.val_dataloaders
-            (y, scores), (losses, num_terms) = (
-                gathered(loader.sampler, y, scores),
-                gathered(None, losses, num_terms),
-            )
+            y, scores = gathered(loader.sampler, y, scores)
+            losses, num_terms = gathered(None, losses, num_terms)
         loss = (losses * num_terms).sum() / num_terms.sum().clamp(min=1)
         if not (loss.isfinite() and scores.isfinite().all()):
-            first = "look for NaN among the inputs (QuantileScaler takes them); else " * (
-                self.current_epoch == 0
-            )
+            got = f"NaN or infinity after epoch {self.current_epoch}"
+            hint = "lower 'lr', or clip gradients"
+            if self.current_epoch == 0:
+                hint = f"look for NaN among the inputs (QuantileScaler takes them); else {hint}"
             raise FloatingPointError(
-                f"Expected finite outputs (got NaN or infinity after epoch {self.current_epoch}): training has "
-                f"diverged; {first}lower 'lr', or clip gradients"
+                f"Expected finite outputs (got {got}): training has diverged; {hint}"
             )
         self._scored, self._tuners = (y.cpu(), scores.cpu()), {}
         values = evaluate(*self._scored).values
-        self.log_dict(
-            {"val/loss": loss, **{f"val/{name}": values[key] for name, key in _LOGGED.items()}}
-        )
+        metrics = {f"val/{name}": values[key] for name, key in _LOGGED.items()}
+        self.log_dict({"val/loss": loss, **metrics})
 
     def on_train_epoch_start(self) -> None:
-        """Forgets the scores, which are those of weights that are about to change."""
+        """Forgets the scores, because the weights are about to change."""
         self._scored, self._tuners = None, {}
 
     def predict_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
-        """Returns the scores of a batch, :math:`(B, L)`, in which labels that are given as its
-        attribute :obj:`given` have 0 or 1, as they were given.
+        """Returns the scores :math:`(B, L)` of a batch. Labels that are its attribute :obj:`given`
+        keep their values.
         """
         return scores_of(self.objective, self.model, in_type_of(self.model, batch))
 
@@ -294,33 +278,32 @@ class MultiLabelModule(LightningModule):
             scheduler = {"scheduler": plateau, "monitor": "val/loss", "interval": "epoch"}
             return {"optimizer": optimizer, "lr_scheduler": scheduler}
         total = self.trainer.estimated_stepping_batches
-        # Which made a loader, whose workers fetch epoch 0: a training that resumes makes another
-        # one for its own epoch.
+        # Lightning has already built a loader, and its workers have prefetched epoch 0; a training
+        # that resumes needs a loader of its own epoch.
         self.trainer.fit_loop._combined_loader = None
         if total == float("inf"):
-            raise ValueError(
-                "Expected 'max_epochs' or 'max_steps' for a learning rate with 'lr_schedule' or 'warmup'"
-            )
+            expected = "Expected 'max_epochs' or 'max_steps' for a learning rate with"
+            raise ValueError(f"{expected} 'lr_schedule' or 'warmup' (got neither)")
         factor = lr_factor(options["lr_schedule"], options["warmup"], int(total))
-        return {
-            "optimizer": optimizer,
-            "lr_scheduler": {"scheduler": LambdaLR(optimizer, factor), "interval": "step"},
-        }
+        scheduler = {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}
+        return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
     @classmethod
     def load_from_checkpoint(  # type: ignore[override]
         cls, checkpoint_path: Any, map_location: Any = None, *, strict: bool = True, **options: Any
     ) -> Self:
-        """Makes a module from a checkpoint and :obj:`model`; a :obj:`ValueError` if they differ or
-        it is damaged.
+        """Makes a module of a checkpoint and :obj:`model`.
 
         Args:
             checkpoint_path (str or PathLike): The checkpoint.
-            map_location (torch.device or str, optional): Where to put its tensors. (default: where
-                they were)
-            strict (bool, optional): As of :meth:`torch.nn.Module.load_state_dict`. (default:
-                :obj:`True`)
-            **options (optional): The model, and what takes the place of stored options.
+            map_location (torch.device or str, optional): The device of its tensors.
+                (default: that of the training)
+            strict (bool, optional): As in :meth:`torch.nn.Module.load_state_dict`.
+                (default: :obj:`True`)
+            **options (optional): The model, and options that replace stored ones.
+
+        Raises:
+            ValueError: If the model differs, or the checkpoint is damaged.
         """
         weights_only = options.pop("weights_only", None) is not False
         checkpoint = load_file(checkpoint_path, map_location or "cpu", weights_only)
@@ -338,26 +321,26 @@ class MultiLabelModule(LightningModule):
             first, *others = [*str(error).splitlines(), ""]
             if not first.startswith("Error(s) in loading"):
                 raise
+            got = shorten(others[0].strip())
             raise ValueError(
-                f"Expected a model with the settings that these weights were trained with (got another one: "
-                f"{others[0].strip()[:200]} ...); build it with them, as in read_checkpoint(path).config if you stored "
-                f"them there"
+                f"Expected a model with the settings that these weights were trained with (got "
+                f"another one: {got}); build it with them, as in read_checkpoint(path).config if "
+                f"you stored them there"
             ) from None
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds the entry that :func:`read_checkpoint` reads."""
-        checkpoint[KEY] = make_entry(
-            describe_model(self.model, self.settings), self.tuners, self.preprocessor
-        )
+        described = describe_model(self.model, self.settings)
+        checkpoint[KEY] = make_entry(described, self.tuners, self.preprocessor)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuses another label graph, other settings or names; takes thresholds and preprocessor
-        over."""
+        """Takes over thresholds and preprocessor. Raises if graph, settings or names differ."""
         entry = own_entry(checkpoint)
         stored = checkpoint["hyper_parameters"]["label_names"]
         if stored != self.label_names:
+            got = few(self.label_names)
             raise ValueError(
-                f"Expected the label names of the checkpoint, {stored} (got {self.label_names})"
+                f"Expected the label names of the checkpoint, {few(stored)} (got {got})"
             )
         check_same_model(entry, self.model, self.settings)
         objectives = checkpoint["hyper_parameters"]["objective"], self.hparams["objective"]
@@ -370,9 +353,10 @@ class MultiLabelModule(LightningModule):
 
 
 def lr_factor(lr_schedule: LRSchedule, warmup: float, total_steps: int) -> Callable[[int], float]:
-    """Returns the factor on the learning rate as a function of the optimiser steps taken so far: it
-    rises linearly during the warm-up (a share of all steps), reaching 1 with its last step, and
-    then decays, reaching 0 at the end.
+    """Returns the factor of the learning rate as a function of the number of optimiser steps.
+
+    The factor rises linearly during the warm-up (a fraction of all steps) to 1 at its last step,
+    and then decays to 0 at the end.
     """
     warmup_steps = round(warmup * total_steps)
 
@@ -386,8 +370,7 @@ def lr_factor(lr_schedule: LRSchedule, warmup: float, total_steps: int) -> Calla
 
 
 def without_given(model: nn.Module, batch: Batch) -> Batch:
-    """The same batch with unknown targets where labels are given, as these are not to be
-    predicted."""
+    """Returns the batch with unknown targets where labels are given: these are not predicted."""
     given = given_in(model, batch)
     if given is None:
         return batch
@@ -397,45 +380,37 @@ def without_given(model: nn.Module, batch: Batch) -> Batch:
 
 
 def check_processes(trainer: Trainer, objective: Objective) -> None:
-    """Refuses several processes that would not train as one with all of their samples."""
+    """Raises for several processes that would not train as one with all of their samples."""
     if trainer.world_size == 1:
         return
-    is_left = isinstance(trainer.strategy.launcher, _MultiProcessingLauncher)
-    if not isinstance(trainer.strategy, DDPStrategy) or is_left:
-        reason = (
-            "trains in processes that end"
-            if is_left
-            else "divides weights that checkpoints have to hold whole"
-        )
-        got = type(trainer.strategy).__name__
-        raise ValueError(
-            f"Expected strategy='ddp' for several processes (got {got}, which {reason})"
-        )
+    ends = isinstance(trainer.strategy.launcher, _MultiProcessingLauncher)
+    if not isinstance(trainer.strategy, DDPStrategy) or ends:
+        reason = "divides weights that checkpoints have to hold whole"
+        reason = "trains in processes that end" if ends else reason
+        got = f"{type(trainer.strategy).__name__}, which {reason}"
+        raise ValueError(f"Expected strategy='ddp' for several processes (got {got})")
     if overfit := getattr(trainer, "overfit_batches", 0):
-        raise ValueError(
-            f"Expected no 'overfit_batches' with several processes (got {overfit}), which would train with the same "
-            f"samples"
-        )
+        expected = "Expected no 'overfit_batches' with several processes"
+        raise ValueError(f"{expected} (got {overfit}), which would train with the same samples")
     if not objective.is_mean():
-        raise ValueError(
-            f"Expected an objective whose loss is a mean over known labels, of which several processes have parts (got "
-            f"{objective}); set devices=1 and num_nodes=1, or override 'num_terms' and 'is_mean'"
-        )
+        expected = "an objective whose loss is a mean over known labels for several processes"
+        hint = "set devices=1 and num_nodes=1, or override 'num_terms' and 'is_mean'"
+        raise ValueError(f"Expected {expected} (got {shorten(objective)}); {hint}")
 
 
 def gathered(sampler: Any, *parts: Tensor) -> list[Tensor]:
-    """The rows of all processes: with what has drawn the samples, in the order of these, each
-    once."""
-    own = [
-        None if sampler is None else list(sampler)[: len(parts[0])],
-        *(part.cpu() for part in parts),
-    ]
-    found: list[Any] = [None] * torch.distributed.get_world_size()
-    torch.distributed.all_gather_object(found, own)
-    places, *rows = zip(*found, strict=True)
-    together = [torch.cat(row) for row in rows]
+    """Returns the rows of all processes; each once and in the order of samples if a sampler drew
+    them.
+    """
+    own: list[Any] = [None, *(part.cpu() for part in parts)]
     if sampler is not None:
-        where = {place: row for row, place in enumerate(chain(*places))}
-        order = torch.tensor([where[place] for place in sorted(where)])
-        together = [part[order] for part in together]
-    return [part.to(own_part.device) for part, own_part in zip(together, parts, strict=True)]
+        own[0] = list(sampler)[: len(parts[0])]
+    received: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(received, own)
+    indices, *rows = zip(*received, strict=True)
+    merged = [torch.cat(row) for row in rows]
+    if sampler is not None:
+        row_of = {index: row for row, index in enumerate(chain(*indices))}
+        order = torch.tensor([row_of[index] for index in sorted(row_of)])
+        merged = [part[order] for part in merged]
+    return [part.to(own_part.device) for part, own_part in zip(merged, parts, strict=True)]

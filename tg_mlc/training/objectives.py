@@ -14,29 +14,22 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from tg_mlc._names import find, register
-from tg_mlc._options import check_number
+from tg_mlc import losses
+from tg_mlc._names import find, register, shorten
+from tg_mlc._options import check_choice, check_number
 from tg_mlc.data.given import draw_given
-from tg_mlc.losses import (
-    asymmetric_loss,
-    focal_loss,
-    lamp_loss,
-    listwise_loss,
-    masked_bce,
-    soft_f1_loss,
-)
+from tg_mlc.losses import lamp_loss, masked_bce
 from tg_mlc.nn.given import takes_given_labels
 
 #: The losses of :class:`BinaryObjective`, by name.
 LOSSES: dict[str, Callable[..., Tensor]] = {
     "bce": masked_bce,
-    "focal": focal_loss,
-    "asymmetric": asymmetric_loss,
-    "soft_f1": soft_f1_loss,
-    "listwise": listwise_loss,
+    "focal": losses.focal_loss,
+    "asymmetric": losses.asymmetric_loss,
+    "soft_f1": losses.soft_f1_loss,
+    "listwise": losses.listwise_loss,
 }
-# The key of an objective's class among its options; no option has this name, because it is a
-# keyword.
+# The key of an objective's class among its options. No option has this name: it is a keyword.
 _CLASS = "class"
 
 
@@ -62,14 +55,13 @@ class Objective(ABC):
         module = MultiLabelModule(model, label_names, Brier())
 
     Args:
-        max_given (float, optional): Other than zero, random labels are given to the model in
-            training, of every sample a share from 0 to :obj:`max_given`, and the loss is that of
-            the others; the model then takes labels that are known already (see
-            :class:`~tg_mlc.nn.GivenLabels`). The `"General Multi-label Image Classification with
-            Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. Validation samples
-            are given such labels too, in every epoch the same, so that the best epoch is the one
-            that uses them best; samples with an attribute :obj:`given` are given those labels
-            instead, none if all are NaN. (default: :obj:`0.0`)
+        max_given (float, optional): If not zero, each training sample has a random fraction, from 0
+            to :obj:`max_given`, of its labels given to the model, and the loss is that of the
+            others: the model learns to take known labels (see :class:`~tg_mlc.nn.GivenLabels`). The
+            `"General Multi-label Image Classification with Transformers"
+            <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. Validation samples get such
+            labels too, the same in every epoch, unless their attribute :obj:`given` holds known
+            labels. (default: :obj:`0.0`)
 
     Raises:
         ValueError: If an option is out of range.
@@ -90,60 +82,54 @@ class Objective(ABC):
 
     @abstractmethod
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns scores :math:`(B, L)` in :math:`[0, 1]`, as decisions, metrics and predictions
-        take them."""
+        """Returns scores :math:`(B, L)` in :math:`[0, 1]`."""
 
     def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Returns scores and loss of a validation batch; override it where one forward pass gives
-        both."""
+        """Returns scores and loss of a validation batch; override it to save a forward pass."""
         return self.scores(model, batch), self.loss(model, batch)
 
     def num_terms(self, batch: Batch) -> Tensor:
-        """Returns how many terms the loss of validation is the mean of, by default the number of
-        known labels."""
+        """Returns the number of terms of which the validation loss is the mean, by default the
+        number of known labels.
+        """
         num_known: Tensor = (~batch.y.isnan()).sum()
         return num_known
 
     def is_mean(self) -> bool:
-        """Tells whether the loss of training is the mean of :meth:`num_terms` terms as well, by
-        default not: several processes then weigh theirs, so that all together train as one with all
-        samples of a step.
+        """Tells whether the training loss, too, is a mean of :meth:`num_terms` terms, by default
+        not. Several processes then weigh their losses, so that they train as one.
         """
         return False
 
     def training_batch(self, batch: Batch) -> Batch:
-        """Returns a training batch, some labels of which are given if :attr:`max_given` says so."""
+        """Returns a training batch, with random given labels if :attr:`max_given` is not zero."""
         return reveal(batch, self.max_given) if self.max_given > 0.0 else batch
 
     def validation_batch(self, batch: Batch, batch_idx: int) -> Batch:
-        """Returns a validation batch, some labels of which are given if :attr:`max_given` says so,
-        unless it says itself which are known.
+        """Returns a validation batch, with random given labels if :attr:`max_given` is not zero and
+        its samples have none.
         """
         if self.max_given == 0.0 or "given" in batch:
             return batch
         return reveal(batch, self.max_given, torch.Generator().manual_seed(batch_idx))
 
     def check(self, model: nn.Module) -> None:
-        """Refuses, by a :obj:`ValueError`, a model that cannot be trained as the options say."""
+        """Raises :obj:`ValueError` for a model that the options cannot train."""
         if self.max_given > 0.0 and not takes_given_labels(model):
-            raise ValueError(
-                f"Expected a model that takes known labels for max_given > 0, as LaMP(given_labels=True) does (got "
-                f"{type(model).__name__}); set max_given=0.0 to train without known labels"
-            )
+            expected = "a model that takes known labels for max_given > 0"
+            hint = "build it with given_labels=True, as LaMP, or set max_given=0.0"
+            raise ValueError(f"Expected {expected} (got {type(model).__name__}); {hint}")
         self.check_model(model)
 
     def check_model(self, model: nn.Module) -> None:  # noqa: B027
-        """Refuses, by a :obj:`ValueError`, a model that this objective cannot train; takes any
-        unless overridden."""
+        """Raises :obj:`ValueError` for a model that cannot be trained; by default never."""
 
 
-def reveal(batch: Batch, max_share: float, generator: torch.Generator | None = None) -> Batch:
-    """Returns a batch in which random labels are given (:func:`~tg_mlc.data.given.draw_given`).
-
-    Their targets become NaN. Labels that are given already stay given, whether their targets are
-    NaN or not.
+def reveal(batch: Batch, max_fraction: float, generator: torch.Generator | None = None) -> Batch:
+    """Returns a batch with random given labels (:func:`~tg_mlc.data.given.draw_given`), whose
+    targets become NaN. Labels that are given already stay given.
     """
-    given, rest = draw_given(batch.y, max_share, generator)
+    given, rest = draw_given(batch.y, max_fraction, generator)
     batch = copy(batch)
     batch.given = torch.where(given.isnan(), batch.get("given", given), given)
     batch.y = rest
@@ -173,18 +159,16 @@ class BinaryObjective(SigmoidScores, Objective):
     The loss of validation is :func:`~tg_mlc.losses.masked_bce` of the final logits alone.
 
     Args:
-        intermediate_weight (float, optional): The weight :math:`\lambda` of the loss of
-            intermediate readouts. If it is not zero, ``model(batch, return_intermediate=True)``
-            returns an object with :obj:`logits` and :obj:`intermediate`, as
-            :class:`~tg_mlc.models.LaMP` does. (default: :obj:`0.0`)
+        intermediate_weight (float, optional): The weight :math:`\lambda` of intermediate readouts
+            in the loss. If not zero, ``model(batch, return_intermediate=True)`` returns an object
+            with :obj:`logits` and :obj:`intermediate`, as LaMP. (default: :obj:`0.0`)
         label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
         loss_name (str, optional): The loss of each term: :obj:`"bce"`, :obj:`"focal"`,
             :obj:`"asymmetric"`, :obj:`"soft_f1"` or :obj:`"listwise"` (see :mod:`tg_mlc.losses`).
             (default: :obj:`"bce"`)
-        loss_options (dict, optional): Its options, as numbers or lists, *e.g.* :obj:`{"pos_weight":
-            5.0}`. (default: :obj:`{}`)
-        max_given (float, optional): The largest share of labels that are given in training, as in
-            :class:`Objective`. (default: :obj:`0.0`)
+        loss_options (dict, optional): Its options, as numbers or lists, *e.g.*
+            :obj:`{"pos_weight": 5.0}`. (default: :obj:`{}`)
+        max_given (float, optional): As in :class:`Objective`. (default: :obj:`0.0`)
 
     Raises:
         ValueError: If an option is out of range.
@@ -199,32 +183,22 @@ class BinaryObjective(SigmoidScores, Objective):
         super().__post_init__()
         check_number("intermediate_weight", self.intermediate_weight)
         check_number("label_smoothing", self.label_smoothing, below=1.0)
-        if self.loss_name not in LOSSES:
-            raise ValueError(
-                f"Expected 'loss_name' to be one of {list(LOSSES)} (got {self.loss_name!r})"
-            )
+        check_choice("loss_name", self.loss_name, LOSSES)
         if not isinstance(self.loss_options, Mapping):
-            raise ValueError(f"Expected 'loss_options' to be a mapping (got {self.loss_options!r})")
-        allowed = set(inspect.signature(LOSSES[self.loss_name]).parameters) - {
-            "logits",
-            "y",
-            "label_smoothing",
-        }
-        if unknown := sorted(set(self.loss_options) - allowed):
-            hint = (
-                "; 'label_smoothing' is an option of the objective"
-                if "label_smoothing" in unknown
-                else ""
-            )
-            raise ValueError(
-                f"Expected 'loss_options' of {self.loss_name!r} among {sorted(allowed)} (got {unknown}){hint}"
-            )
-        # One column for each weight, as the number of labels is not known yet.
+            got = shorten(repr(self.loss_options))
+            raise ValueError(f"Expected 'loss_options' to be a mapping (got {got})")
+        loss = LOSSES[self.loss_name]
+        allowed = {*inspect.signature(loss).parameters} - {"logits", "y", "label_smoothing"}
+        if unknown := sorted({*self.loss_options} - allowed):
+            is_own = "label_smoothing" in unknown
+            hint = "; 'label_smoothing' is an option of the objective" if is_own else ""
+            expected = f"Expected 'loss_options' of {self.loss_name!r} among {sorted(allowed)}"
+            raise ValueError(f"{expected} (got {unknown}){hint}")
+        # The number of labels is not known yet, so that each weight gets a column.
         weights = self.loss_options.get("pos_weight")
-        one = torch.zeros(
-            1, torch.as_tensor(weights).numel() if isinstance(weights, list | tuple | Tensor) else 1
-        )
-        LOSSES[self.loss_name](one, one, **self.loss_options)
+        is_list = isinstance(weights, list | tuple | Tensor)
+        one = torch.zeros(1, torch.as_tensor(weights).numel() if is_list else 1)
+        loss(one, one, **self.loss_options)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns LaMP's loss."""
@@ -233,33 +207,28 @@ class BinaryObjective(SigmoidScores, Objective):
             logits, intermediate = output.logits, output.intermediate
         else:
             logits, intermediate = model(batch), ()
-        if (end := type(logits.grad_fn).__name__.removesuffix("Backward0")) in (
-            "Sigmoid",
-            "Softmax",
-        ):
-            told = f"The network ends in '{end.lower()}', but the loss takes logits and applies a sigmoid itself"
-            warnings.warn(f"{told}; return what comes before it", stacklevel=2)
+        end = type(logits.grad_fn).__name__.removesuffix("Backward0")
+        if end in ("Sigmoid", "Softmax"):
+            reason = "but the loss takes logits and applies a sigmoid itself"
+            message = f"The network ends in '{end.lower()}', {reason}; return what comes before it"
+            warnings.warn(message, stacklevel=2)
         options = {"label_smoothing": self.label_smoothing, **self.loss_options}
-        loss = LOSSES[self.loss_name]
-        return lamp_loss(
-            logits, batch.y, intermediate, self.intermediate_weight, loss=loss, **options
-        )
+        options["loss"] = LOSSES[self.loss_name]
+        return lamp_loss(logits, batch.y, intermediate, self.intermediate_weight, **options)
 
     def is_mean(self) -> bool:
-        """Tells that a loss of entries is the mean over known labels; others are of a whole
-        batch."""
+        """Tells whether the loss is a mean over known labels; the others are of a whole batch."""
         return self.loss_name in ("bce", "focal", "asymmetric")
 
     def check_model(self, model: nn.Module) -> None:
-        """Refuses a model without the intermediate readouts that are to be trained."""
-        if (
-            self.intermediate_weight > 0.0
-            and "return_intermediate" not in inspect.signature(model.forward).parameters
-        ):
-            raise ValueError(
-                f"Expected a model whose forward takes 'return_intermediate' for intermediate_weight > 0 (got "
-                f"{type(model).__name__}); set intermediate_weight=0.0 to train without intermediate terms"
+        """Raises for a model without the intermediate readouts that are to be trained."""
+        arguments = inspect.signature(model.forward).parameters
+        if self.intermediate_weight > 0.0 and "return_intermediate" not in arguments:
+            expected = (
+                "a model whose forward takes 'return_intermediate' for intermediate_weight > 0"
             )
+            hint = "set intermediate_weight=0.0 to train without intermediate terms"
+            raise ValueError(f"Expected {expected} (got {type(model).__name__}); {hint}")
 
 
 def describe_objective(objective: Objective) -> dict[str, Any]:
@@ -268,14 +237,14 @@ def describe_objective(objective: Objective) -> dict[str, Any]:
 
 
 def make_objective(objective: Objective | Mapping[str, Any] | None) -> Objective:
-    """Makes the objective that :func:`describe_objective` told, by default one of independent
-    labels."""
+    """Makes an objective of its description by :func:`describe_objective`. The default is
+    :class:`BinaryObjective`.
+    """
     if objective is None or isinstance(objective, Objective):
         return objective or BinaryObjective()
     if not isinstance(objective, Mapping) or _CLASS not in objective:
-        raise ValueError(
-            f"Expected 'objective' to be an Objective, or what a checkpoint says of one (got {objective!r})"
-        )
+        expected = "Expected 'objective' to be an Objective, or its description in a checkpoint"
+        raise ValueError(f"{expected} (got {shorten(repr(objective))})")
     options = dict(objective)
     made: Objective = find("objective", options.pop(_CLASS))(**options)
     return made
