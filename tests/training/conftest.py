@@ -12,13 +12,19 @@ from torch_geometric.nn import GINEConv, global_add_pool
 from tg_mlc.data import Split, random_split
 from tg_mlc.graphs import fully_connected
 from tg_mlc.nn import LabelHead, LabelMessagePassing
-from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, seed_everything
+from tg_mlc.training import (
+    MultiLabelDataModule,
+    MultiLabelModule,
+    Training,
+    fit,
+    seed_everything,
+)
 
 LABELS = ["sour", "sweet", "bitter"]
 
 
 class ToyGraphs(InMemoryDataset):
-    """Paths of 3 to 6 nodes whose labels are the signs of sums over their nodes; some labels are unknown."""
+    """Paths of 3 to 6 nodes. Labels are signs of sums over nodes; some are unknown."""
 
     label_names = LABELS
 
@@ -81,6 +87,11 @@ def make_module(
 ) -> MultiLabelModule:
     seed_everything(seed, verbose=False)
     return MultiLabelModule(model(), LABELS, **{"lr": 1e-2, **options})
+
+
+def train(module, data, folder, **options) -> Training:
+    """Trains without logs."""
+    return fit(module, data, folder, **{"logger": False, **options}).training
 
 
 @pytest.fixture(scope="session", autouse=True)

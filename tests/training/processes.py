@@ -1,4 +1,4 @@
-"""Trainings that each of any number of processes runs: ``processes.py FOLDER BATCH_SIZE OPTIONS_OF_TRAINER``."""
+"""Trainings that each of several processes runs: ``processes.py FOLDER BATCH_SIZE OPTIONS``."""
 
 from __future__ import annotations
 
@@ -14,27 +14,21 @@ from tg_mlc.training import MultiLabelDataModule, fit
 
 
 def main(folder: Path, batch_size: int, options: dict) -> None:
-    """The last batches, of training and of validation, hold a sample for the first process alone."""
+    """The last batches hold a sample for the first process alone."""
     split = predefined_split(range(33), range(33, 50), range(50, 61), 61)
     data = MultiLabelDataModule(ToyGraphs(61), split, batch_size=batch_size)
     options = {"accelerator": "cpu", "patience": None, "logger": False, **options}
     exact = {"precision": "64-true", "max_epochs": 4, "gradient_clip": 1.0}
-    result = fit(
-        make_module(lambda: LabelModel(dropout=0.0), lr=0.03),
-        data,
-        folder / "net",
-        **exact,
-        **options,
-    ).training
+    module = make_module(lambda: LabelModel(dropout=0.0), lr=0.03)
+    result = fit(module, data, folder / "net", **exact, **options).training
     logged = {name: float(value) for name, value in result.trainer.callback_metrics.items()}
+    thresholds = {k: torch.as_tensor(v.thresholds) for k, v in result.module.tuners.items()}
     found = {
         "logged": logged,
         "scores": result.scores(data.part(split.test)),
         "best": torch.tensor(result.best_value),
         "epoch": torch.load(result.checkpoint, weights_only=True)["epoch"],
-        "thresholds": {
-            name: torch.as_tensor(tuner.thresholds) for name, tuner in result.module.tuners.items()
-        },
+        "thresholds": thresholds,
         "test": dict(result.evaluate().values),
         "weights": dict(result.module.state_dict()),
     }

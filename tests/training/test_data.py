@@ -44,26 +44,21 @@ def test_workers_load_the_same(dataset, split, data):
 
 def test_split_must_fit(dataset, split):
     too_many = Split(split.train, split.val, torch.tensor([len(dataset)]), "wrong")
-    with pytest.raises(
-        ValueError, match=r"'dataset' to hold all samples .* \(got 60 samples, and sample 60 in"
+    no_validation = Split(split.train, torch.tensor([]), split.test, "wrong")
+    for wrong, message in (
+        (too_many, r"'dataset' to hold all samples .* \(got 60 samples, and sample 60 in"),
+        (no_validation, "samples to train and to validate"),
+        (None, r"'split' to be a Split \(got NoneType\)"),
     ):
-        MultiLabelDataModule(dataset, too_many)
-    with pytest.raises(ValueError, match="samples to train and to validate"):
-        MultiLabelDataModule(
-            dataset, Split(split.train, torch.tensor([]), split.test, "no validation")
-        )
-    with pytest.raises(ValueError, match=r"'split' to be a Split \(got NoneType\)"):
-        MultiLabelDataModule(dataset, None)
+        with pytest.raises(ValueError, match=message):
+            MultiLabelDataModule(dataset, wrong)
     with pytest.warns(UserWarning, match="leaves out 30 of 60 samples"):
         MultiLabelDataModule(dataset, random_split(30))
     with pytest.raises(ValueError, match="'seed' to be at least 0"):
         MultiLabelDataModule(dataset, split, seed=-1).train_dataloader()
-
-
-@pytest.mark.parametrize("batch_size", [0, -8, 2.5, "8"])
-def test_batches_hold_samples(dataset, split, batch_size):
-    with pytest.raises(ValueError, match=r"'batch_size' to be a whole number of at least 1 \(got "):
-        MultiLabelDataModule(dataset, split, batch_size)
+    for batch_size in (0, -8, 2.5, "8"):
+        with pytest.raises(ValueError, match=r"'batch_size' to be a whole number .* \(got "):
+            MultiLabelDataModule(dataset, split, batch_size)
 
 
 @pytest.mark.parametrize("wrap", [list, tuple, lambda samples: Subset(samples, range(12))])
@@ -78,15 +73,8 @@ def test_lists_of_samples_are_taken_and_stay_lists(wrap):
 
 @pytest.mark.parametrize(
     ("wrong", "got"),
-    [
-        ([1, 2], "list of int"),
-        ([], "an empty list"),
-        (torch.zeros(12, 2), "Tensor"),
-        (None, "NoneType"),
-    ],
+    [([1], "list of int"), ([], "an empty list"), (torch.zeros(2), "Tensor"), (None, "NoneType")],
 )
 def test_other_data_are_refused_when_the_module_is_made(wrong, got):
-    with pytest.raises(
-        ValueError, match=rf"'dataset' to be a data set of PyG, or a list of Data \(got {got}\)"
-    ):
+    with pytest.raises(ValueError, match=rf"'dataset' to be a data set of PyG, .*\(got {got}\)"):
         MultiLabelDataModule(wrong, random_split(12))

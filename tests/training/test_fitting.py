@@ -12,12 +12,12 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from torch_geometric.nn import Linear, global_add_pool
 
-from tests.training.conftest import GINE, LABELS, LabelModel, make_module
+from tests.training.conftest import GINE, LABELS, LabelModel, make_module, train
 from tg_mlc.data import Split
 from tg_mlc.inference import read_checkpoint
 from tg_mlc.metrics import evaluate, macro_roc_auc, tune_thresholds
 from tg_mlc.nn.encoders.graphs import CategoricalEmbedding
-from tg_mlc.training import BinaryObjective, MultiLabelDataModule, fit
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule
 from tg_mlc.training.module import PLATEAU_FACTOR
 
 
@@ -30,7 +30,7 @@ def test_it_learns(tmp_path, dataset, split, data, model):
     objective, found = BinaryObjective(intermediate_weight=0.2 if model is LabelModel else 0.0), []
     for seed in range(3):  # few test samples rank labels by chance, too
         module, folder = make_module(model, seed, objective=objective), tmp_path / str(seed)
-        result = fit(module, data, folder, max_epochs=30, patience=None, logger=False).training
+        result = train(module, data, folder, max_epochs=30, patience=None)
         scores = result.scores(data.test_dataloader())
         assert scores.shape == (len(split.test), len(LABELS))
         found.append(float(macro_roc_auc(part_of_y(dataset, split.test), scores)))
@@ -43,9 +43,8 @@ def test_the_result_holds_the_best_weights_and_their_thresholds(
     tmp_path, dataset, split, data, monitor, ema_decay
 ):
     module = make_module(lr=0.1)
-    result = fit(
-        module, data, tmp_path, max_epochs=6, patience=None, monitor=monitor, ema_decay=ema_decay
-    ).training
+    options = {"monitor": monitor, "ema_decay": ema_decay, "logger": True}
+    result = train(module, data, tmp_path, max_epochs=6, patience=None, **options)
     table = pd.read_csv(tmp_path / "logs" / "version_0" / "metrics.csv")
     best = table[monitor].max() if monitor == "val/macro_roc_auc" else table[monitor].min()
     assert result.best_value == pytest.approx(best)
@@ -67,12 +66,8 @@ def test_the_result_holds_the_best_weights_and_their_thresholds(
 
 
 def test_logs_are_complete(tmp_path, data):
-    fit(
-        make_module(lr_schedule="linear", warmup=0.1, config={"heads": 4}),
-        data,
-        tmp_path,
-        max_epochs=3,
-    )
+    module = make_module(lr_schedule="linear", warmup=0.1, config={"heads": 4})
+    train(module, data, tmp_path, max_epochs=3, logger=True)
     folder = tmp_path / "logs" / "version_0"
     table = pd.read_csv(folder / "metrics.csv")
     names = [
@@ -90,9 +85,7 @@ def test_logs_are_complete(tmp_path, data):
 
 
 def test_early_stopping(tmp_path, data):
-    result = fit(
-        make_module(LabelModel, lr=0.0), data, tmp_path, max_epochs=9, patience=2, logger=False
-    ).training
+    result = train(make_module(LabelModel, lr=0.0), data, tmp_path, max_epochs=9, patience=2)
     assert result.num_epochs == 3
 
 
@@ -100,12 +93,11 @@ def test_it_says_nothing(tmp_path, data, capfd):
     modules = [make_module(lr_schedule="cosine") for _ in range(2)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # PyG's own layers warn on Python 3.13 when they are made, here and where a saved model is checked.
+        # PyG's own layers warn on Python 3.13 when they are made.
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="torch_geometric")
         for module, resume in zip(modules, (False, True), strict=True):
-            result = fit(
-                module, data, tmp_path, max_epochs=2, ema_decay=0.9, resume=resume
-            ).training
+            options = {"ema_decay": 0.9, "resume": resume, "logger": True}
+            result = train(module, data, tmp_path, max_epochs=2, **options)
             result.scores(data.test_dataloader())
     out, err = capfd.readouterr()
     assert out == ""
@@ -114,7 +106,7 @@ def test_it_says_nothing(tmp_path, data, capfd):
 
 def test_the_progress_bar_shows_the_time_left(tmp_path, data, capsys, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    fit(make_module(), data, tmp_path, max_epochs=2, logger=False)
+    train(make_module(), data, tmp_path, max_epochs=2)
     out = capsys.readouterr().out
     assert "Training: 100%" in out
     assert re.search(r"10/10 \[\d\d:\d\d<00:00", out)
@@ -122,9 +114,7 @@ def test_the_progress_bar_shows_the_time_left(tmp_path, data, capsys, monkeypatc
 
 
 def test_bf16(tmp_path, data):
-    result = fit(
-        make_module(), data, tmp_path, max_epochs=1, precision="bf16-mixed", logger=False
-    ).training
+    result = train(make_module(), data, tmp_path, max_epochs=1, precision="bf16-mixed")
     scores = result.scores(data.test_dataloader())
     assert scores.dtype == torch.float32
     assert all(parameter.dtype == torch.float32 for parameter in result.module.parameters())
@@ -134,12 +124,7 @@ def test_bf16(tmp_path, data):
 def test_layers_that_learn_their_sizes(tmp_path, data):
     model = GINE()
     model.lin_in = Linear(-1, 8)
-    assert (
-        fit(
-            make_module(lambda: model), data, tmp_path, max_epochs=1, logger=False
-        ).training.num_epochs
-        == 1
-    )
+    assert train(make_module(lambda: model), data, tmp_path, max_epochs=1).num_epochs == 1
 
 
 @pytest.mark.filterwarnings("ignore:.*could not find the monitored key.*")
@@ -148,63 +133,50 @@ def test_training_does_not_change_with_validation(tmp_path, dataset, split):
     weights = []
     for interval in (1, 2):
         data = MultiLabelDataModule(dataset, split, batch_size=8)
-        fit(
-            make_module(),
-            data,
-            tmp_path,
-            max_epochs=2,
-            patience=None,
-            check_val_every_n_epoch=interval,
-            logger=False,
-        )
+        options = {"patience": None, "check_val_every_n_epoch": interval}
+        train(make_module(), data, tmp_path, max_epochs=2, **options)
         state = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
         weights.append(torch.cat([value.flatten().double() for value in state.values()]))
     assert torch.equal(*weights)
 
 
-def test_errors(tmp_path, dataset, split, data):
-    with pytest.raises(ValueError, match="Expected 'monitor' to be one of"):
-        fit(make_module(), data, tmp_path, monitor="val/f1")
-    with pytest.raises(
-        ValueError, match=r"'dataset' to be a data set of PyG, or a list of Data \(got int\)"
-    ):
-        fit(make_module(), 3, tmp_path)
-    with pytest.raises(
-        ValueError, match=r"'module' to be a torch.nn.Module, or a MultiLabelModule \(got str\)"
-    ):
-        fit("GINE", data, tmp_path)
-    with pytest.raises(FloatingPointError, match="diverged"):
-        fit(make_module(lr=1e30), data, tmp_path, logger=False)
-    undefined = Split(split.train, split.val[:1], torch.cat([split.test, split.val[1:]]), "one")
-    with pytest.raises(ValueError, match="monitor='val/loss'"):
-        fit(make_module(), MultiLabelDataModule(dataset, undefined), tmp_path, logger=False)
-    renamed = make_module()
-    renamed.label_names = ["sweet", "sour", "bitter"]
-    with pytest.raises(
-        ValueError, match=r"the data set to have the 3 labels .* 'sour' there and 'sweet' here"
-    ):
-        fit(renamed, data, tmp_path, logger=False)
-    with pytest.raises(RuntimeError, match="at least one epoch with validation"):
-        fit(make_module(), data, tmp_path, max_epochs=0, logger=False)
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("module", "data", "options", "message"),
     [
-        ({"patience": 0}, r"'patience' to be a whole number of at least 1 \(got 0\)"),
-        ({"patience": 2.5}, r"'patience' .* \(got 2\.5\)"),
+        (GINE(), None, {"monitor": "val/f1"}, "'monitor' to be one of"),
+        (GINE(), 3, {}, r"'dataset' to be a data set of PyG, .* \(got int\)"),
+        ("GINE", None, {}, r"'module' to be a torch.nn.Module, .* \(got str\)"),
+        (GINE(), None, {"lr": 1e30}, "diverged"),
+        (GINE(), None, {"max_epochs": 0}, "at least one epoch with validation"),
         (
-            {"gradient_clip": -1.0},
-            r"'gradient_clip' to be positive, or None to clip nothing \(got -1\.0\)",
+            GINE(),
+            None,
+            {"label_names": ["a", *LABELS[1:]]},
+            "3 labels .* 'sour' there and 'a' here",
         ),
-        ({"gradient_clip": 0}, r"'gradient_clip' .* \(got 0\)"),
-        ({"ema_decay": 2.0}, r"'ema_decay' of fit\) between 0 and 1 \(got 2\.0\)"),
+        (GINE(), None, {"patience": 0}, r"'patience' to be a whole number .* \(got 0\)"),
+        (GINE(), None, {"patience": 2.5}, r"'patience' .* \(got 2\.5\)"),
+        (
+            GINE(),
+            None,
+            {"gradient_clip": -1.0},
+            r"'gradient_clip' to be positive, .* \(got -1\.0\)",
+        ),
+        (GINE(), None, {"gradient_clip": 0}, r"'gradient_clip' .* \(got 0\)"),
+        (GINE(), None, {"ema_decay": 2.0}, r"'ema_decay' of fit\) between 0 and 1 \(got 2\.0\)"),
     ],
 )
-def test_options_out_of_range_are_refused_before_training(tmp_path, data, options, message):
-    with pytest.raises(ValueError, match=message):
-        fit(make_module(), data, tmp_path / "run", logger=False, **options)
-    assert not (tmp_path / "run").exists()
+def test_refusals(tmp_path, request, module, data, options, message):
+    data = request.getfixturevalue("data") if data is None else data
+    with pytest.raises((ValueError, RuntimeError, FloatingPointError), match=message):
+        train(module, data, tmp_path / "run", **options)
+    assert (tmp_path / "run").exists() == ("lr" in options or "max_epochs" in options)
+
+
+def test_an_undefined_metric_chooses_no_epoch(tmp_path, dataset, split):
+    one = Split(split.train, split.val[:1], torch.cat([split.test, split.val[1:]]), "one")
+    with pytest.raises(ValueError, match="monitor='val/loss'"):
+        train(make_module(), MultiLabelDataModule(dataset, one), tmp_path)
 
 
 class TrainThereToo(Callback):
@@ -212,22 +184,15 @@ class TrainThereToo(Callback):
         self.folder = folder
 
     def on_train_epoch_end(self, trainer, pl_module):
-        fit(make_module(), trainer.datamodule, self.folder, logger=False)
+        train(make_module(), trainer.datamodule, self.folder)
 
 
 def test_a_folder_takes_one_training_at_a_time(tmp_path, data):
     with pytest.raises(RuntimeError, match=r"no other training that writes to .*another folder"):
-        fit(
-            make_module(),
-            data,
-            tmp_path,
-            max_epochs=1,
-            logger=False,
-            callbacks=[TrainThereToo(tmp_path)],
-        )
+        train(make_module(), data, tmp_path, max_epochs=1, callbacks=[TrainThereToo(tmp_path)])
     # Nothing that a crash leaves behind is in the way.
     assert (tmp_path / ".lock").exists()
-    assert fit(make_module(), data, tmp_path, max_epochs=1, logger=False).training.num_epochs == 1
+    assert train(make_module(), data, tmp_path, max_epochs=1).num_epochs == 1
 
 
 class Categories(torch.nn.Module):
@@ -244,15 +209,9 @@ class Categories(torch.nn.Module):
 
 
 def test_averaged_weights_leave_integer_buffers_alone(tmp_path, split, data):
-    result = fit(
-        make_module(Categories),
-        data,
-        tmp_path,
-        max_epochs=3,
-        patience=None,
-        ema_decay=0.9,
-        logger=False,
-    ).training
+    result = train(
+        make_module(Categories), data, tmp_path, max_epochs=3, patience=None, ema_decay=0.9
+    )
     assert result.module.model.inputs.offset.tolist() == [0, 50, 120]
     fresh = Categories()
     fresh.load_state_dict(read_checkpoint(result.checkpoint).state_dict)
@@ -265,7 +224,7 @@ def test_averaged_weights_leave_integer_buffers_alone(tmp_path, split, data):
 def test_the_learning_rate_falls_where_validation_stalls(tmp_path, data, monkeypatch):
     monkeypatch.setattr("tg_mlc.training.module.PLATEAU_PATIENCE", 1)
     module = make_module(lr_schedule="plateau", lr=1e-12)  # no epoch is better than the first
-    result = fit(module, data, tmp_path, max_epochs=5, patience=None, logger=False).training
+    result = train(module, data, tmp_path, max_epochs=5, patience=None)
     assert result.trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(
         1e-12 * PLATEAU_FACTOR**2
     )
@@ -279,9 +238,9 @@ class Terminating(Callback):
 
 
 def test_a_signal_to_terminate_is_no_success(data, tmp_path, capsys):
-    options = {"max_epochs": 3, "monitor": "val/loss", "logger": False}
+    options = {"max_epochs": 3, "monitor": "val/loss"}
     with pytest.raises(SystemExit) as stop:
-        fit(make_module(), data, tmp_path, callbacks=[Terminating()], **options)
+        train(make_module(), data, tmp_path, callbacks=[Terminating()], **options)
     assert stop.value.code == 143
     assert f"'{tmp_path}' was terminated; call fit with resume=True" in capsys.readouterr().err
-    assert fit(make_module(), data, tmp_path, resume=True, **options).training.num_epochs == 3
+    assert train(make_module(), data, tmp_path, resume=True, **options).num_epochs == 3

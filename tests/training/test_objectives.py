@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Batch, Data
 
-from tests.training.conftest import GINE, LABELS, LabelModel, make_module
+from tests.training.conftest import GINE, LABELS, LabelModel, make_module, train
 from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import edgeless, fully_connected
@@ -29,7 +29,6 @@ from tg_mlc.training import (
     MultiLabelDataModule,
     MultiLabelModule,
     Objective,
-    fit,
     seed_everything,
 )
 from tg_mlc.training.module import without_given
@@ -38,7 +37,7 @@ from tg_mlc.training.objectives import reveal
 
 @dataclass(frozen=True)
 class Ranks(Objective):
-    """A margin between labels that apply and labels that do not; what the model returns are no logits."""
+    """A margin between labels that apply and labels that do not; the model returns no logits."""
 
     margin: float = 1.0
 
@@ -68,39 +67,30 @@ class Energies(nn.Module):
 
 def test_models_of_another_family_train_are_stored_and_predict(tmp_path, data, batch):
     module = make_module(Energies, objective=Ranks(0.5))
-    result = fit(module, data, tmp_path, max_epochs=30, patience=None, logger=False).training
+    result = train(module, data, tmp_path, max_epochs=30, patience=None)
     loader = data.test_dataloader()
     scores = result.scores(loader)
     torch.testing.assert_close(scores.sum(dim=1), torch.ones(len(scores)))
     assert macro_roc_auc(torch.cat([part.y for part in loader]), scores) > 0.6
 
-    loaded = MultiLabelModule.load_from_checkpoint(
-        result.checkpoint, model=Energies(), weights_only=True
-    ).eval()
+    options = {"model": Energies(), "weights_only": True}
+    loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, **options).eval()
     assert loaded.objective == Ranks(0.5)
     assert torch.equal(loaded.predict_step(batch), result.module.predict_step(batch))
 
 
 def test_the_loss_of_validation_is_that_of_the_objective(tmp_path, data):
-    result = fit(
-        make_module(objective=LossOfHalf()),
-        data,
-        tmp_path,
-        max_epochs=1,
-        monitor="val/loss",
-        logger=False,
-    ).training
-    assert result.best_value == 0.5
+    module = make_module(objective=LossOfHalf())
+    assert train(module, data, tmp_path, max_epochs=1, monitor="val/loss").best_value == 0.5
 
 
 def test_weights_of_another_objective_are_refused(tmp_path, data):
-    fit(make_module(), data, tmp_path, max_epochs=1, logger=False)
-    with pytest.raises(ValueError, match=r"objective\.class=Ranks instead of BinaryObjective"):
-        fit(make_module(objective=Ranks()), data, tmp_path, max_epochs=2, resume=True, logger=False)
-    with pytest.raises(ValueError, match=r"objective\.class=Ranks instead of BinaryObjective"):
-        MultiLabelModule.load_from_checkpoint(
-            tmp_path / "last.ckpt", model=GINE(), objective=Ranks(), weights_only=True
-        )
+    train(make_module(), data, tmp_path, max_epochs=1)
+    message, options = r"objective\.class=Ranks instead of BinaryObjective", {"model": GINE()}
+    with pytest.raises(ValueError, match=message):
+        train(make_module(objective=Ranks()), data, tmp_path, max_epochs=2, resume=True)
+    with pytest.raises(ValueError, match=message):
+        MultiLabelModule.load_from_checkpoint(tmp_path / "last.ckpt", objective=Ranks(), **options)
 
 
 def test_an_objective_that_nobody_has_imported_is_named():
@@ -125,25 +115,18 @@ def test_binary_loss_may_be_another_one(batch):
     model = LabelModel().eval()
     output = model(batch, return_intermediate=True)
     options = {"gamma": 1.0, "alpha": None}
-    expected = lamp_loss(
-        output.logits, batch.y, output.intermediate, 0.3, loss=focal_loss, **options
-    )
-    assert torch.equal(
-        BinaryObjective(0.3, loss_name="focal", loss_options=options).loss(model, batch), expected
-    )
+    terms = output.logits, batch.y, output.intermediate, 0.3
+    expected = lamp_loss(*terms, loss=focal_loss, **options)
+    objective = BinaryObjective(0.3, loss_name="focal", loss_options=options)
+    assert torch.equal(objective.loss(model, batch), expected)
 
 
 @pytest.mark.parametrize("name", ["bce", "focal", "asymmetric", "soft_f1", "listwise"])
 def test_losses_are_stored_and_made_again(name, tmp_path, data):
     options = {"pos_weight": [1.0, 2.0, *[1.0] * (len(LABELS) - 2)]} if name == "bce" else {}
     objective = BinaryObjective(loss_name=name, loss_options=options)
-    result = fit(
-        make_module(objective=objective), data, tmp_path, max_epochs=1, logger=False
-    ).training
-    loaded = MultiLabelModule.load_from_checkpoint(
-        result.checkpoint, model=GINE(), weights_only=True
-    )
-    assert loaded.objective == objective
+    path = train(make_module(objective=objective), data, tmp_path, max_epochs=1).checkpoint
+    assert MultiLabelModule.load_from_checkpoint(path, model=GINE()).objective == objective
 
 
 def test_binary_validation_has_neither(batch):
@@ -159,17 +142,11 @@ def test_binary_validation_has_neither(batch):
         ({"intermediate_weight": -1.0}, r"'intermediate_weight' .* at least 0 \(got -1\.0\)"),
         ({"label_smoothing": 3}, r"'label_smoothing' to be a number in \[0, 1\) \(got 3\)"),
         ({"label_smoothing": -1.0}, r"'label_smoothing' .* \(got -1\.0\)"),
-        ({"loss_name": "hinge"}, r"'loss_name' to be one of \['bce', .*\(got 'hinge'\)"),
+        ({"loss_name": "hinge"}, r"'loss_name' to be one of bce, .*\(got 'hinge'\)"),
         ({"loss_options": {"gamma": 2.0}}, r"of 'bce' among \['pos_weight'\] \(got \['gamma'\]\)"),
         ({"loss_options": {"pos_weight": -5.0}}, r"'pos_weight' .* at least 0 \(got -5\.0\)"),
-        (
-            {"loss_options": {"pos_weight": [1.0, -5.0]}},
-            r"'pos_weight' .* at least 0 \(got -5\.0\)",
-        ),
-        (
-            {"loss_name": "focal", "loss_options": {"gamma": -1}},
-            r"'gamma' .* at least 0 \(got -1\)",
-        ),
+        ({"loss_options": {"pos_weight": [1.0, -5.0]}}, r"'pos_weight' .* \(got -5\.0\)"),
+        ({"loss_name": "focal", "loss_options": {"gamma": -1}}, r"'gamma' .* \(got -1\)"),
         ({"loss_name": "soft_f1", "loss_options": {"average": "x"}}, r"'average' .*\(got 'x'\)"),
     ],
 )
@@ -236,16 +213,13 @@ def test_masks_follow_the_seed():
 
 
 def test_given_labels_are_no_targets_and_no_predictions():
-    model, batch = (
-        lamp(given_labels=True),
-        batch_of(torch.tensor([[1.0, 0.0, NAN], [1.0, 1.0, 0.0]])),
-    )
+    model, y = lamp(given_labels=True), torch.tensor([[1.0, 0.0, NAN], [1.0, 1.0, 0.0]])
+    batch = batch_of(y)
     assert without_given(model, batch) is batch
     batch.given = torch.tensor([[1.0, NAN, NAN], [NAN, 0.0, NAN]])
     open_ = without_given(model, batch).y
-    torch.testing.assert_close(
-        open_, torch.tensor([[NAN, 0.0, NAN], [1.0, NAN, 0.0]]), equal_nan=True
-    )
+    expected = torch.tensor([[NAN, 0.0, NAN], [1.0, NAN, 0.0]])
+    torch.testing.assert_close(open_, expected, equal_nan=True)
 
     class Half(BinaryObjective):
         def scores(self, model, batch):
@@ -255,9 +229,7 @@ def test_given_labels_are_no_targets_and_no_predictions():
 
 
 def test_a_model_without_known_labels_is_not_trained_with_them():
-    with pytest.raises(
-        ValueError, match=r"takes known labels for max_given > 0.*got GINE\); set max_given=0\.0"
-    ):
+    with pytest.raises(ValueError, match=r"takes known labels for max_given > 0 \(got GINE\)"):
         make_module(GINE, objective=BinaryObjective(max_given=0.5))
     with pytest.raises(ValueError, match=r"'max_given' to be a number in \[0, 1\)"):
         BinaryObjective(max_given=1.0)
@@ -267,9 +239,8 @@ def test_the_loss_is_that_of_labels_that_are_not_revealed():
     model = lamp(given_labels=True).eval()
     batch = batch_of(torch.randint(2, (16, 3)).float())
     torch.manual_seed(0)
-    loss = BinaryObjective(0.3).loss(
-        model, BinaryObjective(0.3, max_given=0.7).training_batch(batch)
-    )
+    shown = BinaryObjective(0.3, max_given=0.7).training_batch(batch)
+    loss = BinaryObjective(0.3).loss(model, shown)
     torch.manual_seed(0)
     assert torch.equal(loss, BinaryObjective(0.3).loss(model, reveal(batch, 0.7)))
     assert not torch.equal(loss, BinaryObjective(0.3).loss(model, batch))
@@ -295,9 +266,8 @@ def test_validation_samples_that_say_what_is_known_are_given_nothing_else():
 
 
 def test_validation_scores_what_is_not_given():
-    module = MultiLabelModule(
-        lamp(given_labels=True), LABELS, BinaryObjective(max_given=0.75)
-    ).eval()
+    objective = BinaryObjective(max_given=0.75)
+    module = MultiLabelModule(lamp(given_labels=True), LABELS, objective).eval()
     batch = batch_of(torch.randint(2, (64, 3)).float())
     module.validation_step(batch, 0)
     y, scores, _, num_open = module._validated[0]
@@ -313,25 +283,25 @@ def twins(num_samples: int = 64) -> Batch:
     return Batch.from_data_list([Data(x=torch.ones(1, 1), y=y) for y in coin.split(1)])
 
 
+def trained_on(batch: Batch, model: nn.Module, objective: Objective, num_steps: int):
+    """A module after some steps on one batch."""
+    module = MultiLabelModule(model, ["a", "b"], objective)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(num_steps):
+        optimizer.zero_grad()
+        objective.loss(model, objective.training_batch(batch)).backward()
+        optimizer.step()
+    return module.eval()
+
+
 @pytest.mark.filterwarnings("ignore:.*changes no other prediction")
 @pytest.mark.parametrize("graph", [fully_connected, edgeless])
 def test_messages_carry_what_is_known(graph):
     torch.manual_seed(0)
-    options = {
-        "num_feature_layers": 0,
-        "num_steps": 1,
-        "heads": 1,
-        "dropout": 0.0,
-        "given_labels": True,
-    }
-    model, batch = LaMP(VectorEncoder(1, 8), graph(2), **options), twins()
-    module = MultiLabelModule(model, ["a", "b"], BinaryObjective(max_given=0.75))
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(60):
-        optimizer.zero_grad()
-        module.objective.loss(model, module.objective.training_batch(batch)).backward()
-        optimizer.step()
-    module.eval()
+    options = {"num_feature_layers": 0, "num_steps": 1, "heads": 1, "dropout": 0.0}
+    model = LaMP(VectorEncoder(1, 8), graph(2), given_labels=True, **options)
+    batch = twins()
+    module = trained_on(batch, model, BinaryObjective(max_given=0.75), 60)
     alone = module.predict_step(batch)
     batch.given = torch.where(torch.tensor([True, False]), batch.y, NAN)
     scores = module.predict_step(batch)
@@ -354,23 +324,11 @@ def test_messages_carry_what_is_known(graph):
 )
 def test_models_without_label_graphs_use_what_is_known(build, objective):
     torch.manual_seed(0)
-    train = from_arrays(torch.ones(64, 2), twins().y, label_names=["a", "b"], kind="vector")
-    options = {
-        "channels": 16,
-        "dropout": 0.0,
-        "given_labels": True,
-        "input_dropout": 0.0,
-        "num_components": 1,
-    }
-    model = build(train, edgeless(2), False, **options)
-    module = MultiLabelModule(model, ["a", "b"], objective(max_given=0.75))
-    batch = Batch.from_data_list(list(train))
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(100):
-        optimizer.zero_grad()
-        module.objective.loss(model, module.objective.training_batch(batch)).backward()
-        optimizer.step()
-    module.eval()
+    samples = from_arrays(torch.ones(64, 2), twins().y, label_names=["a", "b"], kind="vector")
+    options = {"channels": 16, "dropout": 0.0, "input_dropout": 0.0, "num_components": 1}
+    model = build(samples, edgeless(2), False, given_labels=True, **options)
+    batch = Batch.from_data_list(list(samples))
+    module = trained_on(batch, model, objective(max_given=0.75), 100)
     batch.given = torch.where(torch.tensor([True, False]), batch.y, NAN)
     assert torch.equal(module.predict_step(batch)[:, 1] > 0.5, batch.y[:, 1] > 0)
 
@@ -382,7 +340,7 @@ def test_samples_bring_them_along_to_training_and_prediction(tmp_path, dataset, 
     module = MultiLabelModule(lamp(given_labels=True), LABELS, BinaryObjective(max_given=0.5))
     vectors = from_arrays(torch.randn(len(y), 4), y, label_names=LABELS, kind="vector")
     data = MultiLabelDataModule(with_attribute(vectors, "given", given), split, batch_size=16)
-    result = fit(module, data, tmp_path, max_epochs=1, monitor="val/loss", logger=False).training
+    result = train(module, data, tmp_path, max_epochs=1, monitor="val/loss")
     scores = result.scores(data.test_dataloader())
     expected = given[split.test]
     assert torch.equal(scores[~expected.isnan()], expected[~expected.isnan()])
@@ -409,20 +367,17 @@ def test_masks_are_the_same_after_resuming(tmp_path, dataset, split):
     vectors = from_arrays(torch.randn(len(y), 4), y, label_names=LABELS, kind="vector")
     data = MultiLabelDataModule(vectors, split, batch_size=16)
 
-    def train(folder, epochs, **options):
+    def weights(folder, epochs, **options):
         seed_everything(0, verbose=False)
         # Without dropout, masks are all that is random.
-        module = MultiLabelModule(
-            lamp(given_labels=True, dropout=0.0), LABELS, BinaryObjective(max_given=0.75)
-        )
-        options = {"max_epochs": epochs, "patience": None, "logger": False, **options}
-        return torch.load(
-            fit(module, data, tmp_path / folder, **options).training.last_checkpoint,
-            weights_only=True,
-        )
+        model = lamp(given_labels=True, dropout=0.0)
+        module = MultiLabelModule(model, LABELS, BinaryObjective(max_given=0.75))
+        options = {"max_epochs": epochs, "patience": None, **options}
+        path = train(module, data, tmp_path / folder, **options).last_checkpoint
+        return torch.load(path, weights_only=True)["state_dict"]
 
-    straight = train("straight", 3)["state_dict"]
-    train("stopped", 2)
-    resumed = train("stopped", 3, resume=True)["state_dict"]
+    straight = weights("straight", 3)
+    weights("stopped", 2)
+    resumed = weights("stopped", 3, resume=True)
     for name, weight in straight.items():
         assert torch.equal(torch.as_tensor(resumed[name]), torch.as_tensor(weight)), name

@@ -12,7 +12,7 @@ from lightning.pytorch.strategies import ModelParallelStrategy
 
 from tests.snippets import ROOT
 from tests.training import processes
-from tests.training.conftest import make_module
+from tests.training.conftest import GINE
 from tests.training.test_resume import assert_same, without_paths
 from tg_mlc.training import BinaryObjective, fit
 from tg_mlc.training.data import EpochSampler
@@ -23,22 +23,11 @@ def run(folder, *launcher, batch_size=16, **options):
     folder.mkdir()
     with socket.socket() as free:
         free.bind(("", 0))
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "MASTER_PORT": str(free.getsockname()[1]),
-        }
-    words = [
-        sys.executable,
-        *launcher,
-        processes.__file__,
-        str(folder),
-        str(batch_size),
-        json.dumps(options),
-    ]
-    done = subprocess.run(
-        words, env=environment, capture_output=True, text=True, check=False, timeout=600
-    )
+        port = str(free.getsockname()[1])
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "MASTER_PORT": port}
+    words = [processes.__file__, str(folder), str(batch_size), json.dumps(options)]
+    words, settings = [sys.executable, *launcher, *words], {"capture_output": True, "text": True}
+    done = subprocess.run(words, env=environment, check=False, timeout=600, **settings)
     assert done.returncode == 0, done.stdout + done.stderr
     return [torch.load(path, weights_only=False) for path in sorted(folder.glob("found-*.pt"))]
 
@@ -51,12 +40,10 @@ def test_two_processes_train_as_one_with_the_same_steps(launcher, tmp_path):
     assert len(both) == 2
     assert_same(*both)
     for name, expected in alone.items():
-        torch.testing.assert_close(
-            both[0][name], expected, atol=1e-6, rtol=1e-6, equal_nan=True, msg=name
-        )
-    straight, stopped = (
-        torch.load(tmp_path / "both" / name / "last.ckpt") for name in ("straight", "stopped")
-    )
+        close = {"atol": 1e-6, "rtol": 1e-6, "equal_nan": True, "msg": name}
+        torch.testing.assert_close(both[0][name], expected, **close)
+    names = ("straight", "stopped")
+    straight, stopped = (torch.load(tmp_path / "both" / name / "last.ckpt") for name in names)
     assert_same(without_paths(stopped), without_paths(straight))
     assert (tmp_path / "both" / "net" / "model" / "model.json").exists()
 
@@ -80,33 +67,17 @@ def test_batches_of_processes_make_up_those_of_one(num_samples, num_processes):
 
 
 @pytest.mark.parametrize(
-    ("options", "objective", "message"),
+    ("options", "loss", "message"),
     [
-        ({"strategy": "ddp_spawn"}, BinaryObjective(), "strategy='ddp' .* processes that end"),
-        (
-            {"strategy": ModelParallelStrategy()},
-            BinaryObjective(),
-            "strategy='ddp' .* divides weights",
-        ),
-        ({"strategy": "ddp"}, BinaryObjective(loss_name="soft_f1"), "a mean over known labels"),
-        ({"strategy": "ddp", "overfit_batches": 2}, BinaryObjective(), "'overfit_batches'"),
-        (
-            {"strategy": "ddp", "use_distributed_sampler": True},
-            BinaryObjective(),
-            "'use_distributed_sampler'",
-        ),
+        ({"strategy": "ddp_spawn"}, "bce", "strategy='ddp' .* processes that end"),
+        ({"strategy": ModelParallelStrategy()}, "bce", "strategy='ddp' .* divides weights"),
+        ({}, "soft_f1", "a mean over known labels"),
+        ({"overfit_batches": 2}, "bce", "'overfit_batches'"),
+        ({"use_distributed_sampler": True}, "bce", "'use_distributed_sampler'"),
     ],
 )
-def test_processes_that_would_not_train_as_one_are_refused(
-    options, objective, message, tmp_path, data
-):
+def test_processes_that_would_not_train_as_one_are_refused(options, loss, message, tmp_path, data):
+    options = {"strategy": "ddp", "accelerator": "cpu", "devices": 2, **options}
     with pytest.raises(ValueError, match=message):
-        fit(
-            make_module(objective=objective),
-            data,
-            tmp_path / "run",
-            accelerator="cpu",
-            devices=2,
-            **options,
-        )
+        fit(GINE(), data, tmp_path / "run", objective=BinaryObjective(loss_name=loss), **options)
     assert not (tmp_path / "run").exists()

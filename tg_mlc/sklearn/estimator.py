@@ -106,10 +106,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return self._form.decide(self._margins(flow))
 
     def predict_proba(
-        self,
-        X: Any,
-        given: Any = None,
-        coherent: bool | LabelGraph | None = None,
+        self, X: Any, given: Any = None, coherent: bool | LabelGraph | None = None
     ) -> FloatArray:
         """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
 

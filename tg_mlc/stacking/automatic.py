@@ -132,11 +132,7 @@ class _Fit:
     """Fits the stages of a model one after another, each to held-out logits of the last."""
 
     def __init__(
-        self,
-        dataset: MultiLabelDataset,
-        seconds: float,
-        seed: int,
-        search: Search | None,
+        self, dataset: MultiLabelDataset, seconds: float, seed: int, search: Search | None
     ) -> None:
         self.dataset, self.seconds, self.seed, self.search = dataset, seconds, seed, search
         self.start, self.y = time.monotonic(), dataset.y.numpy()
