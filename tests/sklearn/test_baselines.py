@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,19 +23,13 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 5))
 Y = (X[:, :3] > 0).astype(int)
 HOLES = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
-KINDS = [
-    LinearClassifier,
-    KernelRidgeClassifier,
-    ChainEnsembleClassifier,
-    MLkNNClassifier,
-    ForestClassifier,
-]
+KINDS = [LinearClassifier, KernelRidgeClassifier, ChainEnsembleClassifier, MLkNNClassifier]
 DNA = ["ACGTACGTAC", "TTTTTTTTTT", "GGGGACGGGG"] * 4
 TEXTS = ["no sea", "blue sea", "red car"] * 4
 SMILES = ["CCO", "CCN", "c1ccccc1O", "CC(=O)O"] * 3
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, ForestClassifier])
 def test_baselines_learn_from_labels_of_which_some_are_unknown(kind: type) -> None:
     classifier = kind().fit(X, HOLES)
     assert (classifier.predict(X) == Y).mean() > 0.8
@@ -42,30 +37,24 @@ def test_baselines_learn_from_labels_of_which_some_are_unknown(kind: type) -> No
 
 def test_scores_are_those_of_the_baseline() -> None:
     expected = KernelRidgeBaseline(0.5, 0.1).fit(X, Y).predict_proba(X)
-    np.testing.assert_allclose(
-        KernelRidgeClassifier(0.5, 0.1).fit(X, Y).predict_proba(X), expected, atol=1e-9
-    )
+    scores = KernelRidgeClassifier(0.5, 0.1).fit(X, Y).predict_proba(X)
+    np.testing.assert_allclose(scores, expected, atol=1e-9)
 
 
 def test_the_threshold_decides() -> None:
-    counts = [
-        ChainEnsembleClassifier(3, threshold=t, random_state=0).fit(X, Y).predict(X).sum()
-        for t in (0.1, 0.9)
-    ]
-    assert counts[0] > counts[1]
+    make = partial(ChainEnsembleClassifier, 3, random_state=0)
+    low, high = (make(threshold=t).fit(X, Y).predict(X).sum() for t in (0.1, 0.9))
+    assert low > high
 
 
 def test_the_frequency_needs_no_inputs() -> None:
-    np.testing.assert_allclose(
-        LabelFrequencyClassifier().fit(X, Y).predict_proba(X[:2]), [Y.mean(axis=0)] * 2
-    )
+    scores = LabelFrequencyClassifier().fit(X, Y).predict_proba(X[:2])
+    np.testing.assert_allclose(scores, [Y.mean(axis=0)] * 2)
 
 
 def test_settings_can_be_searched() -> None:
-    search = GridSearchCV(
-        LinearClassifier(), {"C": [0.01, 1.0], "loss": ["hinge", "logistic"]}, cv=2
-    ).fit(X, Y)
-    assert search.best_score_ > 0.7
+    grid = {"C": [0.01, 1.0], "loss": ["hinge", "logistic"]}
+    assert GridSearchCV(LinearClassifier(), grid, cv=2).fit(X, Y).best_score_ > 0.7
 
 
 @pytest.mark.parametrize(
@@ -81,9 +70,8 @@ def test_raw_inputs_become_matrices(texts: list[str], options: dict[str, str]) -
 
 @pytest.mark.parametrize("random_state", [3, None, np.random.RandomState(0)])
 def test_random_states_decide(random_state: Any) -> None:
-    first, second = (
-        ForestClassifier(5, random_state=random_state).fit(X, Y).predict_proba(X) for _ in range(2)
-    )
+    forests = [ForestClassifier(5, random_state=random_state).fit(X, Y) for _ in range(2)]
+    first, second = (forest.predict_proba(X) for forest in forests)
     assert (first == second).all() == (random_state == 3)
 
 
@@ -96,7 +84,6 @@ def test_sparse_matrices_are_predicted_as_dense_ones():
     x = sp.random(40, 6, 0.5, format="csr", random_state=0)
     y = np.random.default_rng(0).integers(2, size=(40, 3))
     classifier = LinearClassifier().fit(x, y)
-    np.testing.assert_allclose(
-        classifier.predict_proba(x), classifier.predict_proba(x.toarray()), atol=1e-6
-    )
+    scores = [classifier.predict_proba(matrix) for matrix in (x, x.toarray())]
+    np.testing.assert_allclose(*scores, atol=1e-6)
     assert classifier.predict(x).shape == (40, 3)

@@ -35,9 +35,8 @@ def test_any_estimator_and_any_hierarchy(upside_down):
 
 def test_lamp_knows_its_hierarchy():
     graph = tree([("0", "1"), ("2", None)], ["0", "1", "2"])
-    estimator = LaMPClassifier(
-        label_graph=graph, base_scores=None, max_epochs=1, random_state=0
-    ).fit(X, Y)
+    options = {"base_scores": None, "max_epochs": 1, "random_state": 0}
+    estimator = LaMPClassifier(label_graph=graph, **options).fit(X, Y)
     plain, scores = (estimator.predict_proba(NEW, coherent=each) for each in (False, True))
     np.testing.assert_allclose(scores[:, 1], plain[:, :2].max(axis=1), rtol=1e-5)
     decisions = estimator.predict(NEW, coherent=True)
@@ -52,23 +51,17 @@ def test_the_default_is_coherent(tmp_path):
     np.testing.assert_allclose(scores[:, 0], plain[:, :2].max(axis=1), atol=1e-12)
     decisions = estimator.predict(NEW)
     assert (decisions[:, 0] >= decisions[:, 1]).all()
-    estimator.save(tmp_path / "model")
-    np.testing.assert_allclose(
-        AutoClassifier.load(tmp_path / "model").predict_proba(NEW), scores, atol=1e-6
-    )
+    loaded = AutoClassifier.load(estimator.save(tmp_path / "model"))
+    np.testing.assert_allclose(loaded.predict_proba(NEW), scores, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
 def knowing():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tg_mlc.stacking.given._EPOCHS", 1)
-        lamp = LaMPClassifier(
-            label_graph=tree([("1", "0"), ("2", None)], ["0", "1", "2"]),
-            base_scores=None,
-            max_epochs=1,
-            random_state=0,
-            validation_fraction=0.9,
-        )
+        options = {"base_scores": None, "max_epochs": 1, "random_state": 0}
+        graph = tree([("1", "0"), ("2", None)], ["0", "1", "2"])
+        lamp = LaMPClassifier(label_graph=graph, validation_fraction=0.9, **options)
         yield {
             "default": AutoClassifier(seconds=0, label_graph=GRAPH, random_state=0).fit(X, Y),
             "lamp": lamp.fit(np.tile(X, (4, 1)), np.tile(Y, (4, 1))),
