@@ -85,10 +85,9 @@ def test_a_label_that_never_occurs_gets_low_scores(kind):
 
 def test_sparse_features_are_the_same_as_dense_ones(kind):
     x = np.where(np.abs(X) > 0.3, X, 0)
-    dense, sparse = (
-        BASELINES[kind]().fit(x[:150], Y[:150]).predict_proba(x[150:]) for x in (x, sp.csr_array(x))
-    )
-    # its solver stops early
+    matrices, make = (x, sp.csr_array(x)), BASELINES[kind]
+    dense, sparse = (make().fit(x[:150], Y[:150]).predict_proba(x[150:]) for x in matrices)
+    # The solver of label trees stops early.
     np.testing.assert_allclose(dense, sparse, atol=0.03 if kind == "trees" else 2e-3)
 
 
@@ -113,9 +112,8 @@ def test_it_keeps_the_contract_of_scikit_learn(kind):
     model.fit(X, Y)
     assert (model.classes_.tolist(), model.n_features_in_) == ([0, 1, 2, 3], 6)
     if kind != "trees":
-        np.testing.assert_array_equal(
-            pickle.loads(pickle.dumps(model)).predict_proba(X), model.predict_proba(X)
-        )
+        expected = model.predict_proba(X)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), expected)
 
 
 def test_held_out_scores_have_not_seen_the_labels(kind):
@@ -131,9 +129,8 @@ def test_held_out_scores_come_with_a_fit_to_all_samples(kind):
     model = BASELINES[kind]()
     assert macro_roc_auc(Y, model.held_out_scores(X, torch.from_numpy(Y), cv=4)) > 0.8
     expected = BASELINES[kind]().fit(X, Y).decision_function(X[:9])
-    np.testing.assert_allclose(
-        model.decision_function(X[:9]), expected, atol=0.03 if kind == "trees" else 1e-12
-    )
+    tolerance = 0.03 if kind == "trees" else 1e-12
+    np.testing.assert_allclose(model.decision_function(X[:9]), expected, atol=tolerance)
 
 
 def test_held_out_scores_of_given_parts():
@@ -173,10 +170,7 @@ def test_tuning_takes_the_best_on_validation_data_and_its_state_says_the_same(ki
         (KernelRidgeBaseline(alpha=-1.0), "'alpha' to be above 0"),
         (ForestBaseline(criterion="entropy"), "'criterion'"),
         (ClassifierChain(order="columns"), "'order'"),
-        (
-            ClassifierChain(order=[0, 1, 1, 2]),
-            r"'order' to hold each of 4 labels once \(got \[0, 1, 1, 2\]",
-        ),
+        (ClassifierChain(order=[0, 1, 1, 2]), r"'order' to hold .* once \(got \[0, 1, 1, 2\]"),
         (ChainEnsemble(0), "'n_estimators'"),
         (ChainEnsemble(max_samples=1.5), "'max_samples'"),
         (MLkNN(n_neighbors=0), "'n_neighbors'"),

@@ -16,22 +16,16 @@ def gini(n_estimators=20, **kwargs):
 
 @pytest.mark.parametrize("criterion", ["squared_error", "gini"])
 def test_scores_are_those_of_scikit_learn(criterion):
-    forest = ForestBaseline(20, criterion=criterion, min_samples_leaf=0.02, random_state=3).fit(
-        X[:80], Y[:80]
-    )
-    make = RandomForestRegressor if criterion == "squared_error" else RandomForestClassifier
-    theirs = make(20, max_features="sqrt", min_samples_leaf=0.02, random_state=3).fit(
-        X[:80], Y[:80]
-    )
-    expected = (
-        theirs.predict(X)
-        if criterion == "squared_error"
-        else np.array(theirs.predict_proba(X))[..., 1].T
-    )
+    options = {"min_samples_leaf": 0.02, "random_state": 3}
+    forest = ForestBaseline(20, criterion=criterion, **options).fit(X[:80], Y[:80])
+    is_regressor = criterion == "squared_error"
+    make = RandomForestRegressor if is_regressor else RandomForestClassifier
+    theirs = make(20, max_features="sqrt", **options).fit(X[:80], Y[:80])
+    columns = theirs.predict(X) if is_regressor else np.array(theirs.predict_proba(X))
+    expected = columns if is_regressor else columns[..., 1].T
     np.testing.assert_allclose(forest.predict_proba(X), expected, atol=1e-12)
-    other = ForestBaseline(20, criterion=criterion, min_samples_leaf=0.02, random_state=4).fit(
-        X[:80], Y[:80]
-    )
+    options["random_state"] = 4
+    other = ForestBaseline(20, criterion=criterion, **options).fit(X[:80], Y[:80])
     assert (other.predict_proba(X) != forest.predict_proba(X)).any()
 
 
@@ -39,8 +33,8 @@ def test_squared_errors_count_unknown_labels_as_their_frequency():
     y = Y.copy()
     y[:, 2] = NAN
     y[:4, 2] = [0, 1, 0, 0]
-    np.testing.assert_allclose(
-        ForestBaseline(50).fit(X, y).predict_proba(X)[:, 2].mean(), 0.25, atol=0.05
+    assert ForestBaseline(50).fit(X, y).predict_proba(X)[:, 2].mean() == pytest.approx(
+        0.25, abs=0.05
     )
 
 

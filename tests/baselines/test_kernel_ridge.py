@@ -15,9 +15,8 @@ X, Y = X[:90], Y[:90]
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csr_matrix])
 def test_it_is_what_scikit_learn_fits(form):
     model = KernelRidgeBaseline(gamma=0.2, alpha=0.3).fit(form(X[:60]), Y[:60])
-    reference = KernelRidge(kernel="rbf", gamma=0.2, alpha=0.3).fit(
-        X[:60], Y[:60] - Y[:60].mean(axis=0)
-    )
+    reference = KernelRidge(kernel="rbf", gamma=0.2, alpha=0.3)
+    reference.fit(X[:60], Y[:60] - Y[:60].mean(axis=0))
     expected = reference.predict(X) + Y[:60].mean(axis=0)
     np.testing.assert_allclose(model.predict_proba(form(X)), np.clip(expected, 0, 1), atol=1e-9)
     np.testing.assert_allclose(model.decision_function(form(X)), 2 * expected - 1, atol=1e-9)
@@ -40,18 +39,16 @@ def test_unknown_labels_count_as_their_frequency():
     filled[60:, 0] = np.nanmean(y[:, 0])
     model = KernelRidgeBaseline(gamma=0.2).fit(X, torch.from_numpy(y))
     reference = KernelRidge(kernel="rbf", gamma=0.2, alpha=1.0).fit(X, filled - filled.mean(axis=0))
-    np.testing.assert_allclose(
-        model.decision_function(X), 2 * (reference.predict(X) + filled.mean(axis=0)) - 1
-    )
+    expected = 2 * (reference.predict(X) + filled.mean(axis=0)) - 1
+    np.testing.assert_allclose(model.decision_function(X), expected)
 
 
 def correlated_labels(num_labels):
-    """Noisy copies of a few columns, so that labels are correlated, and one label with one value."""
+    """Noisy copies of a few columns, which are correlated, and one label with one value."""
     rng = np.random.default_rng(0)
     columns = np.tile(Y, num_labels // Y.shape[1] + 1)[:, :num_labels]
-    return np.where(
-        np.arange(num_labels) == 0, 0.0, np.abs(columns - (rng.random(columns.shape) < 0.1))
-    )
+    noisy = np.abs(columns - (rng.random(columns.shape) < 0.1))
+    return np.where(np.arange(num_labels) == 0, 0.0, noisy)
 
 
 def kronecker(x, y, some, gamma, alpha):
@@ -68,28 +65,18 @@ def test_correlated_labels_are_one_regression_of_all_pairs(num_labels):
     x, y = X[:30], correlated_labels(num_labels)[:30]
     kernel, dual = kronecker(x, y - y.mean(axis=0), y, 0.2, 2.0)
     ridge = KernelRidgeBaseline(gamma=0.2, alpha=2.0, correlated=True).fit(x, y)
-    np.testing.assert_allclose(
-        ridge.decision_function(x),
-        2 * ((kernel @ dual).reshape(y.shape) + y.mean(axis=0)) - 1,
-        atol=1e-8,
-    )
-    assert (
-        np.abs(
-            ridge.decision_function(x)
-            - KernelRidgeBaseline(0.2, 2.0).fit(x, y).decision_function(x)
-        ).max()
-        > 0.1
-    )
+    scores = ridge.decision_function(x)
+    expected = 2 * ((kernel @ dual).reshape(y.shape) + y.mean(axis=0)) - 1
+    np.testing.assert_allclose(scores, expected, atol=1e-8)
+    plain = KernelRidgeBaseline(0.2, 2.0).fit(x, y).decision_function(x)
+    assert np.abs(scores - plain).max() > 0.1
 
 
 @pytest.mark.parametrize("num_labels", [6, 40])
 def test_left_out_samples_get_the_correlations_of_other_parts(num_labels):
     x, y = X[:30], correlated_labels(num_labels)[:30]
-    ridge, parts = (
-        KernelRidgeBaseline(0.2, 2.0, correlated=True),
-        [(np.arange(10, 30), np.arange(10))],
-    )
-    parts.append((np.arange(10), np.arange(10, 30)))
+    ridge, rows = KernelRidgeBaseline(0.2, 2.0, correlated=True), np.split(np.arange(30), [10])
+    parts = [(rows[1], rows[0]), (rows[0], rows[1])]
     left_out, centred = ridge.held_out_scores(x, y, cv=iter(parts)), y - y.mean(axis=0)
     np.testing.assert_allclose(
         ridge.dual, KernelRidgeBaseline(0.2, 2.0, correlated=True).fit(x, y).dual
@@ -125,9 +112,8 @@ def test_too_many_samples_are_refused_before_memory_is_taken(monkeypatch):
 def test_a_restored_model_keeps_the_form_of_features(form):
     model = KernelRidgeBaseline(0.2, 0.3).fit(form(X), Y)
     restored = KernelRidgeBaseline().load_state_dict(model.state_dict())
-    np.testing.assert_allclose(
-        restored.predict_proba(form(X)), model.predict_proba(form(X)), atol=1e-5
-    )
+    expected = model.predict_proba(form(X))
+    np.testing.assert_allclose(restored.predict_proba(form(X)), expected, atol=1e-5)
     assert sp.issparse(restored.x) == (form is sp.csr_array)
 
 

@@ -53,9 +53,8 @@ def test_a_module_of_a_baseline_of_sparse_features_takes_dense_ones(baseline):
     x = np.where(np.abs(X) > 0.3, X, 0)
     baseline.fit(sp.csr_array(x), Y)
     decisions = baseline.module()(torch.from_numpy(x))
-    np.testing.assert_allclose(
-        decisions, baseline.decision_function(sp.csr_array(x)), rtol=0, atol=2e-5
-    )
+    expected = baseline.decision_function(sp.csr_array(x))
+    np.testing.assert_allclose(decisions, expected, rtol=0, atol=2e-5)
 
 
 @needs_export

@@ -39,9 +39,8 @@ def test_equal_seeds_give_equal_networks_and_leave_other_random_numbers_alone():
     expected = torch.rand(3)
     torch.manual_seed(0)
     options = {**SMALL, "epochs": 1}
-    first, second, other = (
-        NetworkBaseline(**options, random_state=seed).fit(X, Y) for seed in (1, 1, 2)
-    )
+    fits = (NetworkBaseline(**options, random_state=seed).fit(X, Y) for seed in (1, 1, 2))
+    first, second, other = fits
     assert torch.equal(torch.rand(3), expected)
     assert (first.predict_proba(X) == second.predict_proba(X)).all()
     assert (first.predict_proba(X) != other.predict_proba(X)).any()
@@ -58,10 +57,7 @@ def test_settings_out_of_range(options, match):
 
 
 def test_pairs_of_a_state_are_labels():
-    state = (
-        NetworkBaseline(**{**SMALL, "epochs": 1}, label_graph=coherent_graph())
-        .fit(X, ABOVE)
-        .state_dict()
-    )
+    network = NetworkBaseline(**{**SMALL, "epochs": 1}, label_graph=coherent_graph())
+    state = network.fit(X, ABOVE).state_dict()
     with pytest.raises(ValueError, match="'pairs' of labels below"):
         NetworkBaseline().load_state_dict({**state, "pairs": np.array([[99], [0]])})

@@ -53,9 +53,8 @@ def test_a_model_of_sequences_of_labels_is_built_again():
     again = blueprint.build(None)
     again.load_state_dict(model.state_dict())
     batch = next(iter(DataLoader(INPUTS["bag"], 30)))
-    torch.testing.assert_close(
-        again.eval().search(batch), model.eval().search(batch), rtol=0, atol=0
-    )
+    expected = model.eval().search(batch)
+    torch.testing.assert_close(again.eval().search(batch), expected, rtol=0, atol=0)
 
 
 def test_options_are_kept_where_the_label_graph_is_left_out():
@@ -63,12 +62,9 @@ def test_options_are_kept_where_the_label_graph_is_left_out():
 
 
 def test_numbers_of_numpy_are_stored_as_plain_ones():
-    options = blueprint_of(
-        table_lamp(
-            INPUTS["bag"], fully_connected(3), channels=8, frequency_strength=np.float64(0.5)
-        )
-    ).options
-    assert type(options["frequency_strength"]) is float
+    options = {"channels": 8, "frequency_strength": np.float64(0.5)}
+    model = table_lamp(INPUTS["bag"], fully_connected(3), **options)
+    assert type(blueprint_of(model).options["frequency_strength"]) is float
 
 
 def test_words_that_were_left_out_stay_so():

@@ -30,9 +30,8 @@ Y = (WORDS @ rng.standard_normal((30, 4)) > 0.3).astype(np.float32)
 def dataset(request):
     x = sp.csr_array(WORDS) if request.param == "bag" else WORDS
     names = ["a", "b", "c", "d"]
-    return ArrayDataset(
-        Records(x, Y, names, None, np.arange(160), np.arange(160, 200)).to_samples()
-    )
+    rows = np.arange(160), np.arange(160, 200)
+    return ArrayDataset(Records(x, Y, names, None, *rows).to_samples())
 
 
 @pytest.fixture
@@ -43,9 +42,8 @@ def prepared(dataset):
 
 @pytest.mark.parametrize("node_messages", [False, True])
 def test_table_lamp_starts_from_frequencies(dataset, node_messages):
-    model = table_lamp(
-        dataset[:160], fully_connected(4), node_messages, channels=8, frequency_strength=1.0
-    )
+    options = {"channels": 8, "frequency_strength": 1.0}
+    model = table_lamp(dataset[:160], fully_connected(4), node_messages, **options)
     frequency = torch.tensor(Y[:160].mean(axis=0))
     torch.testing.assert_close(model.readout.bias.sigmoid(), frequency)
 
@@ -60,9 +58,8 @@ def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, pre
     torch.testing.assert_close(model.score_skip.state_dict(), expected.state_dict())
     silent = table_lamp(train, fully_connected(4), **options).eval()
     batch = Batch.from_data_list(train[:5])
-    torch.testing.assert_close(
-        silent(batch), silent.score_skip(batch.base_scores) + silent.readout.bias
-    )
+    expected = silent.score_skip(batch.base_scores) + silent.readout.bias
+    torch.testing.assert_close(silent(batch), expected)
     # Samples with unknown labels tell only the sizes of layers.
     unknown = copy(train)
     unknown._data = copy(train._data)
@@ -126,9 +123,8 @@ def topics():
 
 def started(y, x, **kwargs):
     torch.manual_seed(0)
-    model = LaMP(
-        BagEncoder(15, 16), fully_connected(4), num_steps=2, num_feature_layers=0, **kwargs
-    )
+    options = {"num_steps": 2, "num_feature_layers": 0, **kwargs}
+    model = LaMP(BagEncoder(15, 16), fully_connected(4), **options)
     before = model.labels.embedding.weight.detach().clone()
     start_from_documents(model, x, y)
     return model, before
@@ -167,9 +163,8 @@ SMILES_Y = [[1, 0, 1], [0, 0, 1], [1, 0, 1], [0, 0, float("nan")], [1, 0, 1], [0
 
 
 def molecules(*transforms):
-    return MoleculeDataset.from_smiles(
-        SMILES, SMILES_Y, ["a", "b", "c"], pre_transform=Compose(list(transforms))
-    )
+    options = {"pre_transform": Compose(list(transforms))}
+    return MoleculeDataset.from_smiles(SMILES, SMILES_Y, ["a", "b", "c"], **options)
 
 
 def batch(data):
@@ -187,9 +182,8 @@ def test_atoms_alone():
 @pytest.mark.parametrize(("node_messages", "atoms"), [(True, True), (False, True), (True, False)])
 def test_vectors_beside_the_atoms(node_messages: bool, atoms: bool):
     data = molecules(Fingerprint("morgan", 64), Fingerprint("maccs"), MoleculeDescriptors())
-    model = molecule_lamp(
-        data, fully_connected(3), node_messages, atoms=atoms, channels=16, num_components=2
-    ).eval()
+    options = {"atoms": atoms, "channels": 16, "num_components": 2}
+    model = molecule_lamp(data, fully_connected(3), node_messages, **options).eval()
     assert (model.features is None) == (not (node_messages and atoms))
     components = model.encoder(batch(data))
     num_atoms = sum(d.num_nodes for d in data) if atoms else 0
@@ -232,9 +226,8 @@ def test_evidence_is_where_training_starts():
 
 
 def test_vectors_need_a_vector():
-    with pytest.raises(
-        ValueError, match=r"Expected samples with one of \('morgan'.* for atoms=False"
-    ):
+    message = r"Expected samples with one of \('morgan'.* for atoms=False"
+    with pytest.raises(ValueError, match=message):
         molecule_lamp(molecules(), fully_connected(3), atoms=False)
 
 

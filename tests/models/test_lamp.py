@@ -80,27 +80,16 @@ def test_attention() -> None:
 
 
 def test_options() -> None:
-    model = LaMP(
-        MoleculeEncoder(8),
-        GRAPH,
-        num_feature_layers=3,
-        heads=4,
-        dropout=0.3,
-        mlp_channels=5,
-        norm="pre",
-        label_kwargs={"heads": 2},
-        feature_kwargs={"heads": 1, "dropout": 0.2},
-    )
+    block: Any = {"heads": 4, "dropout": 0.3, "mlp_channels": 5, "norm": "pre"}
+    some: Any = {"label_kwargs": {"heads": 2}, "feature_kwargs": {"heads": 1, "dropout": 0.2}}
+    model = LaMP(MoleculeEncoder(8), GRAPH, num_feature_layers=3, **some, **block)
     assert [conv.heads for conv in model.labels.label_to_label] == [2, 2]
     assert [conv.heads for conv in model.labels.feature_to_label] == [4, 4]
     assert [(conv.heads, conv.dropout) for conv in model.features.convs] == [(1, 0.2)] * 3
-    for conv in (
-        *model.features.convs,
-        *model.labels.feature_to_label,
-        *model.labels.label_to_label,
-    ):
+    label_convs = [*model.labels.feature_to_label, *model.labels.label_to_label]
+    for conv in (*model.features.convs, *label_convs):
         assert (conv.norm, conv.mlp[0].out_channels) == ("pre", 5)
-    for conv in (*model.labels.feature_to_label, *model.labels.label_to_label):
+    for conv in label_convs:
         assert (conv.dropout, conv.attention_dropout) == (0.3, 0.3)
     assert model.readout.weight is not model.labels.embedding.weight
     assert model.readout.bias.eq(0).all()
@@ -108,17 +97,15 @@ def test_options() -> None:
 
 def test_dropout_by_default() -> None:
     model = LaMP(MoleculeEncoder(8), GRAPH, heads=2)
-    assert {conv.dropout for conv in (*model.features.convs, *model.labels.feature_to_label)} == {
-        0.1
-    }
+    convs = [*model.features.convs, *model.labels.feature_to_label]
+    assert {conv.dropout for conv in convs} == {0.1}
 
 
 @pytest.mark.parametrize("where", [None, "label_kwargs", "feature_kwargs"])
 def test_unknown_options_are_named_beside_the_known(where: str | None) -> None:
     options: Any = {"head": 2} if where is None else {where: {"head": 2}}
-    with pytest.raises(
-        TypeError, match=r"among attention_dropout, .*, heads, .*value_channels \(got head\)"
-    ):
+    message = r"among attention_dropout, .*, heads, .*value_channels \(got head\)"
+    with pytest.raises(TypeError, match=message):
         LaMP(MoleculeEncoder(8), GRAPH, **options)
 
 
@@ -208,32 +195,24 @@ def test_it_learns() -> None:
     assert ((model(data) > 0) == y.bool()).float().mean() > 0.95
 
 
-def test_errors() -> None:
-    with pytest.raises(
-        ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"
-    ):
-        LaMP(MoleculeEncoder(8), GRAPH, heads=3)
-    with pytest.raises(
-        ValueError, match=r"'num_layers' to be a whole number of at least 1 \(got -1\)"
-    ):
-        LaMP(MoleculeEncoder(8), GRAPH, num_feature_layers=-1)
-    for encoder in (fully_connected(3), torch.nn.Linear(2, 2)):
-        with pytest.raises(
-            ValueError, match=rf"'encoder' to be a module .* \(got {type(encoder).__name__}\)"
-        ):
-            LaMP(encoder, BagEncoder(10, 8))
+@pytest.mark.parametrize(
+    ("encoder", "options", "message"),
+    [
+        (MoleculeEncoder(8), {"heads": 3}, r"'heads' to divide .* \(got heads=3, channels=8\)"),
+        (MoleculeEncoder(8), {"num_feature_layers": -1}, r"'num_layers' to be .* \(got -1\)"),
+        (fully_connected(3), {}, r"'encoder' to be a module .* \(got LabelGraph\)"),
+        (torch.nn.Linear(2, 2), {}, r"'encoder' to be a module .* \(got Linear\)"),
+    ],
+)
+def test_errors(encoder: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LaMP(encoder, GRAPH, **options)
 
 
 @pytest.mark.parametrize(
-    "options", [{"feature_kwargs": {"head": 2}}, {"feature_kwargs": {"edge_dim": 3}}]
+    "options",
+    [{"feature_kwargs": {"head": 2}}, {"feature_kwargs": {"edge_dim": 3}}, {"edge_dim": 3}],
 )
 def test_options_of_no_feature_layers_are_checked(options: Any) -> None:
-    with pytest.raises(
-        TypeError, match=r"Expected options of a block among .* \(got (head|edge_dim)\)"
-    ):
+    with pytest.raises(TypeError, match=r"options of a block among .* \(got (head|edge_dim)\)"):
         LaMP(MoleculeEncoder(8), GRAPH, num_feature_layers=0, **options)
-
-
-def test_edge_dim_is_no_option() -> None:
-    with pytest.raises(TypeError, match=r"Expected options of a block among .* \(got edge_dim\)"):
-        LaMP(MoleculeEncoder(8), GRAPH, edge_dim=3)  # type: ignore[call-arg]

@@ -33,9 +33,8 @@ pytest.importorskip("lightning")
 
 def vectors(num_samples=90, seed=0):
     x = np.random.default_rng(seed).normal(size=(num_samples, 4)).astype(np.float32)
-    return from_arrays(
-        x, np.stack([x[:, 0] > 0, x[:, 1] > 0.5], axis=1).astype(np.float32), kind="vector"
-    )
+    y = np.stack([x[:, 0] > 0, x[:, 1] > 0.5], axis=1).astype(np.float32)
+    return from_arrays(x, y, kind="vector")
 
 
 def saved(model):
@@ -84,9 +83,8 @@ def test_kernels_of_many_labels_know_correlations_unless_a_hierarchy_does(monkey
     assert list(model.stage(Classifiers).features.classifiers) == ["ridge", "trees", "network"]
     ridge = model.stage(Classifiers).features.classifiers["ridge"]
     assert any(setting[2:] == (True,) for _, setting, _ in ridge.tried) != parents
-    np.testing.assert_allclose(
-        saved(model).probabilities(dataset), model.probabilities(dataset), atol=1e-5
-    )
+    expected = model.probabilities(dataset)
+    np.testing.assert_allclose(saved(model).probabilities(dataset), expected, atol=1e-5)
 
 
 def test_parts_whose_labels_nobody_knows_do_not_count():
@@ -106,28 +104,24 @@ def test_new_samples_are_predicted_by_all_parts(fitted):
 
 
 def test_a_share_that_no_fit_sees_gives_label_sets_their_coverage(monkeypatch):
-    seen, start = [], automatic._Fit.__init__
-    monkeypatch.setattr(
-        automatic._Fit,
-        "__init__",
-        lambda self, part, *rest: seen.append(part) or start(self, part, *rest),
-    )
+    fitted, start = [], automatic._Fit.__init__
+
+    def started(self, part, *rest):
+        fitted.extend(part.rows("x").tolist())
+        start(self, part, *rest)
+
+    monkeypatch.setattr(automatic._Fit, "__init__", started)
     dataset = vectors(120)
     model = saved(auto(dataset, seconds=0, coverage_share=0.5))
-    assert len(seen[0]) == 60
-    rest = {tuple(sample.x[0].tolist()) for sample in dataset} - {
-        tuple(sample.x[0].tolist()) for sample in seen[0]
-    }
-    held_out = dataset[
-        [row for row, sample in enumerate(dataset) if tuple(sample.x[0].tolist()) in rest]
-    ]
+    assert len(fitted) == 60
+    held_out = [row for row, x in enumerate(dataset.rows("x").tolist()) if x not in fitted]
+    held_out = dataset[held_out]
     for per in ("label", "sample"):
         frame = model.predict(held_out, coverage=0.8, coverage_per=per)
         applies = frame["decision"].to_numpy()[held_out.y.numpy() == 1]
         assert 0.8 <= applies.mean() < 1.0
-    with pytest.raises(
-        ValueError, match=r"Expected 'coverage_share' to be a number in \[0, 1\) \(got 1.0\)"
-    ):
+    message = r"Expected 'coverage_share' to be a number in \[0, 1\) \(got 1.0\)"
+    with pytest.raises(ValueError, match=message):
         auto(dataset, coverage_share=1.0)
 
 
@@ -140,9 +134,8 @@ def test_calibrated_models_say_so_and_keep_given_labels():
     model = saved(auto(dataset, seconds=0, calibrate=True))
     assert sum(model.report["calibration"].values()) == 2
     calibration = model.stage(Calibration)
-    expected = calibration.free.probabilities(
-        model.logits(model.prepare(dataset)).sigmoid()
-    ).numpy()
+    scores = model.logits(model.prepare(dataset)).sigmoid()
+    expected = calibration.free.probabilities(scores).numpy()
     np.testing.assert_allclose(model.probabilities(dataset), expected, rtol=1e-12)
     assert calibration.masked is not None
     known = np.where(np.arange(200)[:, None] % 3 == [0, 1], y, np.nan)
@@ -165,15 +158,14 @@ def test_saved_model_predicts_the_same_for_samples_and_raw_rows(fitted):
 
 @pytest.mark.parametrize("rows", [30, 64, 89, 90])
 def test_few_rows_are_held_at_a_time(rows, fitted, monkeypatch):
-    new, seen = vectors(seed=1), []
-    expected, transform = fitted.probabilities(new), features.StackingFeatures.transform
+    new, sizes = vectors(seed=1), []
+    room, expected = features.StackingFeatures, fitted.probabilities(new)
+    transform = room.transform
     monkeypatch.setattr(model_module, "ROWS", rows)
-    monkeypatch.setattr(
-        features.StackingFeatures, "transform", lambda *a: seen.append(len(a[1])) or transform(*a)
-    )
+    monkeypatch.setattr(room, "transform", lambda *a: sizes.append(len(a[1])) or transform(*a))
     np.testing.assert_allclose(fitted.probabilities(new), expected, rtol=1e-4)
-    assert sum(seen) == 90
-    assert max(seen) <= rows
+    assert sum(sizes) == 90
+    assert max(sizes) <= rows
 
 
 FRESH = """
@@ -201,10 +193,8 @@ for line in sys.stdin:
 @pytest.fixture(scope="module")
 def scores_of_a_fresh_process():
     """Predicts with the saved model in a process that has fitted nothing, and unpickles nothing."""
-    words = [sys.executable, "-c", FRESH]
-    with subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    words, pipe = [sys.executable, "-c", FRESH], subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as process:
 
         def predict(model, raw, folder):
             job = [str(model.save(folder / "model")), raw, str(folder / "scores.npy")]
@@ -220,9 +210,8 @@ def test_a_fresh_process_predicts_the_same_without_unpickling(
     fitted, scores_of_a_fresh_process, tmp_path
 ):
     raw = vectors(seed=1).rows("x").tolist()
-    np.testing.assert_array_equal(
-        scores_of_a_fresh_process(fitted, raw, tmp_path), fitted.probabilities(raw)
-    )
+    expected = fitted.probabilities(raw)
+    np.testing.assert_array_equal(scores_of_a_fresh_process(fitted, raw, tmp_path), expected)
     content = (tmp_path / "model" / "model.json").read_text()
     assert "samples" in content
     assert '"sample"' not in content  # no training sample
@@ -230,9 +219,8 @@ def test_a_fresh_process_predicts_the_same_without_unpickling(
 
 def test_label_sets_decide_once_saved_and_read_again():
     x = np.random.default_rng(0).normal(size=(150, 3)).astype(np.float32)
-    y = np.eye(3, dtype=np.float32)[
-        (x + np.random.default_rng(1).normal(size=x.shape)).argmax(axis=1)
-    ]
+    noisy = x + np.random.default_rng(1).normal(size=x.shape)
+    y = np.eye(3, dtype=np.float32)[noisy.argmax(axis=1)]
     model = auto(from_arrays(x, y, kind="vector"), seconds=0)
     assert isinstance(model.decision.tuners["subset_accuracy"], LabelSets)
     decided = model.predict(x, metric="subset_accuracy")["decision"].to_numpy()
@@ -252,21 +240,16 @@ def test_label_sets_decide_once_saved_and_read_again():
 
 def test_classifiers_stand_beside_it(fitted):
     scores = classifier_scores(fitted, vectors(seed=1))
-    assert list(scores) == [
-        "linear SVM",
-        "logistic regression",
-        "kernel ridge regression",
-        "random forest",
-    ]
+    linear = ["linear SVM", "logistic regression"]
+    assert list(scores) == [*linear, "kernel ridge regression", "random forest"]
     assert all(each.held_out.shape == each.scores.shape == (90, 2) for each in scores.values())
     with pytest.raises(RuntimeError, match="a model that was fitted here"):
         classifier_scores(saved(fitted), vectors(seed=1))
 
 
 def test_classifiers_alone_do_where_training_diverges():
-    with pytest.warns(
-        UserWarning, match="classifiers alone, because LaMP's training diverged: .* lower 'lr'"
-    ):
+    message = "classifiers alone, because LaMP's training diverged: .* lower 'lr'"
+    with pytest.warns(UserWarning, match=message):
         model = auto(vectors(), seconds=20, search=lambda attempt, usual: {"lr": 1e30})
     assert model.report["lamp"] is None
     assert model.report["without_lamp"].startswith("its training diverged: ")
@@ -292,11 +275,8 @@ def dna():
     raw = ["".join(random.choice(list("ACGT"), 40)) for _ in range(60)]
     raw = [text[:20] + "GATTACA" * (place % 2) + text[20:] for place, text in enumerate(raw)]
     y = np.array([[place % 2] for place in range(60)], dtype=np.float32)
-    return ArrayDataset(
-        Records(
-            Tokens.of([letter_codes(text) for text in raw]), y, ["bound"], [*"ACGTN"]
-        ).to_samples()
-    )
+    letters = Tokens.of([letter_codes(text) for text in raw])
+    return ArrayDataset(Records(letters, y, ["bound"], [*"ACGTN"]).to_samples())
 
 
 @pytest.mark.parametrize(
@@ -326,33 +306,22 @@ def test_other_kinds_of_input_with_and_without_lamp(
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("options", "message"),
     [
-        (
-            lambda model: model.predict(vectors(), metric="F1"),
-            r"Expected 'metric' to be one of .* \(got 'F1'\)",
-        ),
-        (
-            lambda model: model.predict(vectors(), given={"label_7": 1}),
-            r"'given' to name labels .*\(got \['label_7'\]\)",
-        ),
-        (
-            lambda model: model.predict(vectors(), given=vectors().y),
-            r"left to predict \(got all \d labels given\)",
-        ),
-        (
-            lambda model: model.predict(vectors(), given=vectors().y[:3]),
-            "'given' with a row for each of",
-        ),
-        (
-            lambda model: auto(vectors(), given_masks="absent"),
-            "'given_masks' to be one of both, present",
-        ),
+        ({"metric": "F1"}, r"'metric' to be one of .* \(got 'F1'\)"),
+        ({"given": {"label_7": 1}}, r"'given' to name labels .*\(got \['label_7'\]\)"),
+        ({"given": vectors().y}, r"left to predict \(got all \d labels given\)"),
+        ({"given": vectors().y[:3]}, "'given' with a row for each of"),
     ],
 )
-def test_refuses_unknown_metrics_and_labels(call, message, fitted):
+def test_refuses_unknown_metrics_and_labels(options, message, fitted):
     with pytest.raises(ValueError, match=message):
-        call(fitted)
+        fitted.predict(vectors(), **options)
+
+
+def test_refuses_unknown_masks():
+    with pytest.raises(ValueError, match="'given_masks' to be one of both, present"):
+        auto(vectors(), given_masks="absent")
 
 
 def test_given_labels_come_back_and_change_nothing_where_there_are_none(tmp_path):
@@ -385,11 +354,8 @@ def test_labels_of_samples_are_matched_by_name():
     x, y, names = samples.rows("x").numpy(), samples.y.numpy(), samples.label_names
     assert model.evaluate(samples)["roc_auc_macro"] > 0.9
     turned = from_arrays(x, y[:, ::-1], names[::-1], kind="vector")
-    assert model.evaluate(turned).values == pytest.approx(
-        model.evaluate(samples).values, nan_ok=True
-    )
-    with pytest.raises(
-        ValueError,
-        match=r"samples with the labels of the model \(got others, or too few: \['label_1', 'other'",
-    ):
+    expected = model.evaluate(samples).values
+    assert model.evaluate(turned).values == pytest.approx(expected, nan_ok=True)
+    message = r"samples with the labels of the model \(got others, or too few: \['label_1', 'other'"
+    with pytest.raises(ValueError, match=message):
         model.evaluate(from_arrays(x, y, [names[0], "other"], kind="vector"))

@@ -24,9 +24,8 @@ def drawn():
 
 def test_finds_the_weights_that_made_the_labels(drawn):
     combination = LogitStacking().fit(*drawn)
-    np.testing.assert_allclose(
-        combination.weight, np.broadcast_to([2.0, 0.5, 0.0], (4, 3)), atol=0.1
-    )
+    expected = np.broadcast_to([2.0, 0.5, 0.0], (4, 3))
+    np.testing.assert_allclose(combination.weight, expected, atol=0.1)
     np.testing.assert_allclose(combination.bias, [-1.0, 0.0, 0.5, 1.0], atol=0.2)
 
 
@@ -125,9 +124,8 @@ def test_state_predicts_the_same_and_wrong_calls_are_refused(drawn):
     combination = LogitStacking().fit(logits, y)
     restored = LogitStacking().load_state_dict(combination.state_dict())
     assert (restored.predict_proba(logits) == combination.predict_proba(logits)).all()
-    with pytest.raises(
-        ValueError, match=r"'logits' of shape \[4000, 4, 'C'\] \(got \[10, 4, 3\]\)"
-    ):
+    message = r"'logits' of shape \[4000, 4, 'C'\] \(got \[10, 4, 3\]\)"
+    with pytest.raises(ValueError, match=message):
         LogitStacking().fit(logits[:10], y)
 
 

@@ -88,9 +88,8 @@ def test_equal_seeds_give_equal_parts_and_global_random_numbers_stay():
     b, y = arrays(num_samples=80)
     first, second = (GivenLabelStacking().fit(b, y, seconds=100, seed=3) for _ in range(2))
     assert torch.equal(torch.get_rng_state(), state)
-    np.testing.assert_array_equal(
-        first.decision_function(b, first_given(y)), second.decision_function(b, first_given(y))
-    )
+    expected = second.decision_function(b, first_given(y))
+    np.testing.assert_array_equal(first.decision_function(b, first_given(y)), expected)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +100,8 @@ def test_a_saved_one_predicts_alike(label_graph):
     stacking = GivenLabelStacking("present").fit(b, y, seconds=0, label_graph=label_graph)
     again = GivenLabelStacking.from_state(stacking.state_dict())
     given = np.where(y == 1, y, np.nan)
-    np.testing.assert_array_equal(
-        again.decision_function(b, given), stacking.decision_function(b, given)
-    )
+    expected = stacking.decision_function(b, given)
+    np.testing.assert_array_equal(again.decision_function(b, given), expected)
     assert again.masks == "present"
 
 
@@ -169,7 +167,7 @@ def test_an_autoencoder_of_hundreds_of_labels_tells_what_their_number_does(monke
 
 
 def of_whole_sets(num_samples, rng):
-    """Three labels of which the third applies where one of the others alone does: no pair of them says anything."""
+    """The third label applies where one of the others alone does, so that no pair says anything."""
     y = rng.integers(0, 2, (num_samples, 3)).astype(float)
     y[:, 2] = y[:, 0] != y[:, 1]
     return np.zeros_like(y), y
@@ -188,9 +186,8 @@ def test_neighbours_tell_what_sums_of_messages_cannot():
     assert macro_roc_auc(y[300:, [2]], found) > 0.99
     assert macro_roc_auc(y[300:, [2]], pairs) < 0.7
     again = GivenLabelStacking.from_state(stacking.state_dict())
-    np.testing.assert_array_equal(
-        again.decision_function(b, given), stacking.decision_function(b, given)
-    )
+    expected = stacking.decision_function(b, given)
+    np.testing.assert_array_equal(again.decision_function(b, given), expected)
 
 
 @pytest.mark.parametrize("name", list(module.PARTS))

@@ -98,9 +98,8 @@ def test_models_of_other_labels_are_refused(model, names, message):
 
 
 def test_scores_have_a_column_for_each_label(batch):
-    with pytest.raises(
-        ValueError, match=r"scores of shape \[\d+, 2\], one per sample and label name"
-    ):
+    message = r"scores of shape \[\d+, 2\], one per sample and label name"
+    with pytest.raises(ValueError, match=message):
         MultiLabelModule(GINE(), LABELS[:2]).validation_step(batch, 0)
     MultiLabelModule(with_labels(3), LABELS)
 
