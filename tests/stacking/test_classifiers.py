@@ -17,23 +17,14 @@ Y[:, 3] = 1.0  # a label of one class
 
 def stacked(classifier, reading="probability", frequency=None):
     classifier.fit(X, Y)
-    return StackedClassifier(
-        "title", "baseline", reading, "view", [], classifier, frequency=frequency
-    )
+    names = "title", "baseline", reading, "view"
+    return StackedClassifier(*names, [], classifier, frequency=frequency)
 
 
 @pytest.mark.parametrize("baseline", [LinearBaseline("hinge", 1.0), ForestBaseline(5)], ids=repr)
-@pytest.mark.parametrize(
-    ("reading", "frequency"),
-    [
-        ("raw", None),
-        ("margin", None),
-        ("logit", None),
-        ("probability", None),
-        ("relative", np.array([0.5, 0.2, 0.9, 1.0])),
-    ],
-)
-def test_a_module_computes_base_scores(baseline, reading, frequency):
+@pytest.mark.parametrize("reading", ["raw", "margin", "logit", "probability", "relative"])
+def test_a_module_computes_base_scores(baseline, reading):
+    frequency = np.array([0.5, 0.2, 0.9, 1.0]) if reading == "relative" else None
     classifier = stacked(baseline, reading, frequency)
     base_scores = classifier.module()(torch.from_numpy(X))
     np.testing.assert_allclose(base_scores, classifier.scores(X) * classifier.scale, atol=2e-5)

@@ -39,9 +39,8 @@ def test_unknown_labels_have_no_say(drawn):
     logits, y = drawn
     unknown = np.random.default_rng(1).random(y.shape) < 0.3
     expected = LogitStacking().fit(logits, np.where(unknown, np.nan, y))
-    found = LogitStacking().fit(
-        np.where(unknown[..., None], 100.0, logits), np.where(unknown, np.nan, y)
-    )
+    changed = np.where(unknown[..., None], 100.0, logits)
+    found = LogitStacking().fit(changed, np.where(unknown, np.nan, y))
     np.testing.assert_allclose(found.weight, expected.weight, atol=1e-3)
 
 
@@ -57,11 +56,8 @@ def test_a_label_with_one_value_gets_a_constant_on_its_side_of_the_others(drawn,
     logits, y = drawn
     logits[:, 0] += {0: -6, 1: 6}.get(value, 0)
     y[:, 0] = value
-    found = (
-        LogitStacking()
-        .fit(logits, y)
-        .decision_function(np.random.default_rng(1).normal(size=logits.shape))
-    )
+    new = np.random.default_rng(1).normal(size=logits.shape)
+    found = LogitStacking().fit(logits, y).decision_function(new)
     assert np.ptp(found[:, 0]) == 0
     assert np.ptp(found[:, 1]) > 1
     expected = {0: -15, 1: 15}.get(value, 0)
@@ -77,16 +73,15 @@ def test_rare_labels_go_as_far_from_the_weights_of_frequent_ones_as_ranks_best(
     # which one classifier knows, of those that frequent labels rely on much or little
     for label in (2, 3):
         y[np.argsort(logits[:, label, reliable])[-(8 * label) :], label] = 1
-    found, tried = LogitStacking().fit(logits, y), {}
+    chosen, stackings = LogitStacking().fit(logits, y), []
     for strength in STRENGTHS:
         monkeypatch.setattr(combination, "STRENGTHS", (strength,))
-        tried[strength] = LogitStacking().fit(logits, y)
-    values = {
-        at: macro_average_precision(y, each.decision_function(logits)) for at, each in tried.items()
-    }
-    best = max(values, key=values.get)
-    assert len({*values.values()}) == len(STRENGTHS)
-    np.testing.assert_array_equal(found.weight, tried[best].weight)
+        stackings.append(LogitStacking().fit(logits, y))
+    scores = [stacking.decision_function(logits) for stacking in stackings]
+    values = [macro_average_precision(y, each) for each in scores]
+    assert len({*values}) == len(STRENGTHS)
+    best = stackings[values.index(max(values))]
+    np.testing.assert_array_equal(chosen.weight, best.weight)
 
 
 def test_labels_of_few_positives_are_not_learned_from():
@@ -102,11 +97,10 @@ def test_the_scale_of_the_logits_of_a_rare_label_does_not_matter_to_weights_for_
     logits, y = drawn
     y[5:, 0] = 0
     monkeypatch.setattr(combination, "STRENGTHS", (1.0,))
-    scores = [
-        LogitStacking().fit(each, y).decision_function(each)[:, 0]
-        for each in (logits, logits * SCALED)
-    ]
-    assert (np.argsort(scores[0]) == np.argsort(scores[1])).all()
+    orders = []
+    for each in (logits, logits * SCALED):
+        orders.append(np.argsort(LogitStacking().fit(each, y).decision_function(each)[:, 0]))
+    np.testing.assert_array_equal(*orders)
 
 
 def test_labels_have_the_mean_and_the_spread_of_the_likeliest_weights(drawn):

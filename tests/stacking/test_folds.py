@@ -27,13 +27,10 @@ def test_the_labels_of_samples_that_are_scored_have_no_say_in_the_model(num_labe
     split = _folds._split(np.arange(60) % 5, 0)
     options = {**_folds.SETTINGS["table"].model, "channels": 8}
     parts = [samples(num_labels), samples(num_labels, changed=split.val)]
-    first, other = (
-        _folds._train(_folds.SETTINGS["table"], part, split, options, 3, seed=0) for part in parts
-    )
-    assert first.least != other.least
-    logits, expected = (
-        _folds.logits_of(each.model.eval(), _folds.batches_of(parts[0])) for each in (first, other)
-    )
+    settings, batches = _folds.SETTINGS["table"], _folds.batches_of(parts[0])
+    fits = [_folds._train(settings, part, split, options, 3, seed=0) for part in parts]
+    assert fits[0].least != fits[1].least
+    logits, expected = (_folds.logits_of(each.model.eval(), batches) for each in fits)
     assert torch.equal(logits, expected)
 
 

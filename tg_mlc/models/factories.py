@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from tg_mlc._names import shorten
 from tg_mlc._options import check_flag
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import bag_of_words
@@ -48,50 +49,41 @@ def table_lamp(
     min_df: int = 1,
     **kwargs: Any,
 ) -> LaMP:
-    r"""Builds a :class:`~tg_mlc.models.LaMP` for bags of words, sequences of words, vectors, and
-    any other kind of input, with the encoder of that kind.
+    r"""Builds a :class:`~tg_mlc.models.LaMP` for any kind of input with the encoder of that kind.
 
-    Its components are the words, or :obj:`num_components` linear images of the vector. The bias of
-    the readout starts between the mean frequency of all labels and that of every label. If samples
-    have an attribute :obj:`base_scores`, scores :math:`(L, C)` of other classifiers (see
-    :class:`~tg_mlc.stacking.StackingFeatures`), labels take in their own and pass them on. With
-    :obj:`score_skip`, the model starts from logits that are fitted to these scores (see
-    :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), to which messages, unless the
-    readout is tied, contribute nothing at first.
+    Its components are words, or :obj:`num_components` linear images of a vector. The bias of the
+    readout starts between the mean frequency of all labels and that of every label. Labels take in
+    an attribute :obj:`base_scores` of samples, scores :math:`(L, C)` of other classifiers (see
+    :class:`~tg_mlc.stacking.StackingFeatures`), and pass them on. With :obj:`score_skip`, the model
+    starts from logits that are fitted to these scores (see
+    :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), and messages start with nothing
+    to add, unless the readout is tied.
 
     Args:
         train (MultiLabelDataset): The training samples, from whose labels the readout starts.
         label_graph (LabelGraph): The label graph.
-        node_messages (bool, optional): If set to :obj:`False`, components do not send messages to
-            each other, whatever :obj:`num_feature_layers` says. (default: :obj:`False`)
+        node_messages (bool, optional): Whether components send messages to each other, in
+            :obj:`num_feature_layers` layers. (default: :obj:`False`)
         channels (int, optional): Size of all states. (default: :obj:`64`)
-        num_components (int, optional): Number of components that a vector becomes. (default:
-            :obj:`8`)
-        input_dropout (float, optional): Dropout on words, or on the entries of a vector. (default:
-            :obj:`0.2`)
+        num_components (int, optional): Number of components of a vector. (default: :obj:`8`)
+        input_dropout (float, optional): Dropout on words, or on the entries of a vector.
+            (default: :obj:`0.2`)
         frequency_strength (float, optional): How far the readout starts from the frequency of every
             label (see :meth:`~tg_mlc.nn.LabelHead.start_from_frequencies`). (default: :obj:`0.5`)
-        latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a
-            latent semantic analysis of the training documents (see
-            :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`), and labels at the centres
-            of their training documents in it, less that of all documents, with keys as queries.
+        latent (bool, optional): If set to :obj:`True`, word embeddings of bags start from a latent
+            semantic analysis, and labels from their documents (see :func:`start_from_documents`).
             (default: :obj:`False`)
         min_df (int, optional): Number of training documents from which a word of a bag is attended
-            to; rarer ones are left out. (default: :obj:`1`)
+            to. (default: :obj:`1`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
         ValueError: If the samples are of no kind that has an encoder.
     """
-    options: EncoderOptions = {
-        "num_components": num_components,
-        "input_dropout": input_dropout,
-        "min_df": min_df,
-    }
-    inputs = kind_of(train).encoder(train, channels, **options)
-    return compose(
-        inputs, train, label_graph, node_messages, frequency_strength, latent=latent, **kwargs
-    )
+    options: EncoderOptions = {"num_components": num_components, "min_df": min_df}
+    inputs = kind_of(train).encoder(train, channels, input_dropout=input_dropout, **options)
+    kwargs |= {"frequency_strength": frequency_strength, "latent": latent}
+    return compose(inputs, train, label_graph, node_messages, **kwargs)
 
 
 @builder
@@ -109,53 +101,47 @@ def molecule_lamp(
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for molecules.
 
-    Its components are the atoms. If the samples have been through
-    :class:`~tg_mlc.inputs.Fingerprint` or :class:`~tg_mlc.inputs.MoleculeDescriptors`, each of
-    these vectors becomes a few more components. The readout starts from the frequency of every
-    label.
+    Its components are the atoms, and a few for each vector that :class:`~tg_mlc.inputs.Fingerprint`
+    or :class:`~tg_mlc.inputs.MoleculeDescriptors` gave to the samples. The readout starts from the
+    frequency of every label.
 
-    Samples with an attribute :obj:`base_scores`, scores :math:`(L, C)` of other classifiers
-    relative to the frequency of every label, give a model that starts with the meaning of these
-    (see :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), which training leaves
-    unchanged, and messages with nothing to add. In a model of samples without it, a linear path
-    leads from the vectors to the logits.
+    With an attribute :obj:`base_scores` of samples, scores :math:`(L, C)` of other classifiers
+    relative to the frequency of every label, the model starts from their meaning (see
+    :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), which training leaves unchanged,
+    and messages with nothing to add. Without it, a linear path leads from vectors to logits.
 
     Args:
-        train, label_graph: As in :func:`table_lamp`; the training samples also scale the
-        descriptors.
-        node_messages (bool, optional): If set to :obj:`False`, atoms do not send messages along
-            their bonds, whatever :obj:`num_feature_layers` says. (default: :obj:`True`)
-        channels, num_components (optional): As in :func:`table_lamp`. (default: :obj:`64` and
-            :obj:`4`)
-        vector_dropout (float, optional): Dropout on the entries of the vectors. (default:
-            :obj:`0.5`)
-        vectors (Sequence, optional): The vectors to take, as far as the samples have them.
-            (default: all)
-        atoms (bool, optional): If set to :obj:`False`, the atoms are left out, and only the vectors
-            are components, without messages among them. (default: :obj:`True`)
+        train, label_graph: As in :func:`table_lamp`; the training samples also scale descriptors.
+        node_messages (bool, optional): Whether atoms send messages along their bonds.
+            (default: :obj:`True`)
+        channels, num_components (optional): As in :func:`table_lamp`.
+            (default: :obj:`64` and :obj:`4`)
+        vector_dropout (float, optional): Dropout on the entries of the vectors.
+            (default: :obj:`0.5`)
+        vectors (Sequence, optional): The vectors to take, if samples have them. (default: all)
+        atoms (bool, optional): If set to :obj:`False`, only the vectors are components, without
+            messages among them. (default: :obj:`True`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
-        ValueError: If the atoms are left out and there is no vector.
+        ValueError: If there are neither atoms nor vectors.
     """
     check_flag("node_messages", node_messages)
     encoders = vector_encoders(train, channels, num_components, vector_dropout, vectors)
     if not atoms and not encoders:
+        got = shorten(train[0])
         raise ValueError(
-            f"Expected samples with one of {tuple(vectors)} for atoms=False (got {train[0]})"
+            f"Expected samples with one of {tuple(vectors)} for atoms=False (got {got})"
         )
-    of_atoms = [MoleculeEncoder(channels)] if atoms else []
-    rated = "base_scores" in train[0]
-    model = compose(
-        JointEncoder([*of_atoms, *encoders]) if encoders else of_atoms[0],
-        train,
-        label_graph,
-        node_messages and atoms,
-        **{"score_skip": rated, **kwargs},
-    )
-    model.linear_path = LinearPath(encoders, train.y.size(1)) if encoders and not rated else None
-    if rated and model.score_skip is not None:
-        # It is the best for these scores already; messages alone have something to learn.
+    atom_encoders = [MoleculeEncoder(channels)] if atoms else []
+    has_scores = "base_scores" in train[0]
+    encoder = JointEncoder([*atom_encoders, *encoders]) if encoders else atom_encoders[0]
+    kwargs = {"score_skip": has_scores, **kwargs}
+    model = compose(encoder, train, label_graph, node_messages and atoms, **kwargs)
+    has_path = encoders and not has_scores
+    model.linear_path = LinearPath(encoders, train.y.size(1)) if has_path else None
+    if has_scores and model.score_skip is not None:
+        # It is the best for these scores already; only messages have something to learn.
         model.score_skip.requires_grad_(False)
     return model
 
@@ -168,14 +154,13 @@ def vector_encoders(
     keys: Sequence[str] = VECTORS,
 ) -> list[VectorEncoder]:
     """An encoder for each of the vectors of the training samples, to which its scaler is fitted."""
-    vectors = {key: train.rows(key) for key in keys if key in train[0]}
-    scalers = {key: molecule_scaler(key, x.size(1)).fit(x) for key, x in vectors.items()}
-    return [
-        VectorEncoder(
-            x.size(1), channels, num_components, key=key, scaling=scalers[key], dropout=dropout
-        )
-        for key, x in vectors.items()
-    ]
+
+    def encoder(key: str, x: Tensor) -> VectorEncoder:
+        scaling = molecule_scaler(key, x.size(1)).fit(x)
+        options: Any = {"key": key, "scaling": scaling, "dropout": dropout}
+        return VectorEncoder(x.size(1), channels, num_components, **options)
+
+    return [encoder(key, train.rows(key)) for key in keys if key in train[0]]
 
 
 @builder
@@ -220,9 +205,8 @@ def node_lamp(
         node_messages, channels (optional): As there. (default: :obj:`False` and :obj:`32`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
     """
-    return compose(
-        NodeEncoder(train[0].x.size(1), channels), train, label_graph, node_messages, **kwargs
-    )
+    inputs = NodeEncoder(train[0].x.size(1), channels)
+    return compose(inputs, train, label_graph, node_messages, **kwargs)
 
 
 def compose(
@@ -235,27 +219,25 @@ def compose(
     latent: bool = False,
     **kwargs: Any,
 ) -> LaMP:
-    """Builds a LaMP that takes the base scores of its samples, if they have any, and starts from
-    statistics of them.
-
-    The readout starts from the frequencies of labels, logits from the meaning of the base scores,
-    and with :obj:`latent` embeddings from the words of documents; of samples with unknown labels
-    alone, nothing is taken.
+    """Builds a LaMP that takes the base scores of its samples, if any, and starts from statistics
+    of training samples: the readout from frequencies of labels, logits from the meaning of base
+    scores, and with :obj:`latent` embeddings from documents. Samples without known labels only tell
+    sizes.
     """
     check_flag("node_messages", node_messages)
-    rated, is_known = "base_scores" in train[0], not train.y.isnan().all()
-    if rated and "base_scores" not in kwargs:
+    has_scores, is_known = "base_scores" in train[0], not train.y.isnan().all()
+    if has_scores and "base_scores" not in kwargs:
         kwargs["base_scores"] = BaseScores(train[0].base_scores.size(-1), score_skip=score_skip)
-    model = LaMP(
-        encoder, label_graph, **(kwargs if node_messages else {**kwargs, "num_feature_layers": 0})
-    )
+    if not node_messages:
+        kwargs["num_feature_layers"] = 0
+    model = LaMP(encoder, label_graph, **kwargs)
     model.readout.start_from_frequencies(train.y, frequency_strength)
     key: str = getattr(model.base_scores, "key", "")
     if model.score_skip is not None and key in train[0] and is_known:
-        model.score_skip.start_from_scores(
-            train.rows(key), train.y, cast(Tensor, model.readout.bias)
-        )
-        if not model.readout.tied:  # the base scores alone: messages have nothing to add
+        bias = cast(Tensor, model.readout.bias)
+        model.score_skip.start_from_scores(train.rows(key), train.y, bias)
+        # Messages start with nothing to add to the base scores.
+        if not model.readout.tied:
             nn.init.zeros_(model.readout.weight)
     if latent and isinstance(encoder, BagEncoder) and is_known:
         start_from_documents(model, bag_of_words(train), train.y)
@@ -264,8 +246,8 @@ def compose(
 
 @torch.no_grad()
 def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> None:
-    r"""Starts the words of a model as :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`
-    does, every label at what sets its documents apart, and keys as queries.
+    r"""Starts the words of a model as :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`,
+    every label at what sets its documents apart, and keys as queries.
 
     .. math::
         \mathbf{W}^y_i = \sqrt{d} \,
@@ -274,9 +256,9 @@ def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> Non
         \mathbf{W}^k = \mathbf{W}^q
 
     with the embeddings :math:`\mathbf{E}` of the words, the mean :math:`\bar{\mathbf{x}}_i` of the
-    documents that have label :math:`i` and that of all documents. A label thus attends first to the
-    words by which its documents differ, which a label of few documents would hardly find otherwise.
-    Labels of no document, and all labels if the readout is tied to them, keep their start.
+    documents with label :math:`i`, and the mean of all documents. A label thus attends first to the
+    words of its documents, which a rare label would hardly find otherwise. Labels without documents
+    keep their start, and so do all labels of a tied readout.
     """
     encoder = cast(BagEncoder, model.encoder)
     encoder.start_from_documents(documents)
@@ -285,10 +267,9 @@ def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> Non
     words = encoder.embedding.weight.cpu().numpy()
     positive = y.nan_to_num(0.0).cpu().numpy()
     present = positive.sum(axis=0) > 0
-    shares = (positive / np.maximum(positive.sum(axis=0), 1)).T[present]
-    centres = (
-        np.asarray(shares @ documents) @ words - np.asarray(documents.mean(axis=0)).ravel() @ words
-    )
+    weights = (positive / np.maximum(positive.sum(axis=0), 1)).T[present]
+    mean = np.asarray(documents.mean(axis=0)).ravel()
+    centres = np.asarray(weights @ documents) @ words - mean @ words
     states = nn.functional.normalize(torch.from_numpy(centres)) * encoder.channels**0.5
     labels = model.labels.embedding.weight
     labels[torch.from_numpy(present)] = states.to(labels)

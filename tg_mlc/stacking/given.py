@@ -92,8 +92,7 @@ class GivenLabelStacking:
 
     Attributes:
         parts (dict[str, torch.nn.Module]): The parts by name.
-        mean_num_given (float): Mean number of labels that masks give; :obj:`None` if no part counts
-            as a mean.
+        mean_num_given (float): Mean number of labels that masks give, at least 1.
         combination (LogitStacking): The weights of the base logits, the parts, and their means.
         label_graph (LabelGraph): The edges of messages.
         masked (tuple[numpy.ndarray, numpy.ndarray]): Held-out logits under masks, and the targets
@@ -103,7 +102,7 @@ class GivenLabelStacking:
 
     masked: tuple[np.ndarray, np.ndarray] | None = None
     parts: dict[str, nn.Module]
-    mean_num_given: float | None
+    mean_num_given: float
     combination: LogitStacking
     label_graph: LabelGraph
     report: dict[str, Any]
@@ -243,8 +242,7 @@ class GivenLabelStacking:
         stacking.combination = LogitStacking().load_state_dict(state["combination"])
         num_labels, edges = len(np.asarray(stacking.combination.bias)), state["edges"]
         stacking.mean_num_given, stacking.report = state["usual"], state["report"]
-        times = 1 if stacking.mean_num_given is None else 2
-        read_array(state["combination"], "weight", num_labels, 1 + times * len(state["parts"]))
+        read_array(state["combination"], "weight", num_labels, 1 + 2 * len(state["parts"]))
         graph = fully_connected(num_labels)
         if edges is not None:
             graph = LabelGraph(edges, num_nodes=num_labels)
@@ -280,15 +278,11 @@ class _GivenLabelModule(nn.Module):
 
 
 def _logit_columns(
-    base_logits: Tensor, parts: Sequence[Tensor], given: Tensor, mean_num_given: float | None
+    base_logits: Tensor, parts: Sequence[Tensor], given: Tensor, mean_num_given: float
 ) -> Tensor:
-    """Returns the logits to combine :math:`(B, L, C)`: of the base, of parts, and of parts as means
-    unless :obj:`mean_num_given` is :obj:`None`.
-    """
-    means = list[Tensor]()
-    if mean_num_given is not None:
-        factor = mean_num_given / (~given.isnan()).sum(dim=1, keepdim=True).clamp(min=1)
-        means = [base_logits + factor * (part - base_logits) for part in parts]
+    """Returns the logits to combine :math:`(B, L, C)`: the base, parts, and parts as means."""
+    factor = mean_num_given / (~given.isnan()).sum(dim=1, keepdim=True).clamp(min=1)
+    means = [base_logits + factor * (part - base_logits) for part in parts]
     columns = [base_logits, *(part.to(base_logits.dtype) for part in parts), *means]
     return torch.stack(columns, dim=-1)
 
