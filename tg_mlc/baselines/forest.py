@@ -43,10 +43,10 @@ class ForestBaseline(TunableBaseline):
     """A random forest with an output for every label (:obj:`scikit-learn`).
 
     By default, trees regress to 0 and 1: the squared error of two classes falls as their Gini
-    impurity does, and an unknown label (NaN) can count as its frequency, so that labels that are
-    unknown somewhere share the forest with all others. With :obj:`criterion="gini"`, trees
-    classify: labels share one forest if all are observed, or else each has its own, fitted to the
-    samples for which it is observed. A label of one class then scores its frequency.
+    impurity does, and an unknown label (NaN) can count as its frequency, so that all labels share
+    the forest. With :obj:`criterion="gini"`, trees classify: labels share one forest if all are
+    observed; otherwise each has its own, fitted to the samples that have it observed. A label of
+    one class then scores its frequency.
 
     .. code-block:: python
 
@@ -95,7 +95,7 @@ class ForestBaseline(TunableBaseline):
         ]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Fits the forest; for the arguments and errors see :meth:`LinearBaseline.fit`."""
+        """Fits the forest, as :meth:`Baseline.fit`."""
         self._fit(x, y, oob_score=False)
         return self
 
@@ -107,9 +107,9 @@ class ForestBaseline(TunableBaseline):
         cv: int | Iterable[tuple[Any, Any]] = 5,
         refit: bool = True,
     ) -> FloatArray:
-        """Returns scores :math:`(N, L)` of training samples, each by the trees that were grown
-        without it (Breiman 2001, doi:10.1023/A:1010933404324), those of extra trees by folds; for
-        the arguments see :meth:`Baseline.held_out_scores`.
+        """Returns scores :math:`(N, L)` of training samples by the trees that were grown without
+        them (Breiman 2001, doi:10.1023/A:1010933404324); extra trees take folds (see
+        :meth:`Baseline.held_out_scores`).
         """
         if self.extra_trees:
             return super().held_out_scores(x, y, cv=cv, refit=refit)

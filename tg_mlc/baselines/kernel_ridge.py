@@ -47,15 +47,14 @@ class KernelRidgeBaseline(TunableBaseline):
         \mathbf{s}(\mathbf{x}) =
         \bar{\mathbf{y}} + \sum_n k(\mathbf{x}, \mathbf{x}_n) \, \mathbf{a}_n
 
-    One factorisation serves all labels, and also says what the training samples would get from a
-    model that was fitted without them, :math:`y_{ni} - A_{ni} / [(\mathbf{K} + \alpha
-    \mathbf{I})^{-1}]_{nn}` (Rasmussen & Williams 2006, *Gaussian Processes for Machine Learning*,
-    equation 5.12). An unknown label (NaN) counts as its frequency.
+    One factorisation serves all labels, and gives the leave-one-out scores
+    :math:`y_{ni} - A_{ni} / [(\mathbf{K} + \alpha \mathbf{I})^{-1}]_{nn}` of training samples
+    (Rasmussen & Williams 2006, *Gaussian Processes for Machine Learning*, equation 5.12). An
+    unknown label (NaN) counts as its frequency.
 
-    With :obj:`correlated`, labels learn from the positives of the labels that they occur with: from
-    the correlations :math:`\mathbf{C}` of the columns of :math:`\mathbf{Y}`, by Kronecker's trick
-    (Stegle et al. 2011, *Efficient inference in matrix-variate Gaussian models with iid observation
-    noise*),
+    With :obj:`correlated`, labels learn from the correlations :math:`\mathbf{C}` of the columns of
+    :math:`\mathbf{Y}`, by Kronecker's trick (Stegle et al. 2011, *Efficient inference in
+    matrix-variate Gaussian models with iid observation noise*),
 
     .. math::
         \mathbf{K} \mathbf{A} (\mathbf{I} + \mathbf{C}) + \alpha \mathbf{A} =
@@ -63,8 +62,8 @@ class KernelRidgeBaseline(TunableBaseline):
         \mathbf{s}(\mathbf{x}) = \bar{\mathbf{y}} + \sum_n k(\mathbf{x}, \mathbf{x}_n) \,
         (\mathbf{I} + \mathbf{C}) \, \mathbf{a}_n
 
-    This helps most where labels are rare. Held-out scores of a part take the correlations of the
-    other parts, because a sample with two rare labels would reveal one by the other.
+    This helps most where labels are rare. Held-out scores take the correlations of other parts: a
+    sample with two rare labels would reveal one by the other.
 
     .. code-block:: python
 
@@ -80,12 +79,10 @@ class KernelRidgeBaseline(TunableBaseline):
             correlations. (default: :obj:`False`)
 
     Attributes:
-        x (scipy.sparse.csr_array or numpy.ndarray): The training features :math:`(N, F)`, after
-            :meth:`fit`.
-        dual (numpy.ndarray): The coefficients :math:`\mathbf{A}`, or :math:`\mathbf{A} (\mathbf{I}
-            + \mathbf{C})`, of shape :math:`(N, L)`, after :meth:`fit`.
-        mean (numpy.ndarray): The frequencies :math:`\bar{\mathbf{y}}` of shape :math:`(L)`, after
-            :meth:`fit`.
+        x (scipy.sparse.csr_array or numpy.ndarray): The training features :math:`(N, F)`.
+        dual (numpy.ndarray): :math:`\mathbf{A}`, or :math:`\mathbf{A} (\mathbf{I} + \mathbf{C})`,
+            of shape :math:`(N, L)`.
+        mean (numpy.ndarray): The frequencies :math:`\bar{\mathbf{y}}` of shape :math:`(L)`.
 
     Raises:
         RuntimeError: On use, if :meth:`fit` has not been called.
@@ -102,12 +99,11 @@ class KernelRidgeBaseline(TunableBaseline):
         return [((gamma, alpha), {"gamma": gamma, "alpha": alpha}) for gamma, alpha in grid]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Fits all labels to :obj:`x` and :obj:`y` as in :meth:`Baseline.fit`.
+        """Fits all labels, as :meth:`Baseline.fit`.
 
         Raises:
-            ValueError: As there, or if :obj:`alpha` is too small for samples that are alike
-                (without :obj:`correlated`), or there are more samples than a matrix of :math:`N^2`
-                numbers leaves memory for.
+            ValueError: If :obj:`alpha` is too small for samples that are alike, or there are more
+                samples than a matrix of :math:`N^2` numbers leaves memory for.
         """
         if self.correlated:
             kernel, centred = self._read_kernel(x, y)
@@ -124,9 +120,8 @@ class KernelRidgeBaseline(TunableBaseline):
         cv: int | Iterable[tuple[Any, Any]] = 5,
         refit: bool = True,
     ) -> FloatArray:
-        """Returns the :meth:`decision_function` :math:`(N, L)` of every training sample by a model
-        fitted without it (but for the label's frequency, which counts it); for the arguments see
-        :meth:`Baseline.held_out_scores`.
+        """Returns the scores :math:`(N, L)` of training samples by models that were fitted without
+        them, but for label frequencies (see :meth:`Baseline.held_out_scores`).
         """
         if not self.correlated:
             values, factor = self._factorise(x, y)

@@ -46,7 +46,7 @@ class LabelTrees(Baseline):
     n_jobs: int = 1
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Grows the trees; for the arguments and errors see :meth:`Baseline.fit`."""
+        """Grows the trees, as :meth:`Baseline.fit`."""
         plt = require("napkinxc.models", extra="extreme").PLT
         x, (positive, observed) = self._read(x, y)
         if not observed.all():

@@ -77,7 +77,7 @@ class LinearBaseline(TunableBaseline):
         return [((C,), {"C": C}) for C in grid]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Fits the classifiers; for the arguments and errors see :meth:`Baseline.fit`."""
+        """Fits the classifiers, as :meth:`Baseline.fit`."""
         check_choice("loss", self.loss, DEFAULT_GRID)
         check_positive("C", self.C)
         x, (positive, observed) = self._read(x, y)
@@ -261,7 +261,7 @@ class ChainEnsemble(Baseline):
     random_state: int | None = 0
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Fits the chains; for the arguments and errors see :meth:`Baseline.fit`."""
+        """Fits the chains, as :meth:`Baseline.fit`."""
         check_count("n_estimators", self.n_estimators)
         check_share("max_samples", self.max_samples)
         x, (positive, observed) = self._read(x, y)

@@ -48,9 +48,7 @@ class MLkNN(Baseline):
     metric: str = "euclidean"
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Counts labels among the neighbours of the training samples; for the arguments and errors
-        see :meth:`Baseline.fit`.
-        """
+        """Counts labels among neighbours of training samples, as :meth:`Baseline.fit`."""
         check_count("n_neighbors", self.n_neighbors)
         check_positive("smoothing", self.smoothing)
         x, targets = self._read(x, y)

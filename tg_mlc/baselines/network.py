@@ -84,7 +84,7 @@ class NetworkBaseline(TunableBaseline):
         return [((size, rate), {"hidden": size, "dropout": rate}) for size, rate in grid]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Trains the networks; for the arguments and errors see :meth:`Baseline.fit`."""
+        """Trains the networks, as :meth:`Baseline.fit`."""
         inputs, target = self._start(x, y)
         self.networks_ = [self._train(inputs, target, each) for each in range(self.num_networks)]
         return self
@@ -98,8 +98,7 @@ class NetworkBaseline(TunableBaseline):
         refit: bool = True,
     ) -> FloatArray:
         """Returns scores :math:`(N, L)` of training samples by networks that were trained without
-        them, which together are the fitted baseline; for the arguments see
-        :meth:`Baseline.held_out_scores`.
+        them, and that together are the fitted baseline (see :meth:`Baseline.held_out_scores`).
         """
         inputs, target = self._start(x, y)
         self.networks_, scores = [], np.full(target.shape, np.nan)

@@ -57,33 +57,29 @@ class LaMP(nn.Module):
         \mathbf{u} = \textrm{LMP}(\mathbf{W}^y, \mathbf{z}), \qquad
         y_i = \mathbf{W}^o_i \mathbf{u}_i^{\top} + b_i
 
-    Assign :attr:`linear_path` a module that maps a batch to logits, *e.g.*
-    :class:`~tg_mlc.nn.encoders.LinearPath`, to have them added to the final ones, or
-    :attr:`readout` another :class:`~tg_mlc.nn.LabelHead`, *e.g.* one without bias.
+    Assign :attr:`linear_path` a module that maps a batch to logits to add, *e.g.*
+    :class:`~tg_mlc.nn.encoders.LinearPath`, or :attr:`readout` another
+    :class:`~tg_mlc.nn.LabelHead`, *e.g.* one without bias.
 
     Args:
-        encoder (torch.nn.Module): Turns a batch into components, *e.g.*
-            :class:`~tg_mlc.nn.encoders.MoleculeEncoder`. Its :obj:`channels` are the size :math:`d`
-            of all states.
+        encoder (torch.nn.Module): Turns a batch into components of :obj:`channels` channels, *e.g.*
+            :class:`~tg_mlc.nn.encoders.MoleculeEncoder`.
         label_graph (LabelGraph): The label graph.
-        num_steps (int, optional): Number of label message passing steps :math:`T`. (default:
-            :obj:`2`)
-        num_feature_layers (int, optional): Number of feature message passing blocks, :obj:`0` for
-            none. (default: :obj:`2`)
+        num_steps (int, optional): Number of label message passing steps :math:`T`.
+            (default: :obj:`2`)
+        num_feature_layers (int, optional): Number of feature message passing blocks.
+            (default: :obj:`2`)
         tied (bool, optional): If set to :obj:`True`, the readout's weight is the label embedding,
-            as the paper writes it; :class:`~tg_mlc.nn.LabelHead` says why it is not by default.
-            (default: :obj:`False`)
+            as in the paper (see :class:`~tg_mlc.nn.LabelHead`). (default: :obj:`False`)
         base_scores (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` of another
             classifier, *e.g.* :class:`~tg_mlc.nn.base_scores.BaseScores`, or to :math:`(B, L, C)`
-            of several, whose number is its attribute :obj:`num_scores`. Each label takes in its own
-            scores after it has attended to components, before labels attend to each other; if its
-            attribute :obj:`score_skip` is set, they are added to the final logits too. (default:
-            :obj:`None`)
-        given_labels (bool, optional): If set to :obj:`True`, takes labels that are known already,
-            the attribute :obj:`given` of a batch, into account (see
-            :class:`~tg_mlc.nn.GivenLabels`); train it with :obj:`max_given` of an
-            :class:`~tg_mlc.training.Objective`. They reach other labels along the edges of the
-            label graph only. (default: :obj:`False`)
+            of :obj:`num_scores` classifiers. Each label takes in its own scores before labels
+            attend to each other; with its attribute :obj:`score_skip`, the final logits do, too.
+            (default: :obj:`None`)
+        given_labels (bool, optional): If set to :obj:`True`, takes known labels, the attribute
+            :obj:`given` of a batch (see :class:`~tg_mlc.nn.GivenLabels`), which reach other labels
+            along the label graph; train it with :obj:`max_given` of an
+            :class:`~tg_mlc.training.Objective`. (default: :obj:`False`)
         label_messages, label_kwargs (optional): As in :class:`~tg_mlc.nn.LabelMessagePassing`.
         feature_kwargs (dict, optional): Options of the feature message passing blocks that differ
             from :obj:`block`. (default: :obj:`None`)
