@@ -171,7 +171,7 @@ class Baseline(ABC):
 
     @staticmethod
     def _parts(num_samples: int, cv: int | Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
-        """Rows to fit to and those to score, of each part of the samples."""
+        """Returns the rows to fit to and the rows to score, for each part of the samples."""
         if not isinstance(cv, int):
             return cv
         if not 2 <= cv <= num_samples:
@@ -238,7 +238,7 @@ class TunableBaseline(Baseline):
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes what :meth:`state_dict` returned in place of that of this object."""
+        """Takes over a state from :meth:`state_dict`."""
 
 
 class LabelFrequency(Baseline):

@@ -120,10 +120,10 @@ class ForestBaseline(TunableBaseline):
             return np.asarray(2 * fitted[0][1].oob_prediction_.reshape(targets.observed.shape) - 1)
         scores = self.predict_proba(x)
         for labels, forest in fitted:
-            seen = np.ix_(targets.observed[:, labels].all(axis=1), labels)
-            both = forest.oob_decision_function_.reshape(len(seen[0]), 2, -1)
+            observed = np.ix_(targets.observed[:, labels].all(axis=1), labels)
+            both = forest.oob_decision_function_.reshape(len(observed[0]), 2, -1)
             left_out = both.sum(axis=1) > 0  # by at least one tree
-            scores[seen] = np.where(left_out, both[:, 1], self._frequency[labels])
+            scores[observed] = np.where(left_out, both[:, 1], self._frequency[labels])
         return 2 * scores - 1
 
     def predict_proba(self, x: Features) -> FloatArray:
@@ -276,13 +276,13 @@ class Trees(NamedTuple):
         if grown is not None:
             x, targets, bags = grown
             right[left < 0] = np.arange((left < 0).sum())
-            found = cls(**arrays, right=right.astype(np.int32), probability=None)
-            leaves, counts = found.leaves(_dense(x)), np.stack(bags, axis=1)
+            unlabelled = cls(**arrays, right=right.astype(np.int32), probability=None)
+            leaves, counts = unlabelled.leaves(_dense(x)), np.stack(bags, axis=1)
             sample, tree = np.nonzero(counts)
             entries = counts[sample, tree].astype(float), (leaves[sample, tree], sample)
             weights = sp.csr_array(entries, shape=(int((left < 0).sum()), len(leaves)))
             weights = sp.diags_array(1 / weights.sum(axis=1)) @ weights
-            return found._replace(probability=sp.csr_array(weights @ targets))
+            return unlabelled._replace(probability=sp.csr_array(weights @ targets))
         # [leaves, K, 2 or 1]
         values = np.concatenate([tree.value[tree.children_left < 0] for tree in trees])
         # leaves are many times as many as rows of labels, and 'numpy.unique' is slow
@@ -311,14 +311,15 @@ class Trees(NamedTuple):
             probability.check_format()  # products read memory wherever indices point to
         else:
             probability = read_array(state, "probability", None, len(labels))
-        inner, place = left >= 0, np.arange(len(left))
-        most = np.iinfo(np.int32).max if num_features is None else num_features
+        inner = left >= 0
+        first_child = np.flatnonzero(inner) + 1
+        num_entries = np.iinfo(np.int32).max if num_features is None else num_features
         for name, index, least, size in (
             ("labels", labels, 0, num_labels),
             ("roots", roots, 0, len(left)),
-            ("feature", feature[inner], 0, most),
-            ("left", left[inner], place[inner] + 1, len(left)),
-            ("right", right[inner], place[inner] + 1, len(left)),
+            ("feature", feature[inner], 0, num_entries),
+            ("left", left[inner], first_child, len(left)),
+            ("right", right[inner], first_child, len(left)),
             ("right", right[~inner], 0, probability.shape[0]),
         ):
             if index.dtype.kind not in "iu" or (index < least).any() or (index >= size).any():

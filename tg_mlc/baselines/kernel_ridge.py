@@ -32,7 +32,7 @@ DEFAULT_GRID: tuple[tuple[float, float], ...] = tuple(
 #: A matrix of this many rows and columns takes 7 GB; a fit needs two, or three with correlated
 #: labels.
 MAX_SAMPLES = 30_000
-#: The most numbers of training features, zeros included, that a module holds.
+#: Largest number of entries of training features, zeros included, that a module holds.
 MAX_MODULE_NUMBERS = 2**27
 _CHUNK = 1024  # samples at a time
 
@@ -312,5 +312,5 @@ def _regress_correlated(
         return np.asarray(dual / (u**2 @ spread) if left_out else dual * strength)
 
     inside = y @ v
-    found = np.asarray(solve(inside, 1 + strength) @ v.T)
-    return found if v.shape[0] == v.shape[1] else found + solve(y - inside @ v.T, np.ones(1))
+    dual = np.asarray(solve(inside, 1 + strength) @ v.T)
+    return dual if v.shape[0] == v.shape[1] else dual + solve(y - inside @ v.T, np.ones(1))

@@ -93,8 +93,8 @@ class LabelForm:
         named = self.form == "sets" or hasattr(y, "columns") or are_names(y)
         names = self.names if named else None
         if are_names(y):
-            found = (names_in(entry, lambda: "'y'") for entry in y if isinstance(entry, _SETS))
-            others = sorted(set().union(*filter(None, found)) - {*self.names})
+            entries = (names_in(entry, lambda: "'y'") for entry in y if isinstance(entry, _SETS))
+            others = sorted(set().union(*filter(None, entries)) - {*self.names})
             if others and not unseen:
                 got = f"others: {others[:5]}"
                 raise ValueError(f"Expected names of labels that training samples have (got {got})")

@@ -46,7 +46,7 @@ GraphName = Literal["fully_connected", "co_occurrence", "edgeless"]
 
 #: Below, classifiers cannot be fitted without some of the samples.
 MIN_SAMPLES = 20
-#: A training takes about so many steps, of so many epochs at least and at most: those of the
+#: Number of steps of a training, roughly, and limits for its number of epochs: those of the
 #: recipes for tables.
 NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
 
@@ -64,7 +64,7 @@ _TRAIN: dict[str, Any] = {
     "calibrate": False,
     "coverage_share": 0.0,
 }
-_OBJECTIVE_OPTIONS = tuple(each.name for each in fields(BinaryObjective))
+_OBJECTIVE_OPTIONS = tuple(field.name for field in fields(BinaryObjective))
 _MODULE_OPTIONS = ("weight_decay", "betas", "eps", "lr_schedule", "warmup")
 _FIT_OPTIONS = ("monitor", "patience", "ema_decay", "gradient_clip", "precision", "deterministic")
 

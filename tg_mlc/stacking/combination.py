@@ -102,11 +102,10 @@ class LogitStacking:
             x = (entries.x - mean[label]) / spread[label]
             standard = _minimise(entries, x, importance, shrinkage)[0] / spread
         # The mean and the spread of each label are those by the weights for frequent labels.
-        target, found = (
-            _moments((logits * each).sum(axis=-1), known) for each in (weight, standard)
-        )
-        standard *= (target[1] / found[1])[:, None]
-        offset = bias + target[0] - (mean * standard).sum(axis=-1)
+        target_mean, target_spread = _moments((logits * weight).sum(axis=-1), known)
+        standard_spread = _moments((logits * standard).sum(axis=-1), known)[1]
+        standard *= (target_spread / standard_spread)[:, None]
+        offset = bias + target_mean - (mean * standard).sum(axis=-1)
         count, total = positive.sum(axis=0), known.sum(axis=0)
         rarity, learned = _rarity(count, total), (count > 0) & (count < total)
         best = -1.0
@@ -119,7 +118,7 @@ class LogitStacking:
             value = np.nan_to_num(mean_of_defined(areas))
             if value > best:
                 best, self.weight = float(value), weights
-                self.bias = np.where(learned, (1 - r) * bias + r * offset, bias + target[0])
+                self.bias = np.where(learned, (1 - r) * bias + r * offset, bias + target_mean)
         return self
 
     def decision_function(self, logits: FloatArray) -> FloatArray:
