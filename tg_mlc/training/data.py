@@ -186,11 +186,9 @@ class MultiLabelDataModule(LightningDataModule):
     ) -> None:
         super().__init__()
         self.dataset = as_samples(dataset)
+        kind = type(split).__name__
         if not isinstance(split, Split):
-            got = type(split).__name__
-            raise ValueError(
-                f"Expected 'split' to be a Split (got {got}); see tg_mlc.data.random_split"
-            )
+            raise ValueError(f"Expected 'split' to be a Split (got {kind}); see tg_mlc.data")
         split.check_fits(len(self.dataset))
         if 0 in split.sizes[:2]:
             expected = "Expected a split with samples to train and to validate with"

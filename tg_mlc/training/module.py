@@ -128,9 +128,9 @@ class MultiLabelModule(LightningModule):
         preprocessor: Preprocessor | None = None,
     ) -> None:
         super().__init__()
+        kind = type(model).__name__
         if not isinstance(model, nn.Module):
-            got = type(model).__name__
-            raise ValueError(f"Expected 'model' to be a torch.nn.Module (got {got})")
+            raise ValueError(f"Expected 'model' to be a torch.nn.Module (got {kind})")
         label_names, config = [str(name) for name in label_names], dict(config or {})
         check_number("lr", lr)
         check_number("weight_decay", weight_decay)
