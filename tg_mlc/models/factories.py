@@ -81,7 +81,8 @@ def table_lamp(
         ValueError: If the samples are of no kind that has an encoder.
     """
     options: EncoderOptions = {"num_components": num_components, "min_df": min_df}
-    inputs = kind_of(train).encoder(train, channels, input_dropout=input_dropout, **options)
+    options["input_dropout"] = input_dropout
+    inputs = kind_of(train).encoder(train, channels, **options)
     kwargs |= {"frequency_strength": frequency_strength, "latent": latent}
     return compose(inputs, train, label_graph, node_messages, **kwargs)
 

@@ -139,8 +139,8 @@ def many_labels(label_graph: Any = None) -> dict[str, ClassifierSearch]:
     :obj:`MANY_LABELS` labels: they fit all labels at once.
     """
     kernels = _CORRELATED if label_graph is None else _FEW_KERNELS
-    trees = "extremely randomised trees", "forest", ((5, 9), (2, 9)), "probability"
-    network = "multilayer perceptron", "network", ((500, 0.7),), "logit"
+    trees: Any = "extremely randomised trees", "forest", ((5, 9), (2, 9)), "probability"
+    network: Any = "multilayer perceptron", "network", ((500, 0.7),), "logit"
     tree_options = {"extra_trees": True, "max_outputs": MANY_LABELS}
     return {
         "ridge": replace(AUTOMATIC["ridge"], settings=kernels),

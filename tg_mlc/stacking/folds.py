@@ -83,10 +83,14 @@ _TRAIN = TrainSettings(
 )
 _SLOW = {**MODULE, "lr": 3e-4, "weight_decay": 0.1}
 _TRAIN_MOLECULES = replace(_TRAIN, module=_SLOW, objective=BinaryObjective())
-_TABLE_TRIALS = ({}, {"channels": 128, "num_steps": 1}, {"input_dropout": 0.1})
+_TRIALS: tuple[dict[str, Any], ...] = (
+    {},
+    {"channels": 128, "num_steps": 1},
+    {"input_dropout": 0.1},
+)
 #: By the attribute :obj:`settings` of kinds of input.
 SETTINGS: dict[str, LaMPSettings] = {
-    "table": LaMPSettings(table_lamp, _TABLE, _TRAIN, _TABLE_TRIALS),
+    "table": LaMPSettings(table_lamp, _TABLE, _TRAIN, _TRIALS),
     "molecules": LaMPSettings(molecule_lamp, _MOLECULES, _TRAIN_MOLECULES),
     "dna": LaMPSettings(dna_lamp, _DNA, _TRAIN),
 }

@@ -382,7 +382,7 @@ class _Fitting:
 
     @torch.no_grad()
     def _predict(self, part: nn.Module, held_out: Tensor) -> Tensor:
-        chunks = held_out.nonzero()[:, 0].split(_ROWS)
+        chunks = torch.split(held_out.nonzero()[:, 0], _ROWS)
         rows = [(self.base_logits[self.rows[chunk]], self.given[chunk]) for chunk in chunks]
         return torch.cat([part(*inputs) for inputs in rows])
 
@@ -401,7 +401,7 @@ class _Fitting:
         for epoch in range(1, epochs + 1):
             part.train()
             order = rows[torch.randperm(len(rows), generator=self.generator)]
-            for batch in order.split(_BATCH_SIZE):
+            for batch in torch.split(order, _BATCH_SIZE):
                 step += 1
                 given, rest = self._draw(batch)
                 loss = _cross_entropy(part(self.base_logits[batch], given), rest)
@@ -431,7 +431,7 @@ def largest_correlations(residual: np.ndarray, top_k: int) -> LabelGraph:
     values = torch.from_numpy(np.nan_to_num(residual)).float()
     values, num_labels = values / values.norm(dim=0).clamp(min=1e-6), values.size(1)
     sources = []
-    for columns in torch.arange(num_labels).split(_COLUMNS):
+    for columns in torch.split(torch.arange(num_labels), _COLUMNS):
         sizes = (values[:, columns].t() @ values).abs()
         sizes[torch.arange(len(columns)), columns] = -1.0  # A label is no neighbour of its own.
         sources.append(sizes.topk(min(top_k, num_labels - 1)).indices)

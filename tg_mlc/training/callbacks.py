@@ -139,7 +139,7 @@ class FileCheckpoint(ModelCheckpoint):
     """
 
     def __init__(self, path: Path, monitor: str | None = None, mode: str = "min") -> None:
-        options = {"save_on_train_epoch_end": True, "enable_version_counter": False}
+        options: Any = {"save_on_train_epoch_end": True, "enable_version_counter": False}
         super().__init__(path.parent, path.stem, monitor=monitor, mode=mode, **options)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

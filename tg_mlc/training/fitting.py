@@ -455,7 +455,8 @@ def _data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
         bounds = [0, *accumulate(len(loader.dataset) for loader in loaders)]
         data = ConcatDataset([loader.dataset for loader in loaders])
         options = {**_loader_options(loaders[0]), **options}
-        options["split"] = predefined_split(*map(range, bounds[:-1], bounds[1:]), bounds[-1])
+        train, validate, test = map(range, bounds[:-1], bounds[1:])
+        options["split"] = predefined_split(train, validate, test, bounds[-1])
     elif isinstance(data, TorchDataLoader):
         _check_loader(data)
         options = {**_loader_options(data), **options}
@@ -511,7 +512,7 @@ def _module(
     num_labels = next(iter(data.val_dataloader())).y.size(1)
     graph = next((layer.label_graph for layer in label_graph_users(module)), None)
     graph_names = None if graph is None else graph.get("label_names")
-    sources = [label_names, getattr(data.dataset, "label_names", None), graph_names]
+    sources: list[Any] = [label_names, getattr(data.dataset, "label_names", None), graph_names]
     numbers = [f"label_{i}" for i in range(num_labels)]
     names = next((names for names in sources if names is not None), numbers)
     check_names(list(names), num_labels, "label_names", "labels")
