@@ -57,7 +57,7 @@ class RandomState(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the state of this process; with several, also those of the others."""
-        name, keys, *rest = np.random.get_state()  # noqa: NPY002 - the generator that seed_everything seeds
+        name, keys, *rest = np.random.get_state()  # noqa: NPY002
         own = {
             "python": random.getstate(),
             "numpy": (name, torch.from_numpy(np.asarray(keys, dtype=np.int64)), *rest),
