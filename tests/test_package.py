@@ -25,6 +25,7 @@ OPTIONAL = (
     "matplotlib",
     "napkinxc",
     "numba",
+    "obonet",
     "pandas",
     "pooch",
     "pytorch_lightning",

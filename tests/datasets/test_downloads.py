@@ -9,6 +9,7 @@ import lzma
 import tarfile
 import threading
 import zipfile
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -57,7 +58,7 @@ WHOLE = pack(*((f"./folder/{name}", content, tarfile.REGTYPE) for name, content 
 
 
 class Handler(BaseHTTPRequestHandler):
-    """A server that drops as many connections in the middle as it is told."""
+    """A server that drops its first :obj:`drops` connections."""
 
     def do_GET(self):
         files = {"/plain": CONTENT, "/whole.gz": gzip.compress(CONTENT), "/all.tar.gz": WHOLE}
@@ -78,19 +79,22 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setattr("time.sleep", lambda seconds: None)  # of pooch, before it tries again
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.drops, server.asked = 0, []
-    server.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(
-        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-    )
-    thread.start()
+@contextmanager
+def serving(handler):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.url, options = f"http://127.0.0.1:{server.server_port}", {"poll_interval": 0.01}
+    threading.Thread(target=server.serve_forever, kwargs=options, daemon=True).start()
     yield server
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # Pooch waits before it tries again.
+    with serving(Handler) as server:
+        server.drops, server.asked = 0, []
+        yield server
 
 
 def test_a_dropped_connection_is_tried_again(server):
@@ -159,13 +163,9 @@ def test_damaged_archives_give_one_error(data):
 
 
 def test_damaged_files_and_bombs():
-    for suffix, compress in (
-        (".gz", gzip.compress),
-        (".bz2", bz2.compress),
-        (".xz", lzma.compress),
-    ):
+    for suffix, module in {".gz": gzip, ".bz2": bz2, ".xz": lzma}.items():
         with pytest.raises(SourceError, match=r"at most 1,000 bytes unpacked"):
-            unpack(compress(bytes(10**6)), f"a{suffix}", 1000)
+            unpack(module.compress(bytes(10**6)), f"a{suffix}", 1000)
     assert unpack(bz2.compress(b"x"), "a.bz2") == b"x"
     assert unpack(b"x", "a.arff") == b"x"
     for name, content in {"a.gz": gzip.compress(CONTENT)[:-9], "a.xz": b"?", "a.bz2": b"?"}.items():
@@ -176,17 +176,17 @@ def test_damaged_files_and_bombs():
 @pytest.fixture
 def wheels(tmp_path, monkeypatch):
     """A folder of wheels that pip uses instead of the network."""
-    info = "tinydata-1.0.dist-info"
-    with zipfile.ZipFile(
-        tmp_path / "tinydata-1.0-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED
-    ) as wheel:
-        wheel.writestr("tinydata/file.csv", CONTENT)
-        wheel.writestr("tinydata/zeros", bytes(10**6))
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tinydata\nVersion: 1.0\n")
-        wheel.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr(f"{info}/RECORD", "")
+    info, path = "tinydata-1.0.dist-info", tmp_path / "tinydata-1.0-py3-none-any.whl"
+    files = {
+        "tinydata/file.csv": CONTENT,
+        "tinydata/zeros": bytes(10**6),
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: tinydata\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": "",
+    }
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for name, content in files.items():
+            wheel.writestr(name, content)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
@@ -220,9 +220,7 @@ def test_bombs_in_archives_are_refused(wheels):
     with pytest.raises(SourceError, match="the archive to have at most 1,000 bytes"):
         read_tar(gzip.compress(bytes(10**6)), "a.txt", max_bytes=1000)
     wheel = next(wheels.glob("*.whl")).read_bytes()
-    with pytest.raises(
-        SourceError, match=r"cannot be read: Expected 'tinydata/zeros' to have at most 1,000 bytes"
-    ):
+    with pytest.raises(SourceError, match=r"cannot be read: .*'tinydata/zeros' .*at most 1,000"):
         read_wheel(wheel, "tinydata/zeros", max_bytes=1000)
 
 
@@ -251,16 +249,14 @@ def test_sources_are_asked_in_order(answers, tmp_path, caplog):
     assert asked == ["dead", "changed", "good"]
     assert "Could not get file.arff from dead: no network" in caplog.text
     assert f"from changed: Expected SHA-256 {DIGEST} (got" in caplog.text
-    assert "TG_MLC_DATA" not in caplog.text  # which is nothing to warn of
+    assert "TG_MLC_DATA" not in caplog.text  # An unset variable is no warning.
 
 
 def test_each_accepted_form_will_do(answers, tmp_path):
     answers[0]["a"] = CONTENT
     fetch_all([FILE._replace(sha256=("0" * 64, DIGEST))], tmp_path)
-    with pytest.raises(
-        DatasetUnavailableError,
-        match=rf"SHA-256 {'0' * 64} or {'1' * 64} \(got {DIGEST}, 256000 by",
-    ):
+    message = rf"SHA-256 {'0' * 64} or {'1' * 64} \(got {DIGEST}, 256000 by"
+    with pytest.raises(DatasetUnavailableError, match=message):
         fetch_all([FILE._replace(name="other", sha256=("0" * 64, "1" * 64))], tmp_path)
 
 
@@ -278,35 +274,25 @@ def test_files_in_place_are_left_alone(answers, tmp_path):
 
 
 def test_offline_all_missing_files_are_named_with_their_places(answers, tmp_path, monkeypatch):
-    files = [
-        FILE,
-        FILE._replace(name="there.arff"),
-        FILE._replace(name="sub/last.xml", sha256=(), urls=("c",), hint=""),
-    ]
+    last = FILE._replace(name="sub/last.xml", sha256=(), urls=("c",), hint="")
+    files = [FILE, FILE._replace(name="there.arff"), last]
     (tmp_path / "there.arff").touch()
     with pytest.raises(DatasetUnavailableError) as error:
         fetch_all(files, tmp_path)
     message = str(error.value)
-    assert (
-        "  1. the folder in TG_MLC_DATA: the environment variable is not set\n  2. a: no network\n"
-        in message
-    )
+    assert "TG_MLC_DATA: the environment variable is not set\n  2. a: no network\n" in message
     first, last = message.splitlines()[-2:]
-    assert first == (
-        f"  '{tmp_path / 'file.arff'}' or '$TG_MLC_DATA/set/raw/file.arff', SHA-256 {DIGEST}, "
-        f"from a or b or the archive"
-    )
+    shared = f"'$TG_MLC_DATA/set/raw/file.arff', SHA-256 {DIGEST}, from a or b or the archive"
+    assert first == f"  '{tmp_path / 'file.arff'}' or {shared}"
     assert last == f"  '{tmp_path / 'sub/last.xml'}' or '$TG_MLC_DATA/set/raw/last.xml', from c"
     assert "there.arff" not in message
-    assert answers[1] == ["a", "b"]  # later files are not tried, because each would wait in turn
+    assert answers[1] == ["a", "b"]  # Addresses of later files, which would wait, are not tried.
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
     with pytest.raises(DatasetUnavailableError, match=f"or '{tmp_path}/shared/set/raw/file.arff'"):
         fetch_all(files, tmp_path)
 
 
-def test_what_this_machine_has_is_taken_even_if_another_file_is_missing(
-    answers, tmp_path, monkeypatch
-):
+def test_local_files_are_taken_even_if_another_is_missing(answers, tmp_path, monkeypatch):
     (tmp_path / "set" / "raw").mkdir(parents=True)
     (tmp_path / "set" / "raw" / "here.arff").write_bytes(CONTENT)
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path))
@@ -337,9 +323,7 @@ def test_wrong_files_are_set_aside_and_overwrite_nothing(tmp_path):
     path = tmp_path / "file.arff"
     for number, content in (("", b"1"), ("1", b"2"), ("2", b"3")):
         path.write_bytes(content)
-        with pytest.raises(
-            ChecksumError, match=rf"set aside as .*file\.arff\.bad{number}'; run again"
-        ):
+        with pytest.raises(ChecksumError, match=rf"set aside as .*\.arff\.bad{number}'; run again"):
             read_checked(FILE, tmp_path)
         assert (tmp_path / f"file.arff.bad{number}").read_bytes() == content
     path.write_bytes(CONTENT)
@@ -363,21 +347,14 @@ class Slow(BaseHTTPRequestHandler):
 
 
 def test_two_processes_may_download_into_one_folder(tmp_path):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
-    server.barrier = threading.Barrier(2, timeout=60)
-    threading.Thread(
-        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-    ).start()
-    file = FILE._replace(urls=(f"http://127.0.0.1:{server.server_port}/file",))
-    processes = [
-        CONTEXT.Process(target=fetch_all, args=([file], tmp_path / "raw")) for _ in range(2)
-    ]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    server.shutdown()
-    server.server_close()
+    with serving(Slow) as server:
+        server.barrier = threading.Barrier(2, timeout=60)
+        arguments = [FILE._replace(urls=(f"{server.url}/file",))], tmp_path / "raw"
+        processes = [CONTEXT.Process(target=fetch_all, args=arguments) for _ in range(2)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join()
     assert [process.exitcode for process in processes] == [0, 0]
     assert [path.name for path in (tmp_path / "raw").iterdir()] == ["file.arff"]
     assert (tmp_path / "raw" / "file.arff").read_bytes() == CONTENT

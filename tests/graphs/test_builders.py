@@ -16,12 +16,8 @@ from tg_mlc.graphs import edgeless, fully_connected
 )
 def test_edges_names_and_kinds(graph, num_edges, loops, names, kind):
     source, target = graph.edge_index
-    assert (graph.num_edges, (source == target).sum(), graph.label_names, graph.kind) == (
-        num_edges,
-        loops,
-        names,
-        kind,
-    )
+    assert (graph.num_edges, (source == target).sum()) == (num_edges, loops)
+    assert (graph.label_names, graph.kind) == (names, kind)
     assert graph.validate()
 
 

@@ -1,5 +1,6 @@
 import gzip
 import lzma
+import sys
 
 import pytest
 from hypothesis import given
@@ -14,51 +15,69 @@ parent: Root                 child: CCAT                 child-description: CORP
 parent: CCAT                 child: C11                  child-description: STRATEGY/PLANS
 """
 TOPICS = [("Root", None), ("CCAT", "Root"), ("C11", "CCAT")]
+BALLS = [("golf", "sport"), ("judo", "sport"), ("law", None)]
+LUNGS = [("lungs, chest and heart", "organs"), ('the "lungs"', "lungs, chest and heart")]
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "pairs"),
     [
-        RCV1,
-        "child,parent\nRoot,\nCCAT,Root\nC11,CCAT\n",
-        "parent\tsize\tchild\n\t1\tRoot\nRoot\t2\tCCAT\nCCAT\t3\tC11\n",
-        '"child","parent"\r\n"Root","None"\r\n"CCAT","Root"\r\n"C11","CCAT"\r\n',
-        "Root,None\n\nCCAT,Root\nC11,CCAT",
+        (RCV1, TOPICS),
+        ("child,parent\nRoot,\nCCAT,Root\nC11,CCAT\n", TOPICS),
+        ("parent\tsize\tchild\n\t1\tRoot\nRoot\t2\tCCAT\nCCAT\t3\tC11\n", TOPICS),
+        ('"child","parent"\r\n"Root","None"\r\n"CCAT","Root"\r\n"C11","CCAT"\r\n', TOPICS),
+        ("Root,None\n\nCCAT,Root\nC11,CCAT", TOPICS),
+        ('"lungs, chest and heart",organs\n"the ""lungs""", "lungs, chest and heart"\n', LUNGS),
+        (
+            'size,parent,child\n1,organs,"lungs, chest and heart"\n'
+            '2,"lungs, chest and heart","the ""lungs"""\n',
+            LUNGS,
+        ),
+        ('"lungs, chest and heart"\torgans\n"the ""lungs"""\tlungs, chest and heart\n', LUNGS),
+        ("parent_name,child_name\nsport,golf\nsport,judo\n,law\n", BALLS),
+        ("ParentLabel;weight;ChildLabel\nsport;1;golf\nsport;1;judo\nNA;1;law\n", BALLS),
+        ("superclass|subclass\nsport|golf\nsport|judo\nnull|law\n", BALLS),
+        ("name\tparent\ngolf\tsport\njudo\tsport\nlaw\t-\n", BALLS),
+        ("# of a club\n#child,parent\ngolf,sport\n# more, and more\njudo,sport\nlaw,?\n", BALLS),
+        # R writes names of rows without a name of their column.
+        ('"child","parent"\n"1","golf","sport"\n"2","judo","sport"\n"3","law",NA\n', BALLS),
+        ("child,child_id,parent\ngolf,7,sport\njudo,8,sport\nlaw,9,none\n", BALLS),
+        ("child\trelation\tparent\ngolf\tis_a\tsport\njudo\tpart of\tsport\nlaw\tis_a\t\n", BALLS),
+        ("term,is_a\ngolf,sport\njudo,sport\nlaw,\n", BALLS),
+        ("golf,is_a,sport\nsport,has_part,judo\nlaw,subClassOf,None\n", BALLS),
+        ("is_a\tgolf\tsport\nrdfs:subClassOf\tjudo\tsport\nis_a\tlaw\tNone\n", BALLS),
+        ("golf|sport|skos:broader\njudo|sport|isA\nlaw|-|is_a\n", BALLS),
     ],
 )
-def test_pairs_in_every_form(text):
-    assert read_parents(text) == TOPICS
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '"lungs, chest and heart",organs\n"the ""lungs""", "lungs, chest and heart"\n',
-        'size,parent,child\n1,organs,"lungs, chest and heart"\n2,"lungs, chest and heart","the ""lungs"""\n',
-        '"lungs, chest and heart"\torgans\n"the ""lungs"""\tlungs, chest and heart\n',
-    ],
-)
-def test_names_in_quotes_may_have_commas(text):
-    assert read_parents(text, "pairs") == [
-        ("lungs, chest and heart", "organs"),
-        ('the "lungs"', "lungs, chest and heart"),
-    ]
+def test_pairs(text, pairs):
+    assert read_parents(text, "pairs" if pairs is LUNGS else "auto") == pairs
 
 
 def test_families_between_tabs():
     assert read_parents("r\ta\tb\na\tc\n") == [("a", "r"), ("b", "r"), ("c", "a")]
-    assert read_parents("r\ta\na\tc\n", form="pairs") == [("r", "a"), ("a", "c")]
+    assert read_parents("r\ta\na\tc\n", format="pairs") == [("r", "a"), ("a", "c")]
 
 
-def test_two_columns_between_tabs_need_their_form():
+def test_two_columns_between_tabs_need_their_format():
     text = "football\tsport\ntennis\tsport\n"
-    with pytest.raises(
-        ValueError, match=r"'form' for two columns .* 'pairs' if children come first, 'taxonomy' if"
-    ):
+    with pytest.raises(ValueError, match=r"'format' for two columns .*'pairs' .* 'taxonomy'"):
         read_parents(text)
     assert read_parents(text, "pairs") == [("football", "sport"), ("tennis", "sport")]
     assert read_parents(text, "taxonomy") == [("sport", "football"), ("sport", "tennis")]
     assert read_parents(text.replace("\t", ",")) == [("football", "sport"), ("tennis", "sport")]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "|"])
+def test_pairs_that_look_swapped_need_their_format(delimiter, caplog):
+    swapped = "sport,golf\nsport,judo\nart,film\n".replace(",", delimiter)
+    with pytest.raises(ValueError, match=r"first column of the text to hold children.*'pairs'"):
+        read_parents(swapped)
+    children_first = [("sport", "golf"), ("sport", "judo"), ("art", "film")]
+    assert read_parents(swapped, "pairs") == children_first
+    assert read_parents(swapped, "taxonomy") == [pair[::-1] for pair in children_first]
+    assert not caplog.text
+    assert read_parents("golf,sport\nfilm,art\n") == [("golf", "sport"), ("film", "art")]
+    assert "Either column of the text may hold the parents" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -68,31 +87,6 @@ def test_files_compressed_or_not(suffix, compress, tmp_path):
     path = tmp_path / f"hierarchy{suffix}"
     path.write_bytes(compress(RCV1.encode()))
     assert read_parents(path) == read_parents(str(path)) == TOPICS
-
-
-BALLS = [("golf", "sport"), ("judo", "sport"), ("law", None)]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "parent_name,child_name\nsport,golf\nsport,judo\n,law\n",
-        "ParentLabel;weight;ChildLabel\nsport;1;golf\nsport;1;judo\nNA;1;law\n",
-        "superclass|subclass\nsport|golf\nsport|judo\nnull|law\n",
-        "name\tparent\ngolf\tsport\njudo\tsport\nlaw\t-\n",
-        "# of a club\n#child,parent\ngolf,sport\n# more, and more\njudo,sport\nlaw,?\n",
-        # as R writes it
-        '"child","parent"\n"1","golf","sport"\n"2","judo","sport"\n"3","law",NA\n',
-        "child,child_id,parent\ngolf,7,sport\njudo,8,sport\nlaw,9,none\n",
-        "child\trelation\tparent\ngolf\tis_a\tsport\njudo\tpart of\tsport\nlaw\tis_a\t\n",
-        "term,is_a\ngolf,sport\njudo,sport\nlaw,\n",
-        "golf,is_a,sport\nsport,has_part,judo\nlaw,subClassOf,None\n",
-        "is_a\tgolf\tsport\nrdfs:subClassOf\tjudo\tsport\nis_a\tlaw\tNone\n",
-        "golf|sport|skos:broader\njudo|sport|isA\nlaw|-|is_a\n",
-    ],
-)
-def test_columns_go_by_names_and_relations(text):
-    assert read_parents(text) == BALLS
 
 
 OBO = """\
@@ -106,6 +100,7 @@ name: part of
 [Term]
 id: Z:1
 name: animal
+alt_id: Z:7
 
 [Term]
 id: Z:2
@@ -127,97 +122,93 @@ is_a: Z:1 ! animal
 is_obsolete: true
 """
 ZOO = [("Z:1", None), ("Z:2", "Z:1"), ("Z:3", "Z:1"), ("Z:3", "Z:2")]
-
-
-@pytest.mark.parametrize("text", [OBO, OBO.replace("\n", "\r\n"), OBO[OBO.index("[Term]") :]])
-def test_terms_of_an_ontology(text):
-    assert read_parents(text) == read_parents(text, "obo") == ZOO
-    assert read_parents(text, names=True) == [
-        ("animal", None), ("wolf", "animal"), ("paw", "animal"), ("paw", "wolf"),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "|"])
-def test_pairs_that_look_swapped_need_their_form(delimiter, caplog):
-    swapped = "sport,golf\nsport,judo\nart,film\n".replace(",", delimiter)
-    with pytest.raises(
-        ValueError, match=r"first column of the text to hold a child .*'form|form 'pairs'"
-    ):
-        read_parents(swapped)
-    assert read_parents(swapped, "pairs") == [("sport", "golf"), ("sport", "judo"), ("art", "film")]
-    assert read_parents(swapped, "taxonomy") == [
-        ("golf", "sport"),
-        ("judo", "sport"),
-        ("film", "art"),
-    ]
-    assert not caplog.text
-    assert read_parents("golf,sport\nfilm,art\n") == [("golf", "sport"), ("film", "art")]
-    assert "Either column of the text may hold the parents" in caplog.text
+NAMED_ZOO = [("animal", None), ("wolf", "animal"), ("paw", "animal"), ("paw", "wolf")]
 
 
 @pytest.mark.parametrize(
-    ("text", "form", "message"),
+    "text",
     [
-        (RCV1 + "parent: A\n", "auto", "line 4 of the text to read 'parent: ..."),
-        ("r\ta\nb\n", "auto", "line 2 of the text to hold a parent and its children"),
-        ("r\ta\t\tb\n\n", "auto", "line 1"),
-        ("child,parent\nonly\n", "auto", "line 2 of the text to hold a child and its parent"),
-        (
-            "lungs, chest and heart,organs\nlungs,organs\n",
-            "auto",
-            r"line 1 .*\['child', 'parent'\]",
-        ),
-        ("a,b\n\nlungs, chest,organs\n", "auto", "line 3 .*double quotes"),
-        (
-            "child,parent,size\na,b,1\na,b\n",
-            "auto",
-            r"line 3 .* \['child', 'parent', 'size'\] \(got \['a', 'b'\]\)",
-        ),
-        ('a,"b\nc",d\n', "auto", "line 1 of the text to have double quotes around whole cells"),
-        ("a,b\nc\td\n", "auto", "line 2"),
-        ("\n \n", "auto", "no line of text"),
-        (RCV1, "tree", "'form'.*'tree'"),
-        (
-            "golf\teats\tsport\njudo\teats\tsport\nlaw\teats\tart\n",
-            "auto",
-            "line 1 .*in whose middle",
-        ),
-        ("golf\tis_a\tsport\njudo\teats\tsport\n", "auto", "line 2 of the text to relate a child"),
-        ("r\ta\tb\tc\na\tis_a\tr\n", "auto", "line 2 of the text .*without a relation"),
-        (
-            "source,target\na,b\n",
-            "auto",
-            r"line 1 .*'child' and one 'parent' \(got \['source', 'target'\]",
-        ),
-        ("name,label\na,b\n", "auto", "line 1 .*'child' and one 'parent'"),
-        ("id,name,parent\n1,a,\n", "auto", "line 1 .*'child' and one 'parent'"),
-        ("child_id,child_name,parent_id\n1,a,2\n", "auto", "line 1 .*'child' and one 'parent'"),
-        ("golf\tsport\t1\njudo\tsport\t.5\n", "auto", "line 1 .*a number in the last column"),
-        ("golf,is_a\njudo,sport\n", "auto", "line 1 of the text .*no relation"),
-        ("child,parents\nc,a;b\nd,a\ne,b\n", "auto", "one parent in each line of the text .*'a;b'"),
-        ("a, b;c\n", "auto", "one delimiter in line 1"),
-        ("a,b\n#c,b\n", "auto", "line 2 of the text to be a comment or a row"),
-        ("# a\n# b\n", "auto", "no line of text"),
-        ("[Term]\nname: a\n", "auto", "line 1 of the text.*'id:'"),
-        ("[Term]\nid: a\nis_a:\n", "auto", "line 3 of the text to name a term"),
-        ("format-version: 1.2\n\n", "auto", r"'\[Term\]'"),
-        ("<?xml version='1.0'?>\n<x/>\n", "auto", "the text to hold concepts of SKOS .*OWL"),
-        (
-            "@prefix skos: <a> .\n<b> a skos:Concept .\n",
-            "auto",
-            "a table or an OBO file .*Turtle to RDF/XML",
-        ),
-        ("<?xml version='1.0'?>\n<x>\n", "auto", "a thesaurus in RDF/XML"),
-        (
-            "[Term]\nid: a\nis_a: b\n",
-            "auto",
-            "the parent on line 3 of the text .*'b', which is none",
-        ),
+        OBO,
+        OBO.replace("\n", "\r\n"),
+        OBO.replace("\n\n", "\n"),
+        OBO[OBO.index("[Term]") :],
+        OBO.replace("is_a: Z:1\n", "is_a: Z:7\n"),  # by an alternative identifier
     ],
 )
-def test_wrong_lines_are_named(text, form, message):
+def test_terms_of_an_ontology(text, caplog):
+    assert read_parents(text) == read_parents(text, "obo") == ZOO
+    assert read_parents(text, names=True) == NAMED_ZOO
+    assert not caplog.text
+    assert read_parents("[Term]\nid: a\n[Term]\nid: b\nis_a: a\n") == [("a", None), ("b", "a")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "is_a: Z:1\n",
+            "is_a: Z:4\n",
+            "each parent .*'Z:4' of 'Z:3', which is missing or obsolete",
+        ),
+        ("is_a: Z:1\n", "is_a: Z:8\n", "'Z:8' of 'Z:3'"),
+        ("is_a: Z:1\n", "is_a:\n", "'' of 'Z:3'"),
+        ("alt_id: Z:7", "is_a: Z:3", "without cycles .*Z:"),
+        ("id: Z:3\n", "", "OBO file .*without 'id:'"),
+        ("part_of Z:2 ! wolf", "part_of", "OBO file .*values to unpack"),
+        ("name: paw", "paw", "OBO file .*paw"),
+        ("[Term]", "[Instance]", r"'\[Term\]' and its 'id:'"),
+    ],
+)
+def test_wrong_ontologies(old, new, message):
     with pytest.raises(ValueError, match=message):
-        read_parents(text, form)
+        tree(read_parents(OBO.replace(old, new)))
+
+
+def test_ontologies_without_obonet(monkeypatch):
+    monkeypatch.setitem(sys.modules, "obonet", None)
+    with pytest.raises(ImportError, match=r"obonet.*tg_mlc\[data\]"):
+        read_parents(OBO)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (RCV1 + "parent: A\n", "line 4 of the text to read 'parent: ..."),
+        ("r\ta\nb\n", "line 2 of the text to hold a parent and its children"),
+        ("r\ta\t\tb\n\n", "line 1"),
+        ("child,parent\nonly\n", "line 2 of the text to hold a child and its parent"),
+        ("lungs, chest and heart,organs\nlungs,organs\n", r"line 1 .*\['child', 'parent'\]"),
+        ("a,b\n\nlungs, chest,organs\n", "line 3 .*double quotes"),
+        ("child,parent,size\na,b,1\na,b\n", r"line 3 .*'size'\] \(got \['a', 'b'\]\)"),
+        ('a,"b\nc",d\n', "line 1 of the text to have double quotes around whole cells"),
+        ("a,b\nc\td\n", "line 2"),
+        ("\n \n", "no line of text"),
+        ("golf\teats\tsport\njudo\teats\tsport\nlaw\teats\tart\n", "line 1 .*in whose middle"),
+        ("golf\tis_a\tsport\njudo\teats\tsport\n", "line 2 of the text to relate a child"),
+        ("r\ta\tb\tc\na\tis_a\tr\n", "line 2 of the text .*without a relation"),
+        ("source,target\na,b\n", r"line 1 .*'child' and one 'parent' \(got \['source', 'target'\]"),
+        ("name,label\na,b\n", "line 1 .*'child' and one 'parent'"),
+        ("id,name,parent\n1,a,\n", "line 1 .*'child' and one 'parent'"),
+        ("child_id,child_name,parent_id\n1,a,2\n", "line 1 .*'child' and one 'parent'"),
+        ("golf\tsport\t1\njudo\tsport\t.5\n", "line 1 .*a number in the last column"),
+        ("golf,is_a\njudo,sport\n", "line 1 of the text .*no relation"),
+        ("child,parents\nc,a;b\nd,a\ne,b\n", "one parent in each line of the text .*'a;b'"),
+        ("a, b;c\n", "one delimiter in line 1"),
+        ("a,b\n#c,b\n", "line 2 of the text to be a comment or a row"),
+        ("# a\n# b\n", "no line of text"),
+        ("<?xml version='1.0'?>\n<x/>\n", "the text to hold concepts of SKOS .*OWL"),
+        ("<?xml version='1.0'?>\n<x>\n", "a thesaurus in RDF/XML"),
+        ("@prefix skos: <a> .\n<b> a skos:Concept .\n", "a table or an OBO file .*to RDF/XML"),
+    ],
+)
+def test_wrong_lines_are_named(text, message):
+    with pytest.raises(ValueError, match=message):
+        read_parents(text)
+
+
+def test_an_unknown_format():
+    with pytest.raises(ValueError, match=r"'format'.*'tree'"):
+        read_parents(RCV1, "tree")
 
 
 def test_damaged_files_are_named(tmp_path):
@@ -238,9 +229,8 @@ def test_damaged_files_are_named(tmp_path):
 
 @given(data=st.data())
 def test_mutated_files_give_pairs_or_our_error(data, tmp_path_factory):
-    content = bytearray(
-        gzip.compress(RCV1.encode(), mtime=0) if data.draw(st.booleans()) else RCV1.encode()
-    )
+    text = data.draw(st.sampled_from([RCV1, OBO])).encode()
+    content = bytearray(gzip.compress(text, mtime=0) if data.draw(st.booleans()) else text)
     path = tmp_path_factory.mktemp("mutated") / ("x.gz" if content[:2] == b"\x1f\x8b" else "x.txt")
     for _ in range(data.draw(st.integers(1, 6))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
@@ -250,26 +240,30 @@ def test_mutated_files_give_pairs_or_our_error(data, tmp_path_factory):
 
 
 SKOS = """<?xml version="1.0"?>
-<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:skos="http://www.w3.org/2004/02/skos/core#">
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+  xmlns:skos="http://www.w3.org/2004/02/skos/core#">
 <skos:Concept rdf:about="x/1"><skos:prefLabel xml:lang="de">Tier</skos:prefLabel>
-  <skos:prefLabel xml:lang="en">animal</skos:prefLabel><skos:narrower rdf:resource="x/2"/></skos:Concept>
-<rdf:Description rdf:about="x/2"><rdf:type rdf:resource="http://www.w3.org/2004/02/skos/core#Concept"/>
+  <skos:prefLabel xml:lang="en">animal</skos:prefLabel><skos:narrower rdf:resource="x/2"/>
+</skos:Concept>
+<rdf:Description rdf:about="x/2">
+  <rdf:type rdf:resource="http://www.w3.org/2004/02/skos/core#Concept"/>
   <skos:broader rdf:resource="x/1"/><skos:prefLabel>dog</skos:prefLabel></rdf:Description>
-<skos:Concept rdf:about="x/3"><skos:broader><skos:Concept rdf:about="x/2"/></skos:broader></skos:Concept>
+<skos:Concept rdf:about="x/3"><skos:broader><skos:Concept rdf:about="x/2"/></skos:broader>
+</skos:Concept>
 <skos:Collection rdf:about="x/4"/>
 </rdf:RDF>
 """
 
 
 @pytest.mark.parametrize(
-    ("form", "names", "expected"),
+    ("format", "names", "expected"),
     [
         ("auto", False, [("x/1", None), ("x/2", "x/1"), ("x/3", "x/2")]),
         ("skos", True, [("animal", None), ("dog", "animal"), ("x/3", "dog")]),
     ],
 )
-def test_a_thesaurus(form, names, expected):
-    assert sorted(read_parents(SKOS, form, names), key=str) == sorted(expected, key=str)
+def test_a_thesaurus(format, names, expected):  # noqa: A002
+    assert sorted(read_parents(SKOS, format, names), key=str) == sorted(expected, key=str)
 
 
 @pytest.mark.parametrize(

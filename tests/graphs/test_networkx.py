@@ -21,11 +21,8 @@ def test_round_trip(graph, by_name):
     back = from_networkx(graph.to_networkx(by_name=by_name))
     assert torch.equal(back.edge_index, graph.edge_index)
     assert torch.equal(back.edge_weight, graph.edge_weight)
-    assert (back.label_names, back.kind, back.source) == (
-        graph.label_names,
-        graph.kind,
-        graph.source,
-    )
+    for attribute in ("label_names", "kind", "source"):
+        assert getattr(back, attribute) == getattr(graph, attribute)
 
 
 def test_to_networkx_by_name(graph):
@@ -44,12 +41,9 @@ def test_undirected_edges_run_both_ways():
 
 
 def test_unnamed_nodes_are_labels_by_index_whatever_their_order():
-    graph = from_networkx(nx.DiGraph([(2, 0), (0, 1)]))
-    assert graph.edge_index.tolist() == [[2, 0], [0, 1]]
-    assert from_networkx(nx.DiGraph([(2, 0), (0, 1)]), ["a", "b", "c"]).edge_index.tolist() == [
-        [2, 0],
-        [0, 1],
-    ]
+    network = nx.DiGraph([(2, 0), (0, 1)])
+    for names in (None, ["a", "b", "c"]):
+        assert from_networkx(network, names).edge_index.tolist() == [[2, 0], [0, 1]]
 
 
 def test_label_names_set_the_order():
@@ -74,7 +68,7 @@ def test_other_things_are_no_networkx_graphs():
 def test_names_and_weights_are_all_or_none():
     network = nx.Graph([(0, 1), (1, 2)])
     network.nodes[0]["name"] = "a"
-    with pytest.raises(ValueError, match="node 1 has none"):
+    with pytest.raises(ValueError, match="got none at node 1"):
         from_networkx(network)
     network = nx.Graph([(0, 1), (1, 2)])
     network.edges[0, 1]["weight"] = 1.0

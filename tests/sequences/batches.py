@@ -8,14 +8,9 @@ from torch_geometric.data import Batch
 NUM_LABELS, NUM_ENTITIES, NUM_BINS, NUM_FEATURES, WINDOW_SIZE = 6, 4, 5, 7, 3
 
 
-def batch(
-    num_samples: int = 5,
-    seed: int = 0,
-    *,
-    num_labels: int = NUM_LABELS,
-    window_size: int = WINDOW_SIZE,
-) -> Batch:
+def batch(num_samples: int = 5, seed: int = 0, num_labels: int = NUM_LABELS) -> Batch:
     """The first sample has no history, the second is of an entity that is not in training."""
+    window_size = WINDOW_SIZE
     generator = torch.Generator().manual_seed(seed)
 
     def draw(high: int, *size: int) -> torch.Tensor:

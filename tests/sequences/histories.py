@@ -11,16 +11,15 @@ COLUMNS = {"entity": "who", "time": "day", "label": "item", "amount": "cost"}
 
 
 def table(num_entities=6, num_labels=5, num_rows=200, seed=0):
-    """Rows in no order, of which some are twice there."""
+    """Unsorted rows, some of them repeated."""
     random = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "who": random.integers(num_entities, size=num_rows),
-            "day": random.integers(40, size=num_rows),
-            "item": random.integers(num_labels, size=num_rows).astype(str),
-            "cost": random.normal(size=num_rows).round(2),
-        }
-    )
+    columns = {
+        "who": random.integers(num_entities, size=num_rows),
+        "day": random.integers(40, size=num_rows),
+        "item": random.integers(num_labels, size=num_rows).astype(str),
+        "cost": random.normal(size=num_rows).round(2),
+    }
+    return pd.DataFrame(columns)
 
 
 def histories(**options):

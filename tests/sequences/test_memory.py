@@ -46,7 +46,7 @@ def test_labels_that_an_entity_never_had_say_nothing_of_themselves():
     assert not features[..., :NUM_FEATURES][~seen].any()
 
 
-def test_trends_are_told_against_the_frequencies():
+def test_trends_are_relative_to_the_frequencies():
     layer, data = memory(), batch()
     data.trend = FREQUENCY.view(1, -1, 1).repeat(5, 1, 3)
     data.trend[0] = 0.0  # nothing is known before a first event
@@ -117,7 +117,7 @@ def test_a_memory_of_a_data_set_knows_training_targets_alone(data):
     for i in range(dataset.num_entities):
         torch.testing.assert_close(expected.neighbours.profiles[i], y[entity == i].mean(dim=0))
     later = split.val.tolist() + split.test.tolist()
-    # other labels after training
+    # After training, events get another label.
     dataset.y.indices[[dataset.y.indptr[event] for event in later]] = 0
     again = personal_memory(dataset, split.train, 4)
     assert_same_statistics(again, expected)
@@ -127,20 +127,15 @@ def test_a_memory_of_a_data_set_knows_training_targets_alone(data):
 @pytest.mark.parametrize("form", [np.asarray, list, torch.Tensor.tolist])
 def test_training_targets_in_any_form(form, data):
     dataset, split = data
-    assert_same_statistics(
-        *(personal_memory(dataset, targets, 4) for targets in (split.train, form(split.train)))
-    )
+    forms = split.train, form(split.train)
+    assert_same_statistics(*(personal_memory(dataset, targets, 4) for targets in forms))
 
 
 @pytest.mark.parametrize(("num_labels", "num_scaled"), [(302, 512), (2_000, 131)])
 def test_features_of_many_labels_are_scaled_by_fewer_targets(num_labels, num_scaled, monkeypatch):
-    random = np.random.default_rng(0)
-    rows = {
-        "who": np.arange(6_000) % 3,
-        "day": np.arange(6_000) // 5,
-        "item": np.arange(6_000) % num_labels,
-    }
-    events = from_events(pd.DataFrame(rows).assign(cost=random.normal(size=6_000)), **COLUMNS)
+    number, cost = np.arange(6_000), np.random.default_rng(0).normal(size=6_000)
+    rows = {"who": number % 3, "day": number // 5, "item": number % num_labels, "cost": cost}
+    events = from_events(pd.DataFrame(rows), **COLUMNS)
     dataset = EventPreprocessor().fit_transform(events, time_split(events, (1.0, 0.0, 0.0)))
     sizes = []
     monkeypatch.setattr(PersonalMemory, "scale_by", lambda _, data: sizes.append(data.num_graphs))
@@ -154,34 +149,30 @@ OTHERS = torch.rand(9, 5, generator=GENERATOR).square()
 SHARE = torch.rand(3, 5, generator=GENERATOR)
 
 
-def test_entities_count_by_likeness_and_nobody_is_its_own_neighbour():
-    told = Neighbours(OTHERS)(SHARE, torch.tensor([0, 8, 9]))[..., 1].exp() - 1e-3
+def test_weights_are_similarities_and_no_entity_is_its_own_neighbour():
+    scores = Neighbours(OTHERS)(SHARE, torch.tensor([0, 8, 9]))[..., 1].exp() - 1e-3
     for row, (share, itself) in enumerate(zip(SHARE, (0, 8, 9), strict=True)):
         others = [j for j in range(9) if j != itself]
         likeness = torch.stack([torch.cosine_similarity(share, OTHERS[j], dim=0) for j in others])
         weight = (SHARPNESS[1] * likeness).softmax(dim=0)
-        torch.testing.assert_close(told[row], weight @ OTHERS[others], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(scores[row], weight @ OTHERS[others], atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("place", "ridge"), list(enumerate(RIDGES)))
-def test_labels_are_told_by_a_ridge_regression_on_all_others_without_the_fold_of_the_entity(
-    place, ridge
-):
-    layer, entity = Neighbours(OTHERS), torch.tensor([0, 8, 9])  # of which the last is new
-    told = layer(SHARE, entity)[..., 2 + place]
-    x, share = layer._in_units(OTHERS), layer._in_units(SHARE)
+@pytest.mark.parametrize(("index", "ridge"), list(enumerate(RIDGES)))
+def test_ridge_regression_on_all_other_labels_and_folds(index, ridge):
+    layer, entity = Neighbours(OTHERS), torch.tensor([0, 8, 9])  # the last one is new
+    scores = layer(SHARE, entity)[..., 2 + index]
+    x, share = layer._scale(OTHERS), layer._scale(SHARE)
     for row, fold in enumerate(entity % NUM_FOLDS):
         rest = torch.arange(9) % NUM_FOLDS != fold
         for label in range(5):
             others = [other for other in range(5) if other != label]
             fitted = Ridge(ridge, fit_intercept=False).fit(x[rest][:, others], x[rest, label])
             expected = fitted.predict(share[row : row + 1, others]).item()
-            assert told[row, label].item() == pytest.approx(expected, abs=1e-5)
+            assert scores[row, label].item() == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    "profiles", [OTHERS[:1], torch.zeros(4, 5), torch.eye(5)], ids=["one", "nothing", "rare"]
-)
-def test_what_is_hardly_known_is_finite(profiles):
-    told = Neighbours(profiles)(torch.zeros(2, 5), torch.tensor([0, 7]))
-    assert told.isfinite().all()
+@pytest.mark.parametrize("profiles", [OTHERS[:1], torch.zeros(4, 5), torch.eye(5)])
+def test_scores_of_few_profiles_are_finite(profiles):
+    scores = Neighbours(profiles)(torch.zeros(2, 5), torch.tensor([0, 7]))
+    assert scores.isfinite().all()

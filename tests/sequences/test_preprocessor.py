@@ -25,9 +25,8 @@ def test_no_artefact_of_training_moves_with_the_test_events():
     events = from_events(rows, **COLUMNS)
     split = time_split(events)
     entity = np.repeat(np.arange(events.num_entities), events.ptr.diff())
-    tested = {
-        (int(events.entities[entity[i]]), float(events.time[i])) for i in (*split.val, *split.test)
-    }
+    later = (*split.val, *split.test)
+    tested = {(int(events.entities[entity[i]]), float(events.time[i])) for i in later}
     is_later = np.array([key in tested for key in zip(rows["who"], rows["day"], strict=True)])
     changed = rows.copy()
     changed.loc[is_later, "cost"] = 1e6
@@ -68,34 +67,26 @@ def test_bins_hold_equal_shares_and_missing_amounts_have_their_own():
     assert dataset.num_bins == 4
     assert batch.amount[2] == 0
     mean = np.abs([-3, -2, 0, 1, 2, 3, 4, 5, 6]).mean()
-    assert batch.amount[[0, 3, 10]].tolist() == pytest.approx(
-        np.arcsinh(np.array([-3, 0, 7]) / mean), rel=1e-6
-    )
+    expected = np.arcsinh(np.array([-3, 0, 7]) / mean)
+    assert batch.amount[[0, 3, 10]].tolist() == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(
     "amounts", [[1.0, 1.0, 1.0, 5.0], [0.0, 10.0], [3.0] * 4, [-2.0, 0.0, 0.5, 0.75, 100.0]]
 )
 def test_training_has_amounts_in_every_bin(amounts):
-    rows = pd.DataFrame(
-        {"who": "a", "day": range(len(amounts) + 2), "item": "x", "cost": [*amounts, -999.0, 999.0]}
-    )
-    split = Split(
-        torch.arange(len(amounts)),
-        torch.tensor([len(amounts)]),
-        torch.tensor([len(amounts) + 1]),
-        "by hand",
-    )
+    size, costs = len(amounts), [*amounts, -999.0, 999.0]
+    rows = pd.DataFrame({"who": "a", "day": range(size + 2), "item": "x", "cost": costs})
+    split = Split(torch.arange(size), torch.tensor([size]), torch.tensor([size + 1]), "by hand")
     dataset = EventPreprocessor(window_size=None).fit_transform(from_events(rows, **COLUMNS), split)
-    trained = set(dataset.batch([len(amounts)]).bin.tolist())
+    trained = set(dataset.batch([size]).bin.tolist())
     assert trained == set(range(1, dataset.num_bins))
-    assert set(dataset.batch([len(amounts) + 1]).bin.tolist()) <= trained
+    assert set(dataset.batch([size + 1]).bin.tolist()) <= trained
 
 
 def test_gaps_are_those_of_windows_of_training():
-    rows = pd.DataFrame(
-        {"who": "a", "day": [0, 7, 14, 35.5, 99, 5000, 5003], "item": "x", "cost": 1.0}
-    )
+    days = [0, 7, 14, 35.5, 99, 5000, 5003]
+    rows = pd.DataFrame({"who": "a", "day": days, "item": "x", "cost": 1.0})
     split = Split(torch.arange(5), torch.tensor([5]), torch.tensor([6]), "by hand")
     dataset = EventPreprocessor().fit_transform(from_events(rows, **COLUMNS), split)
     assert dataset.gaps == [0, 7, 21]
@@ -106,11 +97,8 @@ def test_amounts_that_are_all_zero_or_missing():
     events = histories()
     for value in (0.0, np.nan):
         events.amount.data[:] = value
-        batch = (
-            EventPreprocessor()
-            .fit_transform(events, time_split(events))
-            .batch(range(events.num_events))
-        )
+        dataset = EventPreprocessor().fit_transform(events, time_split(events))
+        batch = dataset.batch(range(events.num_events))
         assert batch.amount.tolist() == [0.0] * len(batch.label)
         assert batch.bin.unique().numel() == 1
 
@@ -135,12 +123,8 @@ def test_entities_of_training_have_places_and_others_share_one():
     split = Split(torch.arange(first), rest[:-1], rest[-1:], "by entity")
     dataset = EventPreprocessor().fit_transform(events, split)
     assert dataset.num_entities == held_out
-    assert dataset.batch([0, first - 1, first, events.num_events - 1]).entity.tolist() == [
-        0,
-        4,
-        5,
-        5,
-    ]
+    batch = dataset.batch([0, first - 1, first, events.num_events - 1])
+    assert batch.entity.tolist() == [0, 4, 5, 5]
 
 
 def test_state_makes_the_same_samples():
@@ -154,9 +138,8 @@ def test_state_makes_the_same_samples():
 
 @pytest.mark.parametrize("options", [{"window_size": 0}, {"window_size": 1.5}, {"num_bins": 0}])
 def test_other_numbers_are_refused(options):
-    with pytest.raises(
-        ValueError, match=f"'{next(iter(options))}' to be a whole number of at least 1"
-    ):
+    (name,) = options
+    with pytest.raises(ValueError, match=f"'{name}' to be a whole number of at least 1"):
         EventPreprocessor(**options)
 
 
@@ -166,18 +149,12 @@ def test_events_that_do_not_fit_are_refused():
     split, later = time_split(events), events.with_next()
     with pytest.raises(RuntimeError, match="'fit' to be called before 'transform'"):
         EventPreprocessor().transform(events)
+    untrained = Split(split.train[:0], torch.arange(events.num_events), split.test[:0], "x")
+    fewer = events.with_at_least(int(events.ptr.diff().max()))
     for data, parts, message in (
-        (
-            events,
-            Split(split.train[:0], torch.arange(events.num_events), split.test[:0], "x"),
-            "a split with training",
-        ),
-        (later, time_split(later), r"a date each \(got those of 'with_next'\)"),
-        (
-            events.with_at_least(int(events.ptr.diff().max())),
-            split,
-            "'dataset' to hold all samples that 'split' div",
-        ),
+        (events, untrained, "a split with training"),
+        (later, time_split(later), r"have a date \(got those of 'with_next'\)"),
+        (fewer, split, "'dataset' to hold all samples that 'split' div"),
     ):
         with pytest.raises(ValueError, match=message):
             EventPreprocessor().fit(data, parts)

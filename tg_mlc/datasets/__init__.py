@@ -1,4 +1,4 @@
-"""Published data sets with named labels, each a PyG data set with its source, its licence and its statistics."""
+"""Published data sets with named labels, each with its source, licence and statistics."""
 
 from tg_mlc.datasets import registry
 from tg_mlc.datasets.binding_sites import BindingSites

@@ -1,4 +1,4 @@
-"""Published data sets, which keep their samples in a folder."""
+"""Published data sets, whose samples are kept in a folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tg_mlc.inputs.vocabulary import build_vocabulary, encode
 
 
 class DatasetOptions(TypedDict, total=False):
-    """The options of :class:`PublishedDataset`, which every published data set has."""
+    """The options that every published data set has; see :class:`PublishedDataset`."""
 
     transform: Callable[[Data], Data] | None
     pre_transform: Callable[[Data], Data] | None
@@ -33,24 +33,27 @@ class DatasetOptions(TypedDict, total=False):
 class PublishedDataset(MultiLabelDataset):
     """A published data set that keeps its samples in ``root/processed``; subclasses make them.
 
-    Samples of a :obj:`pre_transform` or :obj:`pre_filter` lie in a folder of their own, named after the class and the
-    attributes of an object. Those of a function are made each time, because nothing tells two functions apart.
+    Samples with a :obj:`pre_transform` or :obj:`pre_filter` have a folder of their own, named after
+    the class and the attributes of the object. For a function, samples are made each time, because
+    two functions cannot be told apart.
 
     Args:
         root (str or Path): Folder to keep the data set in.
         transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Applied to every sample before it is stored. (default: :obj:`None`)
-        pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
+        pre_transform (callable, optional): Applied to every sample before it is stored.
+            (default: :obj:`None`)
+        pre_filter (callable, optional): Returns whether to keep a sample. (default: :obj:`None`)
         force_reload (bool, optional): Whether to make the samples again. (default: :obj:`False`)
 
     Raises:
-        DatasetUnavailableError: If no source of a file can be reached; the message says how to place the files by hand.
-        ChecksumError: If a file in ``root/raw`` is another one; it is set aside with the suffix ``.bad``.
+        DatasetUnavailableError: If no source of a file can be reached; the message says how to
+            place the files by hand.
+        ChecksumError: If a file in ``root/raw`` has another SHA-256; it is renamed to ``.bad``.
         RuntimeError: If the stored samples are damaged.
     """
 
     files: tuple[RawFile, ...] = ()  #: in ``root/raw``
-    _made: Samples | None = None  # by functions, of which nothing is kept
+    _made: Samples | None = None  # samples of functions, which are not stored
 
     def __init__(
         self,
@@ -64,7 +67,7 @@ class PublishedDataset(MultiLabelDataset):
         made, self._made = self._made, None
         self._adopt(made or Samples.load(self.processed_paths[0]))
 
-    @cached_property  # as an object may change while it is used
+    @cached_property  # because the attributes of an object may change while it is used
     def processed_dir(self) -> str:
         """``root/processed``, or a folder beside it for each pre-transform and pre-filter."""
         if self.pre_transform is None and self.pre_filter is None:
@@ -84,7 +87,7 @@ class PublishedDataset(MultiLabelDataset):
         return {file.name: read_checked(file, Path(self.raw_dir)) for file in self.files}
 
     def download(self) -> None:
-        """Gets the raw files that are missing, each from the first source that has it."""
+        """Downloads missing raw files, each from the first source that has it."""
         fetch_all(self.files, Path(self.raw_dir))
 
     def process(self) -> None:
@@ -103,8 +106,8 @@ class PublishedDataset(MultiLabelDataset):
 
 
 class PublishedTable(PublishedDataset):
-    """A published table of features; subclasses name its raw files and read them. With :obj:`pre_filter`, the official
-    split is lost, because its rows are counted over all samples.
+    """A published table of features; subclasses read its raw files. With :obj:`pre_filter`, there
+    is no official split, because its rows are counted over all samples.
     """
 
     def read(self) -> Records:
@@ -115,25 +118,22 @@ class PublishedTable(PublishedDataset):
         whole = self.read().to_samples()
         if self.pre_transform is None and self.pre_filter is None:
             return whole
-        kept = [
-            data for data in ArrayDataset(whole) if self.pre_filter is None or self.pre_filter(data)
-        ]
-        changed = (
-            kept if self.pre_transform is None else [self.pre_transform(data) for data in kept]
-        )
-        made = Samples.collate(changed, whole.label_names, whole.report)
+        samples = list(filter(self.pre_filter or (lambda data: True), ArrayDataset(whole)))
+        if self.pre_transform is not None:
+            samples = [self.pre_transform(data) for data in samples]
+        made = Samples.collate(samples, whole.label_names, whole.report)
         whole = whole._replace(data=made.data, slices=made.slices)
         return whole if self.pre_filter is None else whole._replace(train=None, test=None)
 
 
 class PublishedMolecules(LabeledMolecules, PublishedDataset):
-    """A published data set of molecules; subclasses say how to make its graphs."""
+    """A published data set of molecules; subclasses make its graphs."""
 
 
 def label_matrix(labels: Iterable[Iterable[str]], names: Sequence[str]) -> sp.csr_array:
-    """The labels of samples ``[N, L]``; one that is listed twice counts once."""
-    column = {name: number for number, name in enumerate(names)}
-    tokens = encode((sorted(set(each)) for each in labels), column, 0)
+    """Returns the labels of samples ``[N, L]``; repeated labels of a sample count once."""
+    column_of = {name: index for index, name in enumerate(names)}
+    tokens = encode((sorted(set(sample)) for sample in labels), column_of, 0)
     ones = np.ones(len(tokens.ids), dtype=np.float32)
     return sp.csr_array((ones, *tokens), shape=(len(tokens.ptr) - 1, len(names)))
 
@@ -141,9 +141,9 @@ def label_matrix(labels: Iterable[Iterable[str]], names: Sequence[str]) -> sp.cs
 class TextOptions(NamedTuple):
     """The settings that turn texts into numbers."""
 
-    min_count: int = 1  #: how often a word must occur in the training documents
-    max_size: int | None = None  #: how many words to keep
-    max_tokens: int | None = None  #: how many words of a document to keep, from its beginning
+    min_count: int = 1  #: smallest count of a word in training documents
+    max_size: int | None = None  #: largest number of words in the vocabulary
+    max_tokens: int | None = None  #: largest number of words of a document, from its beginning
 
     def check(self) -> TextOptions:
         """Raises :class:`ValueError` if an option is out of range."""
@@ -155,11 +155,10 @@ class TextOptions(NamedTuple):
     def encode(
         self, train: Iterable[Sequence[str]], documents: Iterable[Sequence[str]]
     ) -> tuple[Tokens, list[str]]:
-        """The numbers of all documents by the vocabulary of the training documents, and its words."""
+        """Returns the word ids of all documents, and the vocabulary of the training documents."""
         words = build_vocabulary(self._cut(train), self.min_count, self.max_size)
-        return encode(
-            self._cut(documents), {word: number for number, word in enumerate(words)}, 0
-        ), words
+        ids = {word: number for number, word in enumerate(words)}
+        return encode(self._cut(documents), ids, 0), words
 
     def _cut(self, documents: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         return (list(islice(document, self.max_tokens)) for document in documents)

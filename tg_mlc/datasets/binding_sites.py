@@ -16,28 +16,23 @@ FACTORS = ("CTCF", "EP300", "JUND", "RAD21", "SIN3A")
 
 
 class BindingSites(PublishedTable):
-    """Pieces of human DNA to which transcription factors bind or do not, from the `"FastSK: Fast Sequence Analysis
-    with Gapped String Kernels" <https://github.com/QData/FastSK>`_ paper.
+    """Pieces of human DNA to which transcription factors bind or do not, from the `"FastSK: Fast
+    Sequence Analysis with Gapped String Kernels" <https://github.com/QData/FastSK>`_ paper.
 
-    A piece was examined for one of the five factors only, so its four other labels are unknown (NaN). A sample is its
-    100 letters as ``x``: 0 to 3 for A, C, G and T. Pieces that were examined for two factors occur twice, 22 of them in
-    both parts. Arguments and errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`.
+    A piece was examined for one of the five factors only, so its four other labels are unknown
+    (NaN). A sample is its 100 letters as ``x``: 0 to 3 for A, C, G and T. Pieces that were examined
+    for two factors occur twice, 22 of them in both parts. Arguments and errors are those of
+    :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """
 
     files = published("binding-sites").files[0]
 
     def read(self) -> Records:
-        self.read_raw()  # checks them
+        self.read_raw()  # checks their SHA-256
         raw = Path(self.raw_dir)
-        files = FastaFiles(
-            *([raw / f"{factor}.{part}.fasta" for factor in FACTORS] for part in ("train", "test"))
-        )
-        labels = np.concatenate(list(one_known(files, len(FACTORS))))
-        return Records(
-            Tokens(files.letters, files.ptr),
-            label_floats(torch.from_numpy(labels)).numpy(),
-            list(FACTORS),
-            list(LETTERS),
-            np.arange(files.num_train),
-            np.arange(files.num_train, len(files)),
-        )
+        parts = "train", "test"
+        files = FastaFiles(*([raw / f"{name}.{part}.fasta" for name in FACTORS] for part in parts))
+        labels = torch.from_numpy(np.concatenate(list(one_known(files, len(FACTORS)))))
+        train, test = np.split(np.arange(len(files)), [files.num_train])
+        tokens, y = Tokens(files.letters, files.ptr), label_floats(labels).numpy()
+        return Records(tokens, y, list(FACTORS), list(LETTERS), train, test)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 
+import numpy as np
 import scipy.io
 import scipy.sparse as sp
 import torch
@@ -17,11 +18,12 @@ from tg_mlc.datasets.registry import published
 
 
 class BlogCatalog(PublishedDataset):
-    """The friendships of bloggers with the categories of their blogs, from the `"Relational Learning via Latent Social
-    Dimensions" <https://doi.org/10.1145/1557019.1557109>`_ paper.
+    """The friendships of bloggers with the categories of their blogs, from the `"Relational
+    Learning via Latent Social Dimensions" <https://doi.org/10.1145/1557019.1557109>`_ paper.
 
-    Every node of the one graph has labels of its own, and there are no node features. Arguments and errors are those of
-    :class:`~tg_mlc.datasets.base.PublishedDataset`; the one graph is never filtered out.
+    Every node of the one graph has labels of its own, and there are no node features. Arguments and
+    errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`; the one graph is never
+    filtered out.
     """
 
     files = published("blogcatalog").files[0]
@@ -33,17 +35,14 @@ class BlogCatalog(PublishedDataset):
         return y
 
     def make(self) -> Samples:
-        # SciPy tells that its matrices will become arrays, which are both taken here
+        # SciPy warns that its matrices will become arrays; either works here.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             arrays = scipy.io.loadmat(io.BytesIO(*self.read_raw().values()))
         network, group = sp.coo_array(arrays["network"]), arrays["group"].toarray()
-        edge_index = torch.stack(
-            [torch.from_numpy(place).long() for place in (network.row, network.col)]
-        )
-        data = Data(
-            edge_index=edge_index, y=torch.from_numpy(group).float(), num_nodes=group.shape[0]
-        ).coalesce()
+        edge_index = torch.from_numpy(np.stack(network.coords)).long()
+        y = torch.from_numpy(group).float()
+        data = Data(edge_index=edge_index, y=y, num_nodes=len(y)).coalesce()
         data = data if self.pre_transform is None else self.pre_transform(data)
         names = [f"group {number}" for number in range(1, group.shape[1] + 1)]
         return Samples(data, None, names, None, kind="node", num_features=data.num_node_features)

@@ -19,43 +19,40 @@ from tg_mlc._files import file_sha256, sha256
 from tg_mlc.inputs.fasta import LETTERS
 
 _BLOCK = 1 << 24
-#: what cannot be counted
+#: Fields that are stated, not counted.
 FACTS = ("name", "title", "paper", "urls", "licence", "licence_note", "notes")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetCard:
-    r"""The facts and statistics of a data set, where :obj:`None` is not known; :meth:`of` counts one,
-    :func:`tg_mlc.datasets.registry.card` has the recorded ones.
+    r"""Facts and statistics of a data set; unknown ones are :obj:`None`. :meth:`of` counts them,
+    :func:`tg_mlc.datasets.registry.card` returns the recorded ones.
 
-    The imbalance of a label is :math:`\mathrm{IRLbl}(l) = \max_{l'} n_{l'} / n_l` with :math:`n_l` its positives, as in
-    the `"Addressing Imbalance in Multilabel Classification: Measures and Random Resampling Algorithms"
-    <https://doi.org/10.1016/j.neucom.2014.08.091>`_ paper; labels without positives are left out of its mean and
-    maximum.
+    The imbalance of a label is :math:`\mathrm{IRLbl}(l) = \max_{l'} n_{l'} / n_l` with :math:`n_l`
+    its positives, as in the `"Addressing Imbalance in Multilabel Classification: Measures and
+    Random Resampling Algorithms" <https://doi.org/10.1016/j.neucom.2014.08.091>`_ paper; labels
+    without positives are left out of its mean and maximum.
     """
 
     name: str  #: its name on the command line
-    title: str  #: what it is, in one line
-    paper: str = "not published"  #: whom to cite
-    urls: tuple[str, ...] = ()  #: where it comes from
+    title: str  #: a description in one line
+    paper: str = "not published"  #: the paper to cite
+    urls: tuple[str, ...] = ()  #: sources
     licence: str = "not stated"
     licence_note: str = ""
-    notes: tuple[str, ...] = ()  #: what surprises
-    kind: str  #: what an input is
+    notes: tuple[str, ...] = ()  #: surprising properties
+    kind: str  #: kind of input
     samples: int
     labels: int
-    #: words of the vocabulary, entries of a vector, or features of a node
-    num_inputs: int | None = None
-    #: sizes of the published training and test (or train, val, test) parts
-    official: tuple[int, ...] | None = None
+    num_inputs: int | None = None  #: words of the vocabulary, entries, or features of a node
+    official: tuple[int, ...] | None = None  #: sizes of the published parts
     cardinality: float | None = None  #: positive labels per sample
-    density: float | None = None  #: share of positives among the known entries
+    density: float | None = None  #: fraction of positives among known entries
     mean_ir: float | None = None  #: mean imbalance of a label
     max_ir: float | None = None  #: imbalance of the rarest label
     never_positive: int | None = None  #: labels without a positive
-    missing: float | None = None  #: share of unknown entries
-    #: of the raw files, without compression
-    raw_sha256: Mapping[str, str] = field(default_factory=dict)
+    missing: float | None = None  #: fraction of unknown entries
+    raw_sha256: Mapping[str, str] = field(default_factory=dict)  #: of unpacked raw files
     content_sha256: str | None = None  #: of the samples as this package makes them
     origin: str = "reported"  #: "computed" from the files, or "reported" by the papers
 
@@ -65,22 +62,21 @@ class DatasetCard:
 
         Args:
             dataset (Dataset): The data set.
-            facts (DatasetCard, optional): A card with :data:`FACTS`. (default: its class's name and licence)
+            facts (DatasetCard, optional): A card with :data:`FACTS`. (default: its class's name and
+                licence)
         """
         if dataset._indices is not None:
             raise ValueError(f"Expected a whole data set (got {len(dataset)} samples of one)")
-        name = type(dataset).__name__
-        known: dict[str, Any] = {
-            "name": name,
-            "title": name,
-            "licence": getattr(dataset, "license", "not stated"),
-        }
+        stated: dict[str, Any] = dict.fromkeys(("name", "title"), type(dataset).__name__)
+        stated["licence"] = getattr(dataset, "license", "not stated")
+        if facts is not None:
+            stated = {fact: getattr(facts, fact) for fact in FACTS}
         inputs, sparse = getattr(dataset, "num_inputs", None), getattr(dataset, "sparse_y", None)
         labels = dataset.y if sparse is None else sparse()
         in_memory = isinstance(dataset, InMemoryDataset)
         parts = getattr(dataset, "_official", None) if in_memory else dataset.official_split().parts
         return cls(
-            **(known if facts is None else {fact: getattr(facts, fact) for fact in FACTS}),
+            **stated,
             kind=getattr(dataset, "kind", None) or "graph",
             samples=labels.shape[0],
             num_inputs=inputs if inputs is not None else dataset.num_node_features,
@@ -94,64 +90,48 @@ class DatasetCard:
     @property
     def statistics(self) -> dict[str, Any]:
         """The fields that can be counted."""
-        return {
-            each.name: getattr(self, each.name)
-            for each in fields(DatasetCard)
-            if each.name not in FACTS
-        }
+        counted = [member.name for member in fields(DatasetCard) if member.name not in FACTS]
+        return {name: getattr(self, name) for name in counted}
 
     def differences(self, recorded: DatasetCard) -> list[str]:
-        """One line for each statistic that is not as recorded; raw files without a record do not count."""
+        """Returns one line for each statistic that is not as recorded. Raw files without a record
+        do not count.
+        """
         mine, theirs = self.statistics, recorded.statistics
         mine["raw_sha256"] = {name: mine["raw_sha256"].get(name) for name in theirs["raw_sha256"]}
-        floats = {
-            name
-            for name, value in mine.items()
-            if isinstance(value, float) and isinstance(theirs[name], float)
-        }
-        alike = {name for name in mine if mine[name] == theirs[name]}
-        alike |= {name for name in floats if math.isclose(mine[name], theirs[name], rel_tol=1e-9)}
-        return [
-            f"{name}: {mine[name]} (recorded: {theirs[name]})" for name in mine if name not in alike
-        ]
+
+        def is_same(a: Any, b: Any) -> bool:
+            are_floats = isinstance(a, float) and isinstance(b, float)
+            return math.isclose(a, b, rel_tol=1e-9) if are_floats else bool(a == b)
+
+        changed = [name for name in mine if not is_same(mine[name], theirs[name])]
+        return [f"{name}: {mine[name]} (recorded: {theirs[name]})" for name in changed]
 
     def __str__(self) -> str:
         parts = " + ".join(f"{size:,}" for size in self.official or ())
         never = f" ({self.never_positive} without a positive sample)" if self.never_positive else ""
-        # So few different entries of sequences are those of DNA: no vocabulary of words is as small.
+        # No vocabulary of words is as small as that of DNA.
         words = "letters" if (self.num_inputs or math.inf) <= len(LETTERS) else "words"
-        entries = {
-            "bag": "words",
-            "sequence": words,
-            "vector": "entries",
-            "graph": "features of a node",
-        }
+        units = {"bag": "words", "sequence": words, "vector": "entries"}
+        units["graph"] = "features of a node"
+        imbalance = f"mean {_number(self.mean_ir)}, largest {_number(self.max_ir)}"
+        is_computed = self.origin == "computed"
+        digests = [f"{digest}  {name}" for name, digest in self.raw_sha256.items()]
         rows = [
             ("Kind", self.kind),
             ("Samples", _number(self.samples) + (f" ({parts} as published)" if parts else "")),
-            ("Inputs", f"{_number(self.num_inputs)} {entries.get(self.kind, '')}".rstrip()),
+            ("Inputs", f"{_number(self.num_inputs)} {units.get(self.kind, '')}".rstrip()),
             ("Labels", _number(self.labels) + never),
             ("Cardinality", _number(self.cardinality)),
             ("Density", _number(self.density)),
-            (
-                "Imbalance",
-                f"mean {_number(self.mean_ir)}, largest {_number(self.max_ir)} (Charte et al. 2015)",
-            ),
+            ("Imbalance", f"{imbalance} (Charte et al. 2015)"),
             ("Missing labels", "unknown" if self.missing is None else f"{self.missing:.2%}"),
-            (
-                "Statistics",
-                "computed from the files"
-                if self.origin == "computed"
-                else "as the papers report them",
-            ),
+            ("Statistics", "computed from the files" if is_computed else "reported by the papers"),
             ("Paper", self.paper),
             ("Source", "\n".join(self.urls)),
             ("Licence", self.licence + (f": {self.licence_note}" if self.licence_note else "")),
             ("Notes", "\n".join(self.notes)),
-            (
-                "Raw SHA-256",
-                "\n".join(f"{digest}  {name}" for name, digest in self.raw_sha256.items()),
-            ),
+            ("Raw SHA-256", "\n".join(digests)),
             ("SHA-256", self.content_sha256 or ""),
         ]
         texts = [f"  {head:<16}" + text.replace("\n", f"\n{'':<18}") for head, text in rows if text]
@@ -185,8 +165,8 @@ def label_statistics(y: Tensor | csr_array) -> dict[str, Any]:
 
 
 def content_sha256(dataset: Dataset) -> str:
-    """The SHA-256 of inputs, labels and names of a whole data set, the same wherever and however it is stored."""
-    if not isinstance(dataset, InMemoryDataset):  # then its files are plain arrays
+    """Returns the SHA-256 of inputs, labels and names of a whole data set, however it is stored."""
+    if not isinstance(dataset, InMemoryDataset):  # Its files are plain arrays.
         return sha256("".join(file_sha256(Path(path)) for path in dataset.processed_paths).encode())
     digest = hashlib.sha256()
 
@@ -199,7 +179,7 @@ def content_sha256(dataset: Dataset) -> str:
         for start in range(0, flat.size, _BLOCK):
             array = flat[start : start + _BLOCK]
             if array.dtype.kind == "f":
-                # of many bit patterns
+                # NaN has many bit patterns.
                 array = np.where(np.isnan(array), np.array(np.nan, dtype=array.dtype), array)
             digest.update(array.tobytes())
 
@@ -207,11 +187,7 @@ def content_sha256(dataset: Dataset) -> str:
     for key in sorted(data.keys()):
         update(f"{key} {slices.get(key) is not None}", data[key])
         update("slices", slices.get(key))
-    names = {
-        "label_names": dataset.label_names,
-        "feature_names": dataset.feature_names,
-        "kind": dataset.kind,
-    }
+    names = {key: getattr(dataset, key) for key in ("label_names", "feature_names", "kind")}
     digest.update(repr(names).encode())
     for part in getattr(dataset, "_official", None) or ():
         update("part", part)
@@ -221,13 +197,9 @@ def content_sha256(dataset: Dataset) -> str:
 def _raw_hashes(dataset: Dataset) -> dict[str, str]:
     files = [file for file in getattr(dataset, "files", ()) if file.sha256]
     if files and all(len(file.sha256) == 1 for file in files):
-        return {file.name: file.sha256[0] for file in files}  # which was checked
-    if dataset.root == MISSING:  # made in memory, of no file
+        return {file.name: file.sha256[0] for file in files}  # The data set has checked them.
+    if dataset.root == MISSING:  # made in memory, without files
         return {}
     raw = Path(dataset.raw_dir)
-    paths = [
-        path
-        for path in sorted(raw.rglob("*"))
-        if path.is_file() and path.suffix not in {".part", ".bad"}
-    ]
-    return {path.relative_to(raw).as_posix(): file_sha256(path) for path in paths}
+    paths = [path for path in sorted(raw.rglob("*")) if path.suffix not in {".part", ".bad"}]
+    return {path.relative_to(raw).as_posix(): file_sha256(path) for path in paths if path.is_file()}

@@ -19,6 +19,7 @@ from torch_geometric.data import Data, Dataset
 from tqdm import tqdm
 
 from tg_mlc._files import FilePath, read_names, replace_when_done
+from tg_mlc._names import few, shorten
 from tg_mlc._optional import require
 from tg_mlc.data.splits import Split
 from tg_mlc.datasets.downloads import DatasetUnavailableError, fetch_all, placed_in
@@ -32,42 +33,47 @@ LETTER_FILE, LABEL_FILE, SHAPE = "letters.bin", "labels.bin", "shape.npy"
 (NAMES,) = published("deepsea").files[0]
 NUM_ROWS_AT_ONCE = 1 << 14
 ROWS = "AGCT"  # DeepSEA's order of one-hot letters
-BLOCK_BYTES = 1 << 24  # of an array that are read at once
+BLOCK_BYTES = 1 << 24  # size of the blocks in which an array is read
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_STRANGE = 255
-# The code of a letter by its one-hot column, read as bits.
-_LETTER_OF_ROWS = np.full(1 << len(ROWS), _STRANGE, dtype=np.uint8)
+_INVALID = 255
+# Codes of letters by their one-hot columns, read as bits.
+_LETTER_OF_ROWS = np.full(1 << len(ROWS), _INVALID, dtype=np.uint8)
 _LETTER_OF_ROWS[0] = UNKNOWN_LETTER
 _LETTER_OF_ROWS[[1 << row for row in range(len(ROWS))]] = [LETTERS.index(letter) for letter in ROWS]
-# Open chromatin, and histones, modified (H3K4me3) or not of the usual kind (H2AZ); all others are proteins that bind.
+# Open chromatin, modified histones (H3K4me3) and a variant one (H2AZ); all other targets are
+# proteins that bind.
 _NOT_FACTOR = re.compile(r"DNase$|H[234][AB]?K\d|H2AZ$")
 
 
 class DeepSEA(Dataset):
-    """The windows of 1,000 letters of the human genome with the proteins that bind to them, from the `"Predicting
-    Effects of Noncoding Variants with Deep Learning-based Sequence Model" <https://doi.org/10.1038/nmeth.3547>`_ paper,
-    whose labels come from the ENCODE and Roadmap Epigenomics projects.
+    """The windows of 1,000 letters of the human genome with the proteins that bind to them, from
+    the `"Predicting Effects of Noncoding Variants with Deep Learning-based Sequence Model"
+    <https://doi.org/10.1038/nmeth.3547>`_ paper, whose labels come from the ENCODE and Roadmap
+    Epigenomics projects.
 
-    Its files are converted once to letters and bits (5 GB), which are then mapped into memory. ``x`` holds the codes of
-    the letters, of shape ``[1000]`` in uint8, as in :class:`DNADataset`. 690 of the 919 outputs are of proteins, with
-    172 targets; GM12878 has 90 of these, with 79 targets, H1-hESC 58 with 51, and K562 150 with 108.
+    Its files are converted once to letters and bits (5 GB), which are then mapped into memory.
+    ``x`` holds the codes of the letters, of shape ``[1000]`` in uint8, as in :class:`DNADataset`.
+    690 of the 919 outputs are of proteins, with 172 targets; GM12878 has 90 of these, with 79
+    targets, H1-hESC 58 with 51, and K562 150 with 108.
 
-    The files ``train.mat``, ``valid.mat``, ``test.mat`` (of the authors' training bundle; or of the same layout and
-    called ``.h5``) and ``predictor.names`` have to be in ``root/raw`` or in ``deepsea/raw`` of the folder that the
-    environment variable :obj:`TG_MLC_DATA` names; they can be deleted once converted. Every window is there on both
+    The files ``train.mat``, ``valid.mat``, ``test.mat`` of the authors' training bundle (or ``.h5``
+    of the same layout) and ``predictor.names`` have to be in ``root/raw`` or in ``deepsea/raw`` of
+    the folder :obj:`TG_MLC_DATA`; they can be deleted once converted. Every window is there on both
     strands.
 
-    The LaMP paper's TFBS set (1,671,873 / 301,823 / 323,796 sequences with 179 labels, made from ENCODE) was not
+    The LaMP paper's TFBS set (1,671,873 / 301,823 / 323,796 sequences with 179 labels) was not
     published; :obj:`per_target` and :obj:`labelled_only` give the nearest.
 
     Args:
         root (str or Path): Folder to keep the data set in.
         cells (list[str], optional): The cells whose outputs are taken. (default: :obj:`None`, all)
-        factors_only (bool, optional): If set to :obj:`False`, DNase and histone marks are taken as well as proteins
-            that bind to DNA. (default: :obj:`True`)
-        per_target (bool, optional): If set to :obj:`True`, each target is one label, which is 1 if it is so in any of
-            the cells and treatments, and called ``target``, not ``cell|target|treatment``. (default: :obj:`False`)
-        labelled_only (bool, optional): Whether sequences without a label are left out. (default: :obj:`False`)
+        factors_only (bool, optional): If set to :obj:`False`, DNase and histone marks are taken as
+            well as proteins that bind to DNA. (default: :obj:`True`)
+        per_target (bool, optional): If set to :obj:`True`, each target is one label, the union over
+            cells and treatments, called ``target``, not ``cell|target|treatment``.
+            (default: :obj:`False`)
+        labelled_only (bool, optional): Whether sequences without a label are left out.
+            (default: :obj:`False`)
         transform, force_reload (optional): As in :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
     Raises:
@@ -100,10 +106,9 @@ class DeepSEA(Dataset):
             self._letters = MappedRows(folder / LETTER_FILE, (ends[-1], length))
             self._bits = MappedRows(folder / LABEL_FILE, (ends[-1], -(-len(outputs) // 8)))
         except (OSError, ValueError, EOFError) as error:
+            got = f"(got {error}); pass force_reload=True to convert again"
             expected = f"letters and labels of the same samples in '{folder}'"
-            raise RuntimeError(
-                f"Expected {expected} (got {error}); pass force_reload=True to convert again"
-            ) from error
+            raise RuntimeError(f"Expected {expected} {got}") from error
         self._rows = np.flatnonzero(self._selection.any(self._bits.rows)) if labelled_only else None
         self._ends = np.asarray(ends) if self._rows is None else np.searchsorted(self._rows, ends)
 
@@ -119,10 +124,9 @@ class DeepSEA(Dataset):
             if (path := next(filter(Path.is_file, paths), None)) is None:
                 tried = " or ".join(f"'{folder}'" for folder in folders)
                 expected = f"Expected DeepSEA's file '{part}.mat' (got none in {tried})"
-                how = "Place train.mat, valid.mat and test.mat there by hand, from the authors' training bundle"
-                raise DatasetUnavailableError(
-                    f"{expected}\n{how} (unpack it):\n{published('deepsea').urls[0]}"
-                )
+                hint = "Place train.mat, valid.mat and test.mat there, of the training bundle"
+                url = published("deepsea").urls[0]
+                raise DatasetUnavailableError(f"{expected}\n{hint} (unpack it):\n{url}")
             sources[part] = path
         fetch_all([NAMES], Path(self.raw_dir))
         raw_names, folder = Path(self.raw_dir) / NAMES.name, Path(self.processed_dir)
@@ -147,10 +151,8 @@ class DeepSEA(Dataset):
 
     def get(self, idx: int) -> Data:
         row = idx if self._rows is None else int(self._rows[idx])
-        y = self._selection.take(self._bits.rows[[row]])
-        return Data(
-            x=torch.from_numpy(np.array(self._letters.rows[row])), y=torch.from_numpy(y).float()
-        )
+        x, y = np.array(self._letters.rows[row]), self._selection.take(self._bits.rows[[row]])
+        return Data(x=torch.from_numpy(x), y=torch.from_numpy(y).float())
 
     @property
     def num_labels(self) -> int:
@@ -166,35 +168,29 @@ class DeepSEA(Dataset):
 
     @property
     def y(self) -> Tensor:
-        """The labels of all samples, ``[num_samples, num_labels]``, in four bytes each: 12 GB for all proteins;
-        :meth:`sparse_y` takes a fraction of that.
+        """The labels of all samples, ``[num_samples, num_labels]``: 12 GB for all proteins, of
+        which :meth:`sparse_y` takes a fraction.
         """
         return torch.from_numpy(self.sparse_y().toarray()).float()
 
     def sparse_y(self) -> sparse.csr_array:
-        """The labels of all samples as a sparse matrix, which :func:`~tg_mlc.graphs.co_occurrence` takes as well."""
-        chosen = np.asarray(self.indices())
-        rows = chosen if self._rows is None else self._rows[chosen]
+        """Returns the labels of all samples as a sparse matrix."""
+        rows = np.asarray(self.indices())
+        rows = rows if self._rows is None else self._rows[rows]
         blocks = np.array_split(rows, len(rows) // NUM_ROWS_AT_ONCE + 1)
-        taken = [sparse.csr_array(self._selection.take(self._bits.rows[block])) for block in blocks]
-        return sparse.vstack(taken, "csr")
+        parts = [sparse.csr_array(self._selection.take(self._bits.rows[block])) for block in blocks]
+        return sparse.vstack(parts, "csr")
 
     def official_split(self) -> Split:
-        """The split that the data set was published with.
-
-        Raises:
-            ValueError: If this is a part of the data set.
-        """
+        """Returns the published split. Raises ValueError for a part of the data set."""
         if self._indices is not None:
-            raise ValueError(
-                "Expected a whole data set that was published with a split (got a part of a data set)"
-            )
+            raise ValueError(f"Expected a whole data set (got a part of {len(self)} samples)")
         train, val, test = torch.arange(len(self)).tensor_split(self._ends[:-1].tolist())
         return Split(train, val, test, "official")
 
 
 class DeepSEAOutput(NamedTuple):
-    """The cell and the target that one of DeepSEA's outputs was measured on."""
+    """The cell and the target of one output of DeepSEA."""
 
     cell: str
     target: str  #: a protein that binds, a histone mark, or DNase
@@ -206,21 +202,20 @@ class Selection(NamedTuple):
 
     names: list[str]
     columns: np.ndarray  #: the outputs of all labels, one label after another
-    starts: np.ndarray  #: where in :obj:`columns` those of each label begin
+    starts: np.ndarray  #: index in :obj:`columns` of each label's first output
 
     def take(self, bits: np.ndarray) -> np.ndarray:
-        """The labels ``[N, L]`` in uint8, from the bits ``[N, B]`` of all outputs."""
+        """Returns the labels ``[N, L]`` in uint8, from the bits ``[N, B]`` of all outputs."""
         outputs = np.unpackbits(bits, axis=1)[:, self.columns]
-        one_each = len(self.starts) == len(self.columns)
-        return (
-            outputs if one_each else np.asarray(np.maximum.reduceat(outputs, self.starts, axis=1))
-        )
+        if len(self.starts) == len(self.columns):
+            return outputs
+        return np.asarray(np.maximum.reduceat(outputs, self.starts, axis=1))
 
     def any(self, bits: np.ndarray) -> np.ndarray:
-        """Tells whether any label ``[N]`` is 1."""
-        chosen = np.zeros(8 * bits.shape[1], dtype=bool)
-        chosen[self.columns] = True
-        return np.asarray((bits & np.packbits(chosen)).any(axis=1))
+        """Tells for each sample ``[N]`` whether any label is 1."""
+        mask = np.zeros(8 * bits.shape[1], dtype=bool)
+        mask[self.columns] = True
+        return np.asarray((bits & np.packbits(mask)).any(axis=1))
 
 
 def read_outputs(path: FilePath) -> list[DeepSEAOutput]:
@@ -229,9 +224,8 @@ def read_outputs(path: FilePath) -> list[DeepSEAOutput]:
     for number, name in enumerate(read_names(path), start=1):
         fields = [field.strip() for field in name.split("|")]
         if len(fields) != 3 or not all(fields):
-            raise ValueError(
-                f"Expected 'cell|target|treatment' in line {number} of '{path!s}' (got '{name[:80]}')"
-            )
+            expected = f"'cell|target|treatment' in line {number} of '{path!s}'"
+            raise ValueError(f"Expected {expected} (got '{name[:80]}')")
         outputs.append(DeepSEAOutput(*fields))
     return outputs
 
@@ -242,36 +236,38 @@ def select_outputs(
     factors_only: bool,
     per_target: bool,
 ) -> Selection:
-    """Chooses outputs and what they are labels of."""
+    """Returns the labels that the options select."""
     known = list(dict.fromkeys(output.cell for output in outputs))
-    if isinstance(cells, str) or not set(known if cells is None else cells) <= set(known):
-        raise ValueError(f"Expected 'cells' to be a list of some of {known} (got {cells!r})")
+    cells = known if cells is None else cells
+    if isinstance(cells, str) or not set(cells) <= set(known):
+        got = f"(got {cells!r}); known are {few(known)}"
+        raise ValueError(f"Expected 'cells' to be a list of cells {got}")
     members: dict[str, list[int]] = {}
     for column, (name, output) in enumerate(zip(unique_names(outputs), outputs, strict=True)):
-        if (cells is None or output.cell in cells) and (
-            not factors_only or not _NOT_FACTOR.match(output.target)
-        ):
+        is_factor = not _NOT_FACTOR.match(output.target)
+        if output.cell in cells and (is_factor or not factors_only):
             members.setdefault(output.target if per_target else name, []).append(column)
     if not members:
-        raise ValueError(
-            f"Expected at least one label (got none for cells={cells}, factors_only={factors_only})"
-        )
+        got = f"none for cells={shorten(cells)}, factors_only={factors_only}"
+        raise ValueError(f"Expected at least one label (got {got})")
     starts = np.cumsum([0, *map(len, members.values())])[:-1]
     return Selection(list(members), np.concatenate([*members.values()]), starts)
 
 
 def unique_names(outputs: Sequence[DeepSEAOutput]) -> list[str]:
-    """The names of outputs, with a number where several have the same: ``"K562|YY1|None (2)"`` is the second."""
-    seen: Counter[str] = Counter()
+    """Returns unique names of outputs: ``"K562|YY1|None (2)"`` is the second of its name."""
+    counts: Counter[str] = Counter()
     names = []
     for name in map("|".join, outputs):
-        seen[name] += 1
-        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        counts[name] += 1
+        names.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
     return names
 
 
 class MappedRows:
-    """The rows of a file of bytes, each read when it is asked for; a copy in another process maps the file anew."""
+    """The rows of a file of bytes, mapped into memory; a copy in another process maps the file
+    anew.
+    """
 
     def __init__(self, path: Path, shape: tuple[int, int]) -> None:
         self._made_of = path, shape
@@ -284,31 +280,26 @@ class MappedRows:
 def convert(
     path: Path, part: str, num_labels: int, letters: IO[bytes], labels: IO[bytes]
 ) -> tuple[int, int]:
-    """Appends the letters ``[N, n]`` and the bits of the labels ``[N, ceil(L / 8)]`` of a file to two others, and
+    """Appends letters ``[N, n]`` and bits of labels ``[N, ceil(L / 8)]`` to two open files, and
     returns :obj:`n` and :obj:`N`.
 
-    The file is of MATLAB 5 with arrays ``[N, 4, n]`` and ``[N, L]``, or of HDF5, which MATLAB 7.3 writes, with arrays
-    ``[n, 4, N]`` and ``[L, N]``; their names begin with the part, *e.g.* ``trainxdata`` and ``traindata``.
+    The source is a MATLAB 5 file with arrays ``[N, 4, n]`` and ``[N, L]``, or HDF5 (MATLAB 7.3)
+    with arrays ``[n, 4, N]`` and ``[L, N]``, called *e.g.* ``trainxdata`` and ``traindata``.
     """
     names = f"{part}xdata", f"{part}data"
     with path.open("rb") as file:
         is_hdf5 = file.read(len(_HDF5)) == _HDF5
     with (_open_hdf5 if is_hdf5 else _open_mat5)(path, *names) as (x, y):
-        if (
-            len(x.shape) != 3
-            or x.shape[1] != len(ROWS)
-            or 0 in x.shape
-            or y.shape != (num_labels, x.shape[2])
-        ):
-            expected = f"{' and '.join(names)} of shapes [n, 4, N] and [{num_labels}, N] (HDF5), or their transposes"
+        is_one_hot = len(x.shape) == 3 and x.shape[1] == len(ROWS) and 0 not in x.shape
+        if not is_one_hot or y.shape != (num_labels, x.shape[2]):
+            expected = f"{' and '.join(names)} of shapes [n, 4, N] and [{num_labels}, N] (HDF5)"
             got = f"{list(x.shape)} and {list(y.shape)}; are these the labels of 'predictor.names'?"
-            raise _wrong(path, expected, got)
+            raise _wrong(path, f"{expected}, or their transposes", got)
         for block in _blocks(x, path, f"{part} sequences"):
-            codes = _LETTER_OF_ROWS[
-                block[:, 0] | block[:, 1] << 1 | block[:, 2] << 2 | block[:, 3] << 3
-            ]
-            if (codes == _STRANGE).any():
-                raise _wrong(path, "at most one of the four letters at a place", "several")
+            bits = [block[:, row] << row for row in range(len(ROWS))]
+            codes = _LETTER_OF_ROWS[bits[0] | bits[1] | bits[2] | bits[3]]
+            if (codes == _INVALID).any():
+                raise _wrong(path, "at most one of the four letters at each position", "several")
             letters.write(np.ascontiguousarray(codes.T).data)
         for block in _blocks(y, path, f"{part} labels"):
             labels.write(np.ascontiguousarray(np.packbits(block, axis=0).T).data)
@@ -323,12 +314,8 @@ def _open_hdf5(path: Path, *names: str) -> Iterator[tuple[Any, ...]]:
             if not all(isinstance(file.get(name), h5py.Dataset) for name in names):
                 raise _wrong(path, f"the arrays {' and '.join(names)}", f"{list(file)}")
             yield tuple(file[name] for name in names)
-    except (
-        OSError,
-        RuntimeError,
-        KeyError,
-        TypeError,
-    ) as error:  # TypeError: of a type that numpy does not have
+    # A TypeError is a type that NumPy does not have.
+    except (OSError, RuntimeError, KeyError, TypeError) as error:
         raise _wrong(path, "a whole HDF5 file", f"one that cannot be read: {error}") from error
 
 
@@ -342,15 +329,15 @@ def _open_mat5(path: Path, *names: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _blocks(array: Any, path: Path, what: str) -> Iterator[np.ndarray]:
-    """The last dimension in blocks, each of 0 and 1 in uint8."""
+    """Yields blocks of the last dimension, of 0 and 1 in uint8."""
     if array.dtype.kind not in "biuf":
         raise _wrong(path, "arrays of 0 and 1", f"{what} of type {array.dtype}")
     num_samples = array.shape[-1]
     step = max(1, BLOCK_BYTES * num_samples // array.size)
     chunk = (getattr(array, "chunks", None) or (1,))[-1]
-    # else chunks are unpacked repeatedly
+    # Whole chunks, because h5py unpacks a chunk for each block of it.
     step = max(1, round(step / chunk)) * chunk if chunk <= 8 * step else step
-    # None: not without terminal
+    # Without a terminal, disable=None shows no progress bar.
     for start in tqdm(range(0, num_samples, step), desc=what, leave=False, disable=None):
         values = array[..., start : start + step]
         bits = values.astype(bool)

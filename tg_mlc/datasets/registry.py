@@ -1,4 +1,4 @@
-"""Published data sets by their names: how to load them, their files, and their cards, all from one catalogue."""
+"""Published data sets by name, from one catalogue of their classes, files and cards."""
 
 from __future__ import annotations
 
@@ -21,109 +21,97 @@ CATALOGUE = Path(__file__).with_name("catalogue.json")
 
 @dataclass(frozen=True, kw_only=True)
 class RegistryEntry(DatasetCard):
-    """The catalogue's entry of a data set: its card, and how to load it."""
+    """The catalogue's entry of a data set: its card, its class and its files."""
 
-    maker: str = ""  #: ``module:class`` that loads it, or empty if there is no file to load
+    maker: str = ""  #: ``module:class`` that loads it, empty if it was not published
     options: Mapping[str, Any] = field(default_factory=dict)  #: further arguments of the class
-    #: the folder that the class makes for it, if it has data sets of several names
-    spelling: str = ""
-    #: the raw files, a tuple for each published form
-    files: tuple[tuple[RawFile, ...], ...] = ((),)
-    optional_files: tuple[RawFile, ...] = ()  #: files that are fetched when they are asked for
+    spelling: str = ""  #: its folder, if the class has data sets of several names
+    files: tuple[tuple[RawFile, ...], ...] = ((),)  #: raw files of each published form
+    optional_files: tuple[RawFile, ...] = ()  #: files that are fetched on demand
     label_names: tuple[str, ...] = ()
     in_memory: bool = False  #: whether the class keeps no files
 
     def arguments(self, root: str | Path) -> dict[str, Any]:
-        """The arguments of its class, so that its files lie in a folder of its own in :obj:`root`."""
+        """Returns the arguments of its class, with a folder of its own in :obj:`root`."""
         if self.spelling:
             return {"root": str(root), "name": self.name, **self.options}
-        return (
-            {**self.options}
-            if self.in_memory
-            else {"root": str(Path(root) / self.name), **self.options}
-        )
+        folder = {} if self.in_memory else {"root": str(Path(root) / self.name)}
+        return {**folder, **self.options}
 
 
 def names() -> list[str]:
-    """The names of all published data sets, in the order of the documentation."""
+    """Returns the names of all published data sets, in the order of the documentation."""
     return list(catalogue())
 
 
 def published(name: str) -> RegistryEntry:
-    """Returns the catalogue's entry of a data set; a :class:`ValueError` if there is none of this name."""
+    """Returns the catalogue's entry of a data set. Raises ValueError for an unknown name."""
     entries = catalogue()
     if name not in entries:
-        raise ValueError(
-            f"Expected the name of a data set, one of {', '.join(entries)} (got '{name}')"
-        )
+        known = ", ".join(entries)
+        raise ValueError(f"Expected 'name' to be a data set, one of {known} (got '{name}')")
     return entries[name]
 
 
 def load(
     name: str, root: str | Path, *, force_reload: bool = False, download: bool = True
 ) -> Dataset:
-    """Downloads a data set where needed, and loads it.
+    """Downloads a data set if needed, and loads it.
 
     Args:
         name (str): One of :func:`names`.
-        root (str or Path): The folder of all data sets; this one gets a folder of its own in it, *e.g.* `data/sider`.
+        root (str or Path): The folder of all data sets; each has its own folder there, *e.g.*
+            `data/sider`.
         force_reload (bool, optional): Whether to make the samples again. (default: :obj:`False`)
-        download (bool, optional): If set to :obj:`False`, nothing is downloaded or made: the samples have to be in the
-            folder. (default: :obj:`True`)
+        download (bool, optional): If set to :obj:`False`, nothing is downloaded or made: the
+            samples have to be in the folder. (default: :obj:`True`)
 
     Raises:
-        ValueError: If there is no data set of this name, or none that can be had.
+        ValueError: If the name is unknown, or the data set was not published.
         FileNotFoundError: If :obj:`download` is :obj:`False` and the samples are not there.
-        DatasetUnavailableError, ChecksumError, RuntimeError: As in :class:`~tg_mlc.datasets.base.PublishedDataset`.
+        DatasetUnavailableError, ChecksumError, RuntimeError: As in
+        :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """
     entry = published(name)
     if not entry.maker:
-        raise ValueError(
-            f"Expected a data set that can be had as files (got '{name}'). {' '.join(entry.notes)}"
-        )
+        notes = " ".join(entry.notes)
+        raise ValueError(f"Expected a data set with published files (got '{name}'). {notes}")
     module, _, attribute = entry.maker.partition(":")
     make = getattr(import_module(module), attribute)
 
     def check_stored(dataset: Dataset) -> None:
         if missing := [path for path in dataset.processed_paths if not Path(path).exists()]:
-            hint = f"get it with: {get_command(name, root)}"
-            raise FileNotFoundError(
-                f"Expected '{name}' to be in '{root}' (got no '{missing[0]}'); {hint}"
-            )
+            got = f"(got no '{missing[0]}'); get it with: {get_command(name, root)}"
+            raise FileNotFoundError(f"Expected '{name}' to be in '{root}' {got}")
 
-    # the same class, which takes samples from where they are stored, and from nowhere else
-    if not download:
-        make = type(
-            make.__name__, (make,), {"_download": lambda dataset: None, "_process": check_stored}
-        )
-    return make(
-        **entry.arguments(root),
-        **{"force_reload": True} if force_reload and not entry.in_memory else {},
-    )
+    if not download:  # A subclass reads stored samples alone.
+        stored_only = {"_download": lambda dataset: None, "_process": check_stored}
+        make = type(make.__name__, (make,), stored_only)
+    options = {"force_reload": True} if force_reload and not entry.in_memory else {}
+    return make(**entry.arguments(root), **options)
 
 
 def get_command(name: str, root: str | Path, *options: str) -> str:
-    """The command line that gets a data set."""
+    """Returns the command line that downloads a data set."""
     return shlex.join(["tg-mlc", "data", "get", name, "--root", str(root), *options])
 
 
 def card(name: str) -> DatasetCard:
-    """The recorded card of a data set, without loading it; a :class:`ValueError` if there is none of this name."""
+    """Returns the recorded card of a data set. Raises ValueError for an unknown name."""
     return published(name)
 
 
 @cache
 def catalogue() -> dict[str, RegistryEntry]:
-    """All entries by their names."""
+    """Returns all entries by name."""
     entries = {}
     for name, plain in json.loads(CATALOGUE.read_text(encoding="utf-8")).items():
         values: dict[str, Any] = {**plain.pop("statistics"), **plain}
         values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
         values["files"] = tuple(_files(**form) for form in plain.get("files", ({},)))
         values["optional_files"] = _files(**plain.get("optional_files", {}))
-        values["raw_sha256"] = {
-            file.name: file.sha256[0] for file in values["files"][0] if file.sha256
-        }
+        checked = [file for file in values["files"][0] if file.sha256]
+        values["raw_sha256"] = {file.name: file.sha256[0] for file in checked}
         if "maker" in plain:
             values["maker"] = f"tg_mlc.datasets.{plain['maker']}"
         entries[name] = RegistryEntry(name=name, **values)

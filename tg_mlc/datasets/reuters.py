@@ -21,7 +21,7 @@ from tg_mlc.inputs.vocabulary import tokenize
 # A line of the section of topics: 'Housing Starts (HOUSING)', or 'COCOA' alone.
 DESCRIBED = re.compile(r"(.*\S) \(([A-Z-]+)\)")
 NAME_ALONE = re.compile(r"[A-Z-]+")
-# Stories are SGML that no XML parser reads, of a known SHA-256.
+# No XML parser reads the SGML of the stories.
 STORY = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)
 ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 TOPIC = re.compile(r"<D>([^<]*)</D>")
@@ -33,42 +33,47 @@ class Story(NamedTuple):
     """One story of the newswire."""
 
     number: int  #: the attribute NEWID
-    has_topics: bool  #: whether the attribute TOPICS is YES: the indexers looked at it
+    has_topics: bool  #: whether the attribute TOPICS is YES, because indexers read it
     split: str  #: the attribute LEWISSPLIT: TRAIN, TEST or NOT-USED
     topics: list[str]
     markup: str  #: all between the text's tags
 
     @property
     def text(self) -> str:
-        """The title and the body; a text that was never divided (``TYPE="UNPROC"``) as a whole."""
+        """The title and the body, or the whole text without these (``TYPE="UNPROC"``)."""
         parts = [_inside(self.markup, "TITLE"), _inside(self.markup, "BODY")]
-        found = [part for part in parts if part is not None] or [self.markup]
-        # The numbered entities are all control characters of the newswire, which separate.
-        return ENTITY.sub(lambda entity: CHARACTERS.get(entity[1], " "), "\n".join(found))
+        texts = [part for part in parts if part is not None] or [self.markup]
+        # All numbered entities are control characters of the newswire, which separate words.
+        return ENTITY.sub(lambda entity: CHARACTERS.get(entity[1], " "), "\n".join(texts))
 
 
 class Reuters21578(PublishedTable):
     """The stories of the `Reuters-21578 text categorization collection
-    <http://www.daviddlewis.com/resources/testcollections/reuters21578/>`_ with their topics, split as in the "ModApte"
-    split and reduced to the 90 topics that occur in both of its parts, as in the `"Neural Message Passing for
-    Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
+    <http://www.daviddlewis.com/resources/testcollections/reuters21578/>`_ with their topics, split
+    as in the "ModApte" split and reduced to the 90 topics that occur in both of its parts, as in
+    the `"Neural Message Passing for Multi-Label Classification"
+    <https://arxiv.org/abs/1904.08049>`_ paper.
 
-    **Licence of the data:** free distribution for research purposes only, says the collection's ``README.txt``; the
-    copyright is with Reuters Ltd.
+    **Licence of the data:** free distribution for research purposes only, says the collection's
+    ``README.txt``; the copyright is with Reuters Ltd.
 
     A sample is the words of a title and a body in order: all runs of letters in lower case
-    (:func:`tg_mlc.inputs.vocabulary.tokenize`); texts without these are taken whole. The vocabulary is that of the
-    published training stories, which :meth:`official_split` divides into training and validation; word 0, ``"<unk>"``,
-    stands for all others. (The paper counts 23,662 words in its 6,993 training stories; by our count, 6,993 of the
-    7,770 have about 23,700.) Two stories have a topic twice, which counts once (counted twice, a story has 1.236
-    labels). The folder of files in :obj:`TG_MLC_DATA` is ``reuters21578/raw``.
+    (:func:`tg_mlc.inputs.vocabulary.tokenize`). The vocabulary is that of the published training
+    stories, which :meth:`official_split` divides into training and validation; word 0,
+    ``"<unk>"``, stands for all others. (The paper counts 23,662 words in its 6,993 training
+    stories; by our count, 6,993 of the 7,770 have about 23,700.) Two stories have a topic twice,
+    which counts once. The folder in :obj:`TG_MLC_DATA` is ``reuters21578/raw``.
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        min_count (int, optional): How often a word must occur in the training stories. (default: :obj:`1`)
-        max_size (int, optional): How many words to keep, the most frequent ones. (default: :obj:`None`, all)
-        max_tokens (int, optional): How many words of a story to keep, from its beginning. (default: :obj:`None`, all)
-        **options (optional), and further errors: As in :class:`~tg_mlc.datasets.base.PublishedDataset`.
+        min_count (int, optional): The smallest count of a word in training stories.
+            (default: :obj:`1`)
+        max_size (int, optional): The number of most frequent words in the vocabulary.
+            (default: :obj:`None`, all)
+        max_tokens (int, optional): The largest number of words of a story, from its beginning.
+            (default: :obj:`None`, all)
+        **options (optional), and further errors: As in
+            :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """
 
     tokenizer = "letters"
@@ -89,36 +94,32 @@ class Reuters21578(PublishedTable):
 
     @property
     def processed_file_names(self) -> str:
-        return (
-            "data.pt" if self.options == TextOptions() else f"data_{settings_key(*self.options)}.pt"
-        )
+        key = "" if self.options == TextOptions() else f"_{settings_key(*self.options)}"
+        return f"data{key}.pt"
 
     @property
     def label_descriptions(self) -> dict[str, str]:
-        """Descriptions of the topics in the collection's list; the commodities have no words there but their name."""
+        """Descriptions of the topics in the collection's list; of commodities, their names."""
         text = read_checked(_DESCRIPTIONS, Path(self.raw_dir)).decode("latin-1")
         topics = text.partition("****Subject Codes")[2].partition("____")[0]
         descriptions = {}
         for line in map(str.strip, topics.splitlines()):
-            if found := DESCRIBED.fullmatch(line):
-                descriptions[found[2].lower()] = found[1]
+            if match := DESCRIBED.fullmatch(line):
+                descriptions[match[2].lower()] = match[1]
             elif NAME_ALONE.fullmatch(line):
                 descriptions[line.lower()] = line.replace("-", " ").capitalize()
         return descriptions
 
     @property
     def stories(self) -> list[Story]:
-        """The story of each sample, with its number in the collection and its text, read again from the raw files.
-
-        Raises:
-            ValueError: If the data set has a :obj:`pre_filter`.
+        """The story of each sample, read again from the raw files. Raises ValueError if the data
+        set has a :obj:`pre_filter`.
         """
         if self.pre_filter is not None:
-            raise ValueError(
-                "Expected a data set of all stories (got one with 'pre_filter'); load it without"
-            )
+            got = "(got one with 'pre_filter'); load it without"
+            raise ValueError(f"Expected a data set of all stories {got}")
         stories, _ = select_modapte(self._read_stories())
-        return [stories[place] for place in self._places()]
+        return [stories[row] for row in self._places()]
 
     def read(self) -> Records:
         stories, topics = select_modapte(self._read_stories())
@@ -136,16 +137,16 @@ class Reuters21578(PublishedTable):
 
 
 def select_modapte(stories: Iterable[Story]) -> tuple[list[Story], list[str]]:
-    """The stories of both parts of the "ModApte" split (README.txt, section VIII.B) that have one of the topics which
-    occur in both, in order of their numbers, and these topics in the order of the alphabet.
+    """Returns the topics that occur in both parts of the "ModApte" split (README.txt, section
+    VIII.B), sorted, and before them the stories with these topics, in order of their numbers.
     """
-    chosen = [story for story in stories if story.has_topics and story.split in ("TRAIN", "TEST")]
-    train, test = (
-        [story.topics for story in chosen if story.split == part] for part in ("TRAIN", "TEST")
-    )
-    topics = set().union(*train) & set().union(*test)
-    kept = [story for story in chosen if not topics.isdisjoint(story.topics)]
-    return sorted(kept, key=lambda story: story.number), sorted(topics)
+    topics_of: dict[str, set[str]] = {"TRAIN": set(), "TEST": set()}
+    indexed = [story for story in stories if story.has_topics and story.split in topics_of]
+    for story in indexed:
+        topics_of[story.split].update(story.topics)
+    topics = topics_of["TRAIN"] & topics_of["TEST"]
+    selected = [story for story in indexed if not topics.isdisjoint(story.topics)]
+    return sorted(selected, key=lambda story: story.number), sorted(topics)
 
 
 def read_stories(content: bytes) -> Iterator[Story]:
@@ -158,7 +159,7 @@ def read_stories(content: bytes) -> Iterator[Story]:
 
 
 def _inside(markup: str, tag: str) -> str | None:
-    """The text between a tag and its end."""
+    """Returns the text between a tag and its end."""
     begin = markup.find(f"<{tag}")
     start = markup.find(">", begin)
     end = markup.rfind(f"</{tag}>")

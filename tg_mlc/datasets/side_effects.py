@@ -22,8 +22,8 @@ from tg_mlc.inputs.molecule_dataset import MoleculeReport, molecule_samples
 
 class SideEffectFrequencies(PublishedMolecules):
     """The drugs of the `"Predicting the Frequencies of Drug Side Effects"
-    <https://doi.org/10.1038/s41467-020-18305-y>`_ paper with their single side effects, in the folds of the `"DSGAT"
-    <https://doi.org/10.1093/bib/bbab586>`_ paper.
+    <https://doi.org/10.1038/s41467-020-18305-y>`_ paper with their single side effects, in the
+    folds of the `"DSGAT" <https://doi.org/10.1093/bib/bbab586>`_ paper.
 
     .. code-block:: python
 
@@ -31,22 +31,23 @@ class SideEffectFrequencies(PublishedMolecules):
         known = dataset.fold != 0  # nine tenths of the drugs
         label_graph = dataset.label_graph
 
-    A label is positive if the side effect was reported, at any frequency; 0 is no proof that there is none. Samples
-    hold the ``drug``, its ``fold`` and the ``level`` of each side effect beside ``smiles`` and ``y``; these are not yet
-    there when :obj:`pre_transform` or :obj:`pre_filter` sees a sample.
+    A label is positive if the side effect was reported, at any frequency. Samples hold the
+    ``drug``, its ``fold`` and the ``level`` of each side effect beside ``smiles`` and ``y``, but
+    not yet when they are passed to :obj:`pre_transform` or :obj:`pre_filter`.
 
-    **Licence of the data:** `CC BY-NC-SA 4.0 <https://creativecommons.org/licenses/by-nc-sa/4.0/>`_ (SIDER 4.1,
-    http://sideeffects.embl.de): attribution, no commercial use, share alike.
+    **Licence of the data:** `CC BY-NC-SA 4.0 <https://creativecommons.org/licenses/by-nc-sa/4.0/>`_
+    (SIDER 4.1, http://sideeffects.embl.de): attribution, no commercial use, share alike.
 
     Args:
-        root (str or Path): Folder to keep the data set in. Nothing is downloaded: the three files have to lie in
-            ``root/raw``, or in ``side_effect_frequencies/derived`` of the folder that the environment variable
-            :obj:`TG_MLC_DATA` names. They are made of the repository https://github.com/xxy45/DSGAT: ``drugs.csv``
-            has the columns ``drug``, ``stitch_id``, ``smiles`` and ``fold``, that of its test sets
-            ``drug_sideEffect_blind_test0`` to ``9``; ``frequencies.csv`` has ``drug``, ``side_effect`` and ``level``,
-            without the pairs that were not reported; ``side_effect_classes.csv`` has ``side_effect`` and ``class``, a
-            line for each of its 2 to 8 term classes. Molecules of the test sets were matched to names by their
-            graphs; the names of 20 drugs that share a graph may be exchanged.
+        root (str or Path): Folder to keep the data set in. Nothing is downloaded: the three files
+            have to be in ``root/raw``, or in ``side_effect_frequencies/derived`` of the folder
+            :obj:`TG_MLC_DATA`. They are made of the repository https://github.com/xxy45/DSGAT:
+            ``drugs.csv`` has the columns ``drug``, ``stitch_id``, ``smiles`` and ``fold``, from the
+            test sets ``drug_sideEffect_blind_test0`` to ``9``; ``frequencies.csv`` has ``drug``,
+            ``side_effect`` and ``level`` of reported pairs; ``side_effect_classes.csv`` has
+            ``side_effect`` and ``class``, a line for each of its 2 to 8 term classes. Molecules of
+            the test sets were matched to names by their graphs; the names of 20 drugs that share a
+            graph may be exchanged.
         transform, pre_transform, pre_filter, force_reload (optional), and errors: As in
             :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """
@@ -56,64 +57,55 @@ class SideEffectFrequencies(PublishedMolecules):
 
     @property
     def fold(self) -> Tensor:
-        """The part of the published ten, 0 to 9, that each drug is in, ``[num_samples]``."""
+        """The published fold of each drug, 0 to 9, ``[num_samples]``."""
         return self.rows("fold")
 
     @property
     def level(self) -> Tensor:
-        """How frequent each side effect is, from 1 (very rare) to 5 (very frequent), and 0 if it was not reported,
-        ``[num_samples, num_labels]``.
+        """The frequency of each side effect, from 1 (very rare) to 5 (very frequent), 0 if it was
+        not reported, ``[num_samples, num_labels]``.
         """
         return self.rows("level")
 
     @cached_property
     def classes(self) -> Tensor:
         """The term classes of each label, 0 or 1, ``[num_labels, num_classes]``."""
-        place = {name: number for number, name in enumerate(self.label_names)}
-        rows = [
-            (place[row["side_effect"]], int(row["class"]))
-            for row in self._table("side_effect_classes.csv")
-        ]
+        index_of = {name: index for index, name in enumerate(self.label_names)}
+        table = self._table("side_effect_classes.csv")
+        rows = [(index_of[row["side_effect"]], int(row["class"])) for row in table]
         label, term = torch.tensor(rows).T
-        members = torch.zeros(len(place), int(term.max()) + 1)
+        members = torch.zeros(len(index_of), int(term.max()) + 1)
         members[label, term] = 1
         return members
 
     @property
     def label_graph(self) -> LabelGraph:
-        """The label graph of term classes, undirected: an edge where two side effects share a class, weighted by the
-        number of classes that they share.
+        """The label graph of term classes, undirected: an edge where two side effects share a
+        class, weighted by the number of classes that they share.
         """
         shared = (self.classes @ self.classes.T).fill_diagonal_(0)
-        edge_index, names = shared.nonzero().T, self.label_names
+        edge_index = shared.nonzero().T
         weight = shared[edge_index[0], edge_index[1]]
-        return LabelGraph(
-            edge_index,
-            edge_weight=weight,
-            label_names=names,
-            kind="term_classes",
-            source="side_effect_classes.csv",
-        )
+        origin = {"kind": "term_classes", "source": "side_effect_classes.csv"}
+        names = self.label_names
+        return LabelGraph(edge_index, edge_weight=weight, label_names=names, **origin)
 
     def make(self) -> Samples:
         """Makes the graphs from the raw files."""
         drugs, pairs = list(self._table("drugs.csv")), list(self._table("frequencies.csv"))
-        names = list(
-            dict.fromkeys(row["side_effect"] for row in self._table("side_effect_classes.csv"))
-        )
-        place = {row["drug"]: number for number, row in enumerate(drugs)}
-        number = {name: column for column, name in enumerate(names)}
-        level = torch.zeros(len(place), len(names), dtype=torch.uint8)
+        classes = self._table("side_effect_classes.csv")
+        names = list(dict.fromkeys(row["side_effect"] for row in classes))
+        row_of = {row["drug"]: index for index, row in enumerate(drugs)}
+        column_of = {name: column for column, name in enumerate(names)}
+        level = torch.zeros(len(row_of), len(names), dtype=torch.uint8)
         for pair in pairs:
-            level[place[pair["drug"]], number[pair["side_effect"]]] = int(pair["level"])
+            level[row_of[pair["drug"]], column_of[pair["side_effect"]]] = int(pair["level"])
         smiles, y = [row["smiles"] for row in drugs], (level > 0).float()
-        made = molecule_samples(
-            smiles, y, names, pre_transform=self.pre_transform, pre_filter=self.pre_filter
-        )
+        options = {"pre_transform": self.pre_transform, "pre_filter": self.pre_filter}
+        made = molecule_samples(smiles, y, names, **options)
         samples = list(ArrayDataset(made))
-        for data, row in zip(
-            samples, MoleculeReport.from_dict(made.report or {}).kept_rows, strict=True
-        ):
+        rows = MoleculeReport.from_dict(made.report or {}).kept_rows
+        for data, row in zip(samples, rows, strict=True):
             data.drug, data.fold = drugs[row]["drug"], torch.tensor([int(drugs[row]["fold"])])
             data.level = level[row : row + 1].clone()
         return Samples.collate(samples, names, made.report)

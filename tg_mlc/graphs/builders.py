@@ -13,36 +13,32 @@ from tg_mlc.graphs.label_graph import LabelGraph, check_label_names
 
 
 def fully_connected(labels: int | Sequence[str], self_loops: bool = True) -> LabelGraph:
-    r"""The complete label graph, the "fc" graph of the `"Neural Message Passing for Multi-Label Classification"
-    <https://arxiv.org/abs/1904.08049>`_ paper: every label attends to every label.
+    r"""The complete label graph, the "fc" graph of the `"Neural Message Passing for Multi-Label
+    Classification" <https://arxiv.org/abs/1904.08049>`_ paper: every label attends to every label.
 
     Args:
         labels (int or list of str): The number of labels, or their names.
-        self_loops (bool, optional): If set to :obj:`False`, a label does not attend to itself. (default: :obj:`True`)
+        self_loops (bool, optional): If set to :obj:`False`, a label does not attend to itself.
+            (default: :obj:`True`)
     """
-    graph = edgeless(labels)
-    index = torch.arange(graph.num_labels)
-    edge_index = torch.stack([index.repeat(len(index)), index.repeat_interleave(len(index))])
-    options: dict[str, Any] = {
-        **graph.to_dict(),
-        "edge_index": edge_index,
-        "kind": "fully_connected",
-    }
+    options: dict[str, Any] = {**edgeless(labels).to_dict(), "kind": "fully_connected"}
+    index = torch.arange(options["num_nodes"])
+    options["edge_index"] = torch.cartesian_prod(index, index).t()
     return LabelGraph(**options) if self_loops else LabelGraph(**options).remove_self_loops()
 
 
 def edgeless(labels: int | Sequence[str]) -> LabelGraph:
-    r"""The label graph without messages between different labels, the "el" graph of the `"Neural Message Passing for
-    Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper: each label attends to itself only.
+    r"""The label graph without messages between different labels, the "el" graph of the `"Neural
+    Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper: each
+    label attends to itself only.
 
     Args:
         labels (int or list of str): The number of labels, or their names.
     """
     is_number = isinstance(labels, int) and not isinstance(labels, bool) and labels >= 0
     if not is_number and (isinstance(labels, int | str) or not isinstance(labels, Sequence)):
-        raise ValueError(
-            f"Expected 'labels' to be a non-negative number of labels or a list of names (got {labels!r})"
-        )
+        expected = "'labels' to be a non-negative number of labels or a list of names"
+        raise ValueError(f"Expected {expected} (got {labels!r})")
     names = None if isinstance(labels, int) else check_label_names(labels)
     num_labels = labels if isinstance(labels, int) else len(labels)
     loops = torch.arange(num_labels).expand(2, -1)
@@ -50,7 +46,7 @@ def edgeless(labels: int | Sequence[str]) -> LabelGraph:
 
 
 def check_selection(threshold: float | None, top_k: int | None) -> None:
-    """Refuses options that :func:`select` cannot use."""
+    """Raises ValueError for options that :func:`select` cannot use."""
     if threshold is not None and not np.isfinite(threshold):
         raise ValueError(f"Expected 'threshold' to be a finite number or None (got {threshold!r})")
     check_count("top_k", top_k, or_none=True)
@@ -66,20 +62,20 @@ def select(
     self_loops: bool,
     eligible: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Tells which pairs become edges: pairs of different labels that reach :obj:`threshold` and are among the
-    :obj:`top_k` strongest of their target (of equal ones, those whose source comes first), and loops for all labels or,
-    without :obj:`self_loops`, for those without another source.
+    """Tells which pairs become edges: eligible pairs of different labels that reach
+    :obj:`threshold` and are among the :obj:`top_k` strongest of their target (of equal ones, the
+    first sources), and loops, without :obj:`self_loops` only for labels without another source.
     """
     loops = source == target
     keep = ~loops if eligible is None else ~loops & eligible
     if threshold is not None:
         keep &= strength >= threshold
     if top_k is not None:
-        places = np.flatnonzero(keep)
-        places = places[np.lexsort((source[places], -strength[places], target[places]))]
+        pairs = np.flatnonzero(keep)
+        pairs = pairs[np.lexsort((source[pairs], -strength[pairs], target[pairs]))]
         # Sorted by target, so a pair's rank is its distance from where its target begins.
-        rank = np.arange(len(places)) - np.searchsorted(target[places], target[places])
-        keep[places[rank >= top_k]] = False
+        rank = np.arange(len(pairs)) - np.searchsorted(target[pairs], target[pairs])
+        keep[pairs[rank >= top_k]] = False
     needs_loop = np.ones(num_labels, dtype=bool)
     if not self_loops:
         needs_loop[target[keep]] = False
@@ -88,7 +84,6 @@ def select(
 
 
 def source_in_words(origin: str, **options: Any) -> str:
-    """The source of a graph in words: its origin, then the options that are set."""
-    return ", ".join(
-        [origin, *(f"{key}={value}" for key, value in options.items() if value is not None)]
-    )
+    """Returns the source of a graph in words: its origin, then the options that are set."""
+    given = [f"{key}={value}" for key, value in options.items() if value is not None]
+    return ", ".join([origin, *given])

@@ -18,10 +18,10 @@ from tg_mlc.graphs.label_graph import LabelGraph, as_names, check_label_names
 
 Weight = Literal["count", "conditional", "pmi", "correlation"]
 
-# Above this share of non-zeros a dense product is faster than a sparse one, by far when it grows.
+# Above this fraction of non-zeros a dense product is faster than a sparse one.
 DENSE_ABOVE = 0.1
 
-# float32 counts up to here without error, in half the time of float64.
+# Up to here float32 counts without error, in half the time of float64.
 EXACT_IN_FLOAT32 = 2**24
 
 
@@ -34,7 +34,7 @@ class HasTrain(Protocol):
         """The training samples."""
 
     def check_fits(self, num_samples: int, of: str) -> None:
-        """Refuses another number of samples."""
+        """Raises if the split is of another number of samples."""
 
 
 def co_occurrence(
@@ -47,58 +47,63 @@ def co_occurrence(
     label_names: Sequence[str] | None = None,
     split: HasTrain | None = None,
 ) -> LabelGraph:
-    r"""The label graph in which label :math:`i` attends to label :math:`j` if both occur together in training samples.
+    r"""The label graph in which label :math:`i` attends to label :math:`j` if both occur together
+    in training samples.
 
-    The defaults give the prior graph of the `"Neural Message Passing for Multi-Label Classification"
-    <https://arxiv.org/abs/1904.08049>`_ paper: an edge wherever a pair occurs in any training sample. Where labels
-    are frequent that is the complete graph, which carries no information (all 27 labels of SIDER co-occur pairwise);
-    :obj:`weight` together with :obj:`threshold` or :obj:`top_k` keeps the edges that inform a label.
+    The defaults give the prior graph of the `"Neural Message Passing for Multi-Label
+    Classification" <https://arxiv.org/abs/1904.08049>`_ paper: an edge wherever a pair occurs in
+    any training sample. Where labels are frequent, that is the complete graph, which carries no
+    information; :obj:`weight` with :obj:`threshold` or :obj:`top_k` selects informative edges.
 
-    With :math:`n_{ji}` the number of samples in which both occur, :math:`n_j` and :math:`n_i` in which either does,
-    out of :math:`n` samples, the edge from source :math:`j` to target :math:`i` weighs
+    With :math:`n_{ji}` the number of samples in which both occur, :math:`n_j` and :math:`n_i` in
+    which either does, out of :math:`n` samples, the edge from source :math:`j` to target :math:`i`
+    weighs
 
     .. math::
         \textrm{count:} \quad & n_{ji} \\
         \textrm{conditional:} \quad & P(i \mid j) = n_{ji} / n_j \\
         \textrm{pmi:} \quad & \log \frac{n_{ji} \, n}{n_j \, n_i} \\
-        \textrm{correlation:} \quad & \frac{n_{ji} \, n - n_j n_i}{\sqrt{n_j (n - n_j) \, n_i (n - n_i)}}
+        \textrm{correlation:} \quad &
+        \frac{n_{ji} \, n - n_j n_i}{\sqrt{n_j (n - n_j) \, n_i (n - n_i)}}
 
-    The conditional probability with a threshold is the graph of the `"Multi-Label Image Recognition with Graph
-    Convolutional Networks" <https://arxiv.org/abs/1904.03582>`_ paper; PMI is the pointwise mutual information of
-    `"Word Association Norms, Mutual Information, and Lexicography" <https://aclanthology.org/J90-1003>`_, in nats;
-    correlation is Pearson's, for two binary variables the phi coefficient. Among the sources of one target, counts
-    favour frequent labels, conditional probability and PMI (which rank them alike) rare ones, correlation neither.
-    Unknown labels (NaN) are left out pair by pair: all four numbers count samples in which both labels are known.
+    The conditional probability with a threshold is the graph of the `"Multi-Label Image Recognition
+    with Graph Convolutional Networks" <https://arxiv.org/abs/1904.03582>`_ paper; PMI is the
+    pointwise mutual information of `"Word Association Norms, Mutual Information, and Lexicography"
+    <https://aclanthology.org/J90-1003>`_, in nats; correlation is Pearson's, for two binary
+    variables the phi coefficient. Among the sources of one target, counts favour frequent labels,
+    conditional probability and PMI (which rank them alike) rare ones, correlation neither. Unknown
+    labels (NaN) are left out pair by pair: all four numbers count samples in which both labels are
+    known.
 
     Args:
-        y (Tensor, numpy.ndarray, scipy.sparse array or pandas.DataFrame): The training labels :math:`(N, L)`: 0, 1, or
-            NaN for unknown; or, together with :obj:`split`, a data set with :obj:`y` or :obj:`sparse_y()`, and
-            :obj:`label_names`.
-        min_count (int, optional): In how many samples a pair must occur to become an edge. (default: :obj:`1`)
-        weight (str, optional): The weight of an edge (:obj:`"count"`, :obj:`"conditional"`, :obj:`"pmi"`,
-            :obj:`"correlation"`). (default: :obj:`"count"`)
+        y (Tensor, numpy.ndarray, scipy.sparse array or pandas.DataFrame): The training labels
+            :math:`(N, L)`: 0, 1, or NaN for unknown; or, with :obj:`split`, a data set that has
+            :obj:`y` or :obj:`sparse_y()`.
+        min_count (int, optional): The smallest number of samples in which a pair occurs to become
+            an edge. (default: :obj:`1`)
+        weight (str, optional): The weight of an edge (:obj:`"count"`, :obj:`"conditional"`,
+            :obj:`"pmi"`, :obj:`"correlation"`). (default: :obj:`"count"`)
         threshold (float, optional): The least weight of an edge. (default: :obj:`None`, any)
-        top_k (int, optional): How many sources a label keeps, itself not counted: those of the largest weight, and
-            of equal weights those that come first. (default: :obj:`None`, all)
-        self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it has no other
-            source. A loop weighs what the formula gives for it, or zero where that is undefined. (default: :obj:`True`)
-        label_names (list of str, optional): One name per label; the columns of a data frame that has these names are
-            taken in this order. (default: :obj:`None`, those of :obj:`y`)
-        split (Split, optional): The split of :obj:`y`, of which only the samples in :obj:`split.train` are read; a
-            warning tells of samples that it leaves out. (default: :obj:`None`, all samples of :obj:`y` are training
-            samples)
+        top_k (int, optional): The largest number of sources of a label besides itself: those of
+            the largest weights, of equal weights the first. (default: :obj:`None`, all)
+        self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it
+            has no other source. A loop weighs what the formula gives for it, or zero where that is
+            undefined. (default: :obj:`True`)
+        label_names (list of str, optional): One name per label; the columns of a data frame that
+            has these names are taken in this order. (default: :obj:`None`, those of :obj:`y`)
+        split (Split, optional): The split of :obj:`y`; only samples in :obj:`split.train` are read.
+            (default: :obj:`None`, all samples of :obj:`y` are training samples)
 
     Raises:
-        ValueError: If :obj:`y` is not a matrix of 0, 1 and NaN, is a whole data set without a split, or an option is
-            out of range.
+        ValueError: If :obj:`y` is not a matrix of 0, 1 and NaN, is a whole data set without a
+            split, or an option is out of range.
     """
     check_count("min_count", min_count)
     check_choice("weight", weight, get_args(Weight))
     check_selection(threshold, top_k)
     if not isinstance(split, HasTrain | None):
-        raise ValueError(
-            f"Expected 'split' to be a Split (got {type(split).__name__}); see tg_mlc.data.random_split"
-        )
+        got = f"(got {type(split).__name__}); see tg_mlc.data.random_split"
+        raise ValueError(f"Expected 'split' to be a Split {got}")
     values, names = _read_labels(y, label_names, split)
     num_samples, num_labels = values.shape
     if not num_samples:
@@ -116,48 +121,38 @@ def co_occurrence(
             case "correlation":
                 strength = (n_ji * n - n_j * n_i) / np.sqrt(n_j * (n - n_j) * n_i * (n - n_i))
     strength = np.where(np.isfinite(strength), strength, 0.0)
-    keep = select(
-        source,
-        target,
-        strength,
-        num_labels,
-        threshold,
-        top_k,
-        self_loops,
-        eligible=n_ji >= min_count,
-    )
+    ends, is_frequent = (source, target), n_ji >= min_count
+    keep = select(*ends, strength, num_labels, threshold, top_k, self_loops, is_frequent)
     of_split = f" of split {name!r}" if (name := getattr(split, "name", "")) else ""
-    origin = f"{num_samples} training samples{of_split}"
+    options = {"weight": weight, "min_count": min_count, "threshold": threshold, "top_k": top_k}
     return LabelGraph(
         torch.from_numpy(np.stack([source[keep], target[keep]])),
         num_nodes=num_labels,
         edge_weight=torch.from_numpy(strength[keep]).float(),
         label_names=names,
         kind="co_occurrence",
-        source=source_in_words(
-            origin, weight=weight, min_count=min_count, threshold=threshold, top_k=top_k
-        ),
+        source=source_in_words(f"{num_samples} training samples{of_split}", **options),
     )
 
 
 def _read_labels(
     y: Any, label_names: Sequence[str] | None, split: HasTrain | None
 ) -> tuple[sparse.csr_array, Sequence[str] | None]:
-    """Reads training labels, in whatever form they come, as one sparse matrix of ones and NaNs, and their names."""
+    """Returns training labels as a sparse matrix of ones and NaNs, and their names."""
     label_names = None if label_names is None else as_names(label_names)
-    # a data frame, which has an attribute "y" as well if it has such a column
+    # A data frame is asked for first, because a column "y" is an attribute of it.
     if hasattr(y, "columns"):
         y = take_by_name(y, label_names, "label_names")
         label_names = [str(column) for column in y.columns] if label_names is None else label_names
-    elif (
-        of_data_set := y.sparse_y() if hasattr(y, "sparse_y") else getattr(y, "y", None)
-    ) is not None:
-        if split is None:
+    else:
+        labels = y.sparse_y() if hasattr(y, "sparse_y") else getattr(y, "y", None)
+        if labels is not None and split is None:
             got = f"the data set {type(y).__name__} without 'split'"
-            hint = "give a whole data set with its 'split', or the labels alone, 'dataset[split.train].y'"
+            hint = "pass its 'split' too, or the labels alone, 'dataset[split.train].y'"
             raise ValueError(f"Expected the labels of training samples only (got {got}); {hint}")
-        label_names = getattr(y, "label_names", None) if label_names is None else label_names
-        y = of_data_set
+        if labels is not None:
+            label_names = getattr(y, "label_names", None) if label_names is None else label_names
+            y = labels
     values = to_label_csr(y)
     if split is None:
         return values, label_names
@@ -166,20 +161,21 @@ def _read_labels(
 
 
 def _count_pairs(y: sparse.csr_array) -> tuple[np.ndarray, ...]:
-    r"""Counts, in a matrix whose stored values are one, or NaN for unknown, the ordered pairs :math:`(j, i)` of labels
-    that ever occur together, and all :math:`(i, i)`.
+    r"""Counts ordered pairs :math:`(j, i)` of labels that ever occur together, and all
+    :math:`(i, i)`, in a matrix whose stored values are one, or NaN for unknown.
 
-    Returns sources and targets; the numbers of samples in which both occur, in which the source occurs and the target
-    is known, in which the target occurs and the source is known, and in which both are known.
+    Returns sources and targets; the numbers of samples in which both occur, in which the source
+    occurs and the target is known, in which the target occurs and the source is known, and in which
+    both are known.
     """
     rows = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
     dtype = np.float32 if y.shape[0] <= EXACT_IN_FLOAT32 else np.float64
-    unknown, positive = (
-        sparse.csr_array(
-            (np.ones(keep.sum(), dtype=dtype), (rows[keep], y.indices[keep])), shape=y.shape
-        )
-        for keep in (np.isnan(y.data), ~np.isnan(y.data))
-    )
+
+    def ones(stored: np.ndarray) -> sparse.csr_array:
+        entries = np.ones(stored.sum(), dtype=dtype), (rows[stored], y.indices[stored])
+        return sparse.csr_array(entries, shape=y.shape)
+
+    unknown, positive = ones(np.isnan(y.data)), ones(~np.isnan(y.data))
     together = _gram(positive, positive)
     pairs = sparse.coo_array(together + sparse.csr_array(sparse.eye(y.shape[1])))
     target, source = pairs.row.astype(np.int64), pairs.col.astype(np.int64)
@@ -190,11 +186,8 @@ def _count_pairs(y: sparse.csr_array) -> tuple[np.ndarray, ...]:
         neither = _gram(unknown, unknown)
         of_source -= _at(hidden, source, target)
         of_target -= _at(hidden, target, source)
-        known -= (
-            _at(neither, source, source)
-            + _at(neither, target, target)
-            - _at(neither, source, target)
-        )
+        known -= _at(neither, source, source) + _at(neither, target, target)
+        known += _at(neither, source, target)
     return source, target, _at(together, source, target), of_source, of_target, known
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tg_mlc._names import shorten
 from tg_mlc.graphs.label_graph import LabelGraph
 from tg_mlc.graphs.plot import check_same_labels, plot_comparison
 
@@ -25,31 +26,30 @@ class NeighborDifference:
     num_shared: int
 
     def __str__(self) -> str:
-        more = [
-            f", and {len(names) - SHOWN} more" * (len(names) > SHOWN)
-            for names in (self.only_a, self.only_b)
-        ]
-        a, b = (", ".join(names[:SHOWN]) or "none" for names in (self.only_a, self.only_b))
-        return (
-            f"{self.label}: only a: {a}{more[0]}; only b: {b}{more[1]}; shared: {self.num_shared}"
-        )
+        a, b = _shown(self.only_a), _shown(self.only_b)
+        return f"{self.label}: only a: {a}; only b: {b}; shared: {self.num_shared}"
+
+
+def _shown(names: list[str]) -> str:
+    more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return (", ".join(names[:SHOWN]) or "none") + more
 
 
 @dataclass(frozen=True)
 class GraphComparison:
-    """The result of :func:`compare`; NaN where a number is undefined, with the reason in :attr:`undefined`."""
+    """The result of :func:`compare`; undefined numbers are NaN, and :attr:`undefined` says why."""
 
     num_labels: int
     directed: bool  #: whether ordered pairs were compared
     num_pairs: int
-    density_a: float  #: the share of pairs, without loops, that a joins
+    density_a: float  #: fraction of pairs, without loops, that are edges of a
     density_b: float
     num_shared: int
     num_only_a: int
     num_only_b: int
     jaccard: float  #: shared edges of all edges
-    precision: float  #: the share of a's edges that b has
-    recall: float  #: the share of b's edges that a has
+    precision: float  #: fraction of a's edges that b has
+    recall: float  #: fraction of b's edges that a has
     roc_auc_a_to_b: float  #: of a's weights against b's edges
     average_precision_a_to_b: float
     roc_auc_b_to_a: float
@@ -61,25 +61,26 @@ class GraphComparison:
     b: LabelGraph = field(repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the graphs, as plain data."""
-        values = {
-            each.name: getattr(self, each.name)
-            for each in fields(self)
-            if each.name not in ("a", "b")
-        }
-        return {**values, "differing": [asdict(each) for each in self.differing]}
+        """Returns everything but the graphs, as plain data."""
+        names = [member.name for member in fields(self) if member.name not in ("a", "b")]
+        values = {name: getattr(self, name) for name in names}
+        return {**values, "differing": [asdict(difference) for difference in self.differing]}
 
     def plot(self, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> Any:
         """Draws both graphs side by side; see :func:`tg_mlc.graphs.plot_comparison`."""
         return plot_comparison(self.a, self.b, path, **kwargs)
 
     def __str__(self) -> str:
-        pairs = "ordered" if self.directed else "unordered"
+        pairs = f"{self.num_pairs} {'ordered' if self.directed else 'unordered'} pairs"
+        counts = (
+            f"{self.num_shared} shared, {self.num_only_a} only in a, {self.num_only_b} only in b"
+        )
+        overlap = f"precision {self.precision:.3f}, recall {self.recall:.3f}"
         lines = [
-            f"a: {self.a.kind}, b: {self.b.kind}; {self.num_labels} labels, {self.num_pairs} {pairs} pairs",
-            f"edges: {self.num_shared} shared, {self.num_only_a} only in a, {self.num_only_b} only in b",
+            f"a: {self.a.kind}, b: {self.b.kind}; {self.num_labels} labels, {pairs}",
+            f"edges: {counts}",
             f"density: a {self.density_a:.4f}, b {self.density_b:.4f}",
-            f"overlap: Jaccard {self.jaccard:.3f}, precision {self.precision:.3f}, recall {self.recall:.3f}",
+            f"overlap: Jaccard {self.jaccard:.3f}, {overlap}",
             f"a's weights against b's edges: ROC-AUC {self.roc_auc_a_to_b:.3f}, "
             f"average precision {self.average_precision_a_to_b:.3f}",
             f"b's weights against a's edges: ROC-AUC {self.roc_auc_b_to_a:.3f}, "
@@ -88,48 +89,53 @@ class GraphComparison:
         ]
         lines += [f"{name} is undefined: {reason}" for name, reason in self.undefined.items()]
         lines += ["neighbours that differ most:"] if self.differing else []
-        return "\n".join([*lines, *(f"  {each}" for each in self.differing)])
+        return "\n".join([*lines, *(f"  {difference}" for difference in self.differing)])
 
 
 def compare(
     a: LabelGraph, b: LabelGraph, directed: bool | None = None, top: int = 10
 ) -> GraphComparison:
-    r"""Compares two graphs of the same labels, *e.g.* one that was :func:`~tg_mlc.graphs.learned` with a prior.
+    r"""Compares two graphs of the same labels, *e.g.* one that was :func:`~tg_mlc.graphs.learned`
+    with a prior.
 
     With :math:`\mathcal{E}_a` and :math:`\mathcal{E}_b` their edges, loops left out,
 
     .. math::
-        \textrm{Jaccard} = \frac{|\mathcal{E}_a \cap \mathcal{E}_b|}{|\mathcal{E}_a \cup \mathcal{E}_b|}, \qquad
-        \textrm{precision} = \frac{|\mathcal{E}_a \cap \mathcal{E}_b|}{|\mathcal{E}_a|}, \qquad
+        \textrm{Jaccard} =
+        \frac{|\mathcal{E}_a \cap \mathcal{E}_b|}{|\mathcal{E}_a \cup \mathcal{E}_b|}, \qquad
+        \textrm{precision} =
+        \frac{|\mathcal{E}_a \cap \mathcal{E}_b|}{|\mathcal{E}_a|}, \qquad
         \textrm{recall} = \frac{|\mathcal{E}_a \cap \mathcal{E}_b|}{|\mathcal{E}_b|}
 
-    ROC-AUC and average precision take the weights of one graph as scores of all pairs, and the edges of the other as
-    those to be found; a random ranking has 0.5 and the density. Pairs without an edge weigh zero, or one less than
-    the least weight if that is not positive; edges without weights weigh one. The rank correlation is Spearman's,
-    between the weights of all pairs.
+    ROC-AUC and average precision take the weights of one graph as scores of all pairs, and the
+    edges of the other as targets; a random ranking has 0.5 and the density. Pairs without an edge
+    weigh zero, or one less than the least weight if that is not positive; edges without weights
+    weigh one. The rank correlation is Spearman's, between the weights of all pairs.
 
     Args:
         a, b (LabelGraph): Two label graphs of the same labels in the same order.
-        directed (bool, optional): If set to :obj:`True`, the two directions of a pair are compared one by one; if
-            :obj:`False`, they count as one, which weighs the mean of those that are there. (default: :obj:`None`,
-            :obj:`False` as soon as one of the graphs is the same in both directions)
-        top (int, optional): How many labels to name whose neighbours differ. (default: :obj:`10`)
+        directed (bool, optional): If set to :obj:`True`, the two directions of a pair are compared
+            one by one; if :obj:`False`, they count as one pair, which weighs the mean of its edges.
+            (default: :obj:`None`, :obj:`False` if either graph is undirected)
+        top (int, optional): The largest number of labels to name whose neighbours differ.
+            (default: :obj:`10`)
 
     Raises:
-        ValueError: If one is no label graph, their labels differ in number, name or order, or :obj:`top` is negative.
+        ValueError: If one is no label graph, their labels differ in number, name or order, or
+            :obj:`top` is negative.
     """
     if isinstance(top, bool) or not isinstance(top, int) or top < 0:
         raise ValueError(f"Expected 'top' to be a number of labels (got {top!r})")
     for name, graph in (("a", a), ("b", b)):
         if not isinstance(graph, LabelGraph):
-            raise ValueError(f"Expected '{name}' to be a LabelGraph (got {graph!r})")
+            got = shorten(repr(graph))
+            raise ValueError(f"Expected '{name}' to be a LabelGraph (got {got})")
     check_same_labels(a, b)
     directed = not (a.is_undirected() or b.is_undirected()) if directed is None else directed
     in_a, in_b = _read_pairs(a, directed), _read_pairs(b, directed)
-    names = a.label_names or b.label_names or [str(i) for i in range(a.num_labels)]
     shared = int((in_a.joined & in_b.joined).sum())
     only_a, only_b = in_a.num_edges - shared, in_b.num_edges - shared
-    shares = {
+    fractions = {
         "density_a": (in_a.num_edges, in_a.num_pairs, "there are no pairs"),
         "density_b": (in_b.num_edges, in_b.num_pairs, "there are no pairs"),
         "jaccard": (shared, shared + only_a + only_b, "neither graph has an edge"),
@@ -137,40 +143,17 @@ def compare(
         "recall": (shared, in_b.num_edges, "b has no edge"),
     }
     numbers: dict[str, Any] = {
-        **{
-            name: part / whole if whole else reason
-            for name, (part, whole, reason) in shares.items()
-        },
-        **_ranking("a", in_a, "b", in_b),
-        **_ranking("b", in_b, "a", in_a),
+        name: part / whole if whole else reason for name, (part, whole, reason) in fractions.items()
     }
-    level = [
-        name
-        for name, pairs in (("a", in_a), ("b", in_b))
-        if not pairs.num_pairs or np.ptp(pairs.strength) == 0
-    ]
-    if level:
-        numbers["rank_correlation"] = f"all pairs weigh the same in {level[0]}"
+    numbers |= _ranking("a", in_a, "b", in_b) | _ranking("b", in_b, "a", in_a)
+    constant = [name for name, pairs in (("a", in_a), ("b", in_b)) if pairs.is_constant()]
+    if constant:
+        numbers["rank_correlation"] = f"all pairs weigh the same in {constant[0]}"
     else:
         from scipy.stats import spearmanr  # takes long to import
 
         numbers["rank_correlation"] = float(spearmanr(in_a.strength, in_b.strength).statistic)
     undefined = {name: number for name, number in numbers.items() if isinstance(number, str)}
-    of_a, of_b = in_a.sources & ~in_b.sources, in_b.sources & ~in_a.sources
-    both, differences = (
-        (in_a.sources & in_b.sources).sum(axis=1).tolist(),
-        (of_a | of_b).sum(axis=1),
-    )
-    differing = [
-        NeighborDifference(
-            names[label],
-            [names[source] for source in of_a[label].nonzero()[0].tolist()],
-            [names[source] for source in of_b[label].nonzero()[0].tolist()],
-            both[label],
-        )
-        for label in np.argsort(-differences, kind="stable")[:top].tolist()
-        if differences[label]
-    ]
     return GraphComparison(
         num_labels=a.num_labels,
         directed=directed,
@@ -178,12 +161,31 @@ def compare(
         num_shared=shared,
         num_only_a=only_a,
         num_only_b=only_b,
-        differing=differing,
+        differing=_differences(in_a.sources, in_b.sources, a.label_names or b.label_names, top),
         undefined=undefined,
         a=a,
         b=b,
         **{**numbers, **dict.fromkeys(undefined, math.nan)},
     )
+
+
+def _differences(
+    of_a: np.ndarray, of_b: np.ndarray, label_names: list[str] | None, top: int
+) -> list[NeighborDifference]:
+    """Returns the labels whose sources differ most, by the sources of each label (row)."""
+    names = np.array(label_names or [str(i) for i in range(len(of_a))], dtype=object)
+    num_different = (of_a ^ of_b).sum(axis=1)
+    ranked = np.argsort(-num_different, kind="stable")[:top].tolist()
+    return [
+        NeighborDifference(
+            label=names[label],
+            only_a=names[of_a[label] & ~of_b[label]].tolist(),
+            only_b=names[of_b[label] & ~of_a[label]].tolist(),
+            num_shared=int((of_a[label] & of_b[label]).sum()),
+        )
+        for label in ranked
+        if num_different[label]
+    ]
 
 
 class _Pairs(NamedTuple):
@@ -195,32 +197,26 @@ class _Pairs(NamedTuple):
     num_pairs: int
     num_edges: int
 
+    def is_constant(self) -> bool:
+        return not self.num_pairs or np.ptp(self.strength) == 0
+
 
 def _read_pairs(graph: LabelGraph, directed: bool) -> _Pairs:
-    """Reads ordered pairs, or unordered ones, of which each weighs the mean of the directions that are there."""
-    graph = (
-        graph.remove_self_loops()
-        if directed
-        else graph.remove_self_loops().to_undirected(reduce="mean")
-    )
+    """Reads ordered pairs, or unordered ones, which weigh the mean of their edges."""
+    graph = graph.remove_self_loops()
+    graph = graph if directed else graph.to_undirected(reduce="mean")
     source, target = graph.edge_index.cpu().numpy()
-    weight = (
-        np.ones(len(source))
-        if graph.edge_weight is None
-        else graph.edge_weight.detach().cpu().double().numpy()
-    )
+    weight = np.ones(len(source))
+    if graph.edge_weight is not None:
+        weight = graph.edge_weight.detach().cpu().double().numpy()
     absent = min(0.0, float(weight.min()) - 1.0) if len(weight) and weight.min() <= 0 else 0.0
     joined = np.zeros((graph.num_labels, graph.num_labels), dtype=bool)
     strength = np.full(joined.shape, absent)
     joined[target, source], strength[target, source] = True, weight
-    counted = (
-        ~np.eye(graph.num_labels, dtype=bool)
-        if directed
-        else np.tri(graph.num_labels, k=-1, dtype=bool)
-    )
-    return _Pairs(
-        joined[counted], strength[counted], joined, int(counted.sum()), int(joined[counted].sum())
-    )
+    size = graph.num_labels
+    counted = ~np.eye(size, dtype=bool) if directed else np.tri(size, k=-1, dtype=bool)
+    num_edges = int(joined[counted].sum())
+    return _Pairs(joined[counted], strength[counted], joined, int(counted.sum()), num_edges)
 
 
 def _ranking(scorer: str, scores: _Pairs, owner: str, edges: _Pairs) -> dict[str, float | str]:

@@ -16,72 +16,64 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch_geometric.data import Data
 
+from tg_mlc._names import shorten
+
 if TYPE_CHECKING:
     from tg_mlc.metrics._inputs import ArrayLike
     from tg_mlc.metrics.thresholds import Decider, ThresholdTuner
 
-_NUMBERS = 2**24  # that scores of the closure may hold at a time without gradients
+_MAX_SCORES = 2**24  # Without gradients, more scores of the closure are computed in parts.
 
 
 def ancestor_pairs(parent_index: Tensor, num_labels: int) -> Tensor:
-    """The transitive closure of a hierarchy: of pairs of parent and child :math:`(2, P)`, all pairs of an ancestor and
-    a label below it :math:`(2, C)`, sorted, none of a label with itself; a :class:`ValueError` if there is a cycle.
+    """Returns the transitive closure of pairs of parent and child :math:`(2, P)`: all pairs of an
+    ancestor and a label below it :math:`(2, C)`, sorted. Raises ValueError if there is a cycle.
     """
-    size, (parent, child) = (num_labels, num_labels), parent_index.cpu().numpy()
-    closure, num_pairs = (
-        sp.csr_array((np.ones(len(parent), dtype=np.int32), (parent, child)), shape=size),
-        -1,
-    )
-    while closure.nnz > num_pairs:  # paths twice as long each time
+    ends = parent_index.cpu().numpy()
+    ones = np.ones(ends.shape[1], dtype=np.int32)
+    closure, num_pairs = sp.csr_array((ones, tuple(ends)), shape=(num_labels, num_labels)), -1
+    while closure.nnz > num_pairs:  # Each round doubles the length of paths.
         num_pairs, closure = closure.nnz, closure + closure @ closure
         closure.data[:] = 1
         if circular := np.flatnonzero(closure.diagonal()).tolist():
-            raise ValueError(
-                f"Expected a hierarchy without cycles (got one through the labels {circular[:6]})"
-            )
+            got = f"(got one through the labels {circular[:6]})"
+            raise ValueError(f"Expected a hierarchy without cycles {got}")
     closure.sort_indices()
-    return torch.from_numpy(np.stack(closure.tocoo().coords).astype(np.int64)).to(
-        parent_index.device
-    )
+    pairs = np.stack(closure.tocoo().coords).astype(np.int64)
+    return torch.from_numpy(pairs).to(parent_index.device)
 
 
 def pairs_of(
     label_graph: Data, label_names: Sequence[str] | None = None, name: str = "label_graph"
 ) -> Tensor:
-    """The :func:`ancestor_pairs` of a label graph that keeps parents, in the order of a model's labels; a
-    :class:`ValueError` if it keeps none, or has other labels.
+    """Returns the :func:`ancestor_pairs` of a label graph in the order of a model's labels. Raises
+    ValueError if the graph keeps no parents, or has other labels.
     """
     parents, size = label_graph.get("parent_index"), int(label_graph.num_nodes or 0)
     if parents is None:
         hint = "tg_mlc.graphs.tree makes one, and LabelGraph(..., parent_index=pairs)"
-        raise ValueError(
-            f"Expected '{name}' to keep the parents of labels (got {label_graph}); {hint}"
-        )
+        got = shorten(label_graph)
+        raise ValueError(f"Expected '{name}' to keep the parents of labels (got {got}); {hint}")
     names = label_graph.get("label_names")
     if label_names is not None:
         if size != len(label_names) or (names is not None and {*names} != {*label_names}):
-            other = sorted({*(names or ())} ^ {*label_names})[:3]
-            raise ValueError(
-                f"Expected '{name}' to have the labels of the model (got {size}, others are {other})"
-            )
+            got = f"{size}, others are {sorted({*(names or ())} ^ {*label_names})[:3]}"
+            raise ValueError(f"Expected '{name}' to have the labels of the model (got {got})")
         if names is not None and list(names) != list(label_names):
-            place = {label: index for index, label in enumerate(label_names)}
-            parents = torch.tensor([place[label] for label in names], dtype=torch.long)[parents]
+            index_of = {label: index for index, label in enumerate(label_names)}
+            parents = torch.tensor([index_of[label] for label in names], dtype=torch.long)[parents]
     return ancestor_pairs(parents, size)
 
 
 def coherent(scores: Tensor, pairs: Tensor) -> Tensor:
-    """The largest score :math:`(N, L)` (probability, logit, decision or threshold) of each label and all below it;
-    along :obj:`pairs.flip(0)`, of all above it.
+    """Returns the largest score :math:`(N, L)` (probability, logit, decision or threshold) of each
+    label and all below it; along :obj:`pairs.flip(0)`, of all above it.
     """
-    # in the order of dimensions that takes any number of samples, one too
-    if torch.compiler.is_compiling():
-        return scores.scatter_reduce(
-            1, pairs[0].expand(scores.size(0), -1), scores[:, pairs[1]], "amax"
-        )
-    if not scores.requires_grad and len(scores) > (
-        size := max(_NUMBERS // max(pairs.size(1), 1), 1)
-    ):
+    if torch.compiler.is_compiling():  # This order of dimensions compiles for one sample, too.
+        index = pairs[0].expand(scores.size(0), -1)
+        return scores.scatter_reduce(1, index, scores[:, pairs[1]], "amax")
+    size = max(_MAX_SCORES // max(pairs.size(1), 1), 1)
+    if not scores.requires_grad and len(scores) > size:
         return torch.cat([coherent(part, pairs) for part in torch.split(scores, size)])
     # A row for each label: its neighbours in memory are the samples, which share the indices.
     columns = scores.t().contiguous()
@@ -90,15 +82,14 @@ def coherent(scores: Tensor, pairs: Tensor) -> Tensor:
 
 
 def coherent_loss(logits: Tensor, y: Tensor, pairs: Tensor) -> Tensor:
-    """The cross-entropy of coherent logits :math:`(N, L)`, of labels that apply by the maximum over those below that
-    apply, too; an unknown target (NaN) counts neither as a term nor in maxima.
+    """Returns the cross-entropy of coherent logits :math:`(N, L)`. The maximum of a positive label
+    is over positive labels below it alone. Unknown targets (NaN) are left out of all terms.
     """
-    applies, known = y == 1, ~y.isnan()
-    among_true = coherent(logits.masked_fill(~applies, -torch.inf), pairs)
-    taught = torch.where(applies, among_true, coherent(logits, pairs))
-    losses = binary_cross_entropy_with_logits(
-        torch.where(known, taught, 0.0), torch.where(known, y, 0.0), reduction="none"
-    )
+    positive, known = y == 1, ~y.isnan()
+    among_positive = coherent(logits.masked_fill(~positive, -torch.inf), pairs)
+    maxima = torch.where(positive, among_positive, coherent(logits, pairs))
+    maxima, targets = torch.where(known, maxima, 0.0), torch.where(known, y, 0.0)
+    losses = binary_cross_entropy_with_logits(maxima, targets, reduction="none")
     return torch.where(known, losses, 0.0).sum() / known.sum().clamp(min=1)
 
 
@@ -110,8 +101,8 @@ def propagate(
     *,
     check: bool = True,
 ) -> Tensor:
-    """Labels :math:`(N, L)`, 0, 1, or NaN for unknown, with those that follow: a label above one that applies applies,
-    one below a label that does not, does not; a :class:`ValueError` if they contradict each other, unless unchecked.
+    """Returns labels :math:`(N, L)`, 0, 1, or NaN for unknown, with labels above positive ones set
+    to 1 and labels below negative ones to 0. Raises ValueError if checked labels contradict.
     """
     present = coherent((y == 1).float(), pairs) == 1
     absent = coherent((y == 0).float(), pairs.flip(0)) == 1
@@ -119,10 +110,9 @@ def propagate(
         row = int(wrong[0, 0])
         above, below = pairs[:, (y[row, pairs[0]] == 0) & (y[row, pairs[1]] == 1)][:, 0].tolist()
         names = range(y.size(1)) if label_names is None else label_names
-        raise ValueError(
-            f"Expected '{name}' to agree with its hierarchy (got row {row}, in which {names[below]!r} applies and "
-            f"{names[above]!r} above it does not); mend one of them, or leave it unknown"
-        )
+        got = f"(got row {row}, with {names[below]!r} but without {names[above]!r} above it)"
+        hint = "mend one of them, or leave it unknown"
+        raise ValueError(f"Expected '{name}' to agree with its hierarchy {got}; {hint}")
     return torch.where(present, 1.0, torch.where(absent, 0.0, torch.nan)).to(y.dtype)
 
 

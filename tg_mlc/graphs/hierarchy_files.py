@@ -1,330 +1,304 @@
-"""The reader of files that hold a hierarchy: the parent of every child."""
+"""The reader of files that hold a hierarchy: the parents of each child."""
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import re
-from collections.abc import Iterable
 from itertools import chain
 from typing import Literal, get_args
 from xml.etree import ElementTree
 
+from tg_mlc._names import shorten
 from tg_mlc._numbers import is_blank, parse_number
+from tg_mlc._optional import require
 from tg_mlc._options import check_choice
 from tg_mlc.graphs.tables import Table, check_rows, open_lines, read_table, relation_of, role_of
 
 logger = logging.getLogger(__name__)
 
-Form = Literal["auto", "rcv1", "obo", "skos", "taxonomy", "pairs"]
-Parentage = list[tuple[str, str | None]]  # pairs of a child and its parent
-_RDF, _SKOS = (
-    "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}",
-    "{http://www.w3.org/2004/02/skos/core#}",
-)
-_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+Format = Literal["auto", "rcv1", "obo", "skos", "taxonomy", "pairs"]
+Pairs = list[tuple[str, str | None]]  # (child, parent)
+Lines = list[tuple[int, str]]  # (number, text)
+
+#: Beginnings of the first line by which a format is recognised.
+BEGINNINGS = {
+    "rcv1": ("parent:",),
+    "obo": ("format-version:", "[Term]"),
+    "skos": ("<?xml", "<rdf"),
+}
 # As in rcv1.topics.hier.orig: "parent: C15   child: C151   child-description: ACCOUNTS/EARNINGS".
 RCV1_LINE = re.compile(r"\s*parent:\s*(\S+)\s+child:\s*(\S+)(?:\s+child-description:.*)?\s*")
+_RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
+_SKOS = "{http://www.w3.org/2004/02/skos/core#}"
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
 def read_parents(
-    path_or_text: str | os.PathLike[str], form: Form = "auto", names: bool = False
-) -> Parentage:
+    path_or_text: str | os.PathLike[str],
+    format: Format = "auto",  # noqa: A002
+    names: bool = False,
+) -> Pairs:
     r"""Reads pairs :obj:`(child, parent)` from a file, for :func:`tg_mlc.graphs.tree`.
 
-    A line of the form ``"rcv1"`` holds ``parent: C15  child: C151  child-description: ...``, as in RCV1's
-    :obj:`rcv1.topics.hier.orig`; of ``"obo"``, a property of a term, as in the `Gene Ontology
-    <https://geneontology.org>`_'s :obj:`go-basic.obo`; of ``"skos"``, an element of a thesaurus in RDF/XML, whose
-    concepts have broader and narrower ones; of ``"taxonomy"``, the parent, then all its children, between tabs; and of
-    ``"pairs"``, a child and its parent, or a child, a relation, and its parent. ``"auto"`` goes by the first line: that
-    of an OBO file, of XML, or :obj:`parent:`, begins the first three forms; names of columns, a relation such as
-    :obj:`is_a`, or another delimiter than a tab the last; anything else is a taxonomy. :doc:`The page on label graphs
-    </label_graphs>` has a table of what is read.
+    ==================  ==========================================================================
+    format              content
+    ==================  ==========================================================================
+    :obj:`"rcv1"`       lines :obj:`parent: C15  child: C151`, as :obj:`rcv1.topics.hier.orig`
+    :obj:`"obo"`        terms of an ontology, as the `Gene Ontology <https://geneontology.org>`_'s
+                        :obj:`go-basic.obo`, read by :obj:`obonet`
+    :obj:`"skos"`       concepts of a thesaurus in RDF/XML, with broader and narrower ones
+    :obj:`"taxonomy"`   a parent, then all its children, between tabs
+    :obj:`"pairs"`      a child and its parent, or a child, a relation, and its parent
+    ==================  ==========================================================================
+
+    :obj:`"auto"` recognises the first three formats by their first line. A table is of pairs if its
+    first line has names of columns, a relation such as :obj:`is_a`, or another delimiter than a
+    tab; otherwise it is a taxonomy. :doc:`The page on label graphs </label_graphs>` says more.
 
     Args:
-        path_or_text (str or Path): The file, also as :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`; or its text, if it has
-            more than one line.
-        form (str, optional): The form of the lines. It has to be given where either column may hold the parents: where
-            all lines are two words with a tab between, or where pairs without names of columns have fewer different
-            names in the first than in the second. (default: :obj:`"auto"`)
-        names (bool, optional): If set to :obj:`True`, the terms of an OBO file, or the concepts of a thesaurus,
-            go by their names, not by their identifiers. (default: :obj:`False`)
+        path_or_text (str or Path): The file, also as :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`; or its
+            text, if it has more than one line.
+        format (str, optional): The format. It has to be given where either column may hold the
+            parents: where all lines are two words with a tab between, or where pairs without names
+            of columns have fewer different names in the first than in the second.
+            (default: :obj:`"auto"`)
+        names (bool, optional): If set to :obj:`True`, terms and concepts go by their names, not by
+            their identifiers. (default: :obj:`False`)
 
     Returns:
-        The pairs in the file's order; a parent called :obj:`None` or :obj:`NA`, or none at all, is :obj:`None`.
+        The pairs in the file's order. A parent called :obj:`None` or :obj:`NA`, or none at all, is
+        :obj:`None`.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If :obj:`form` is unknown, a line is not of the form, there is none, or the parents may stand in
-            either column.
+        ImportError: If the file is in OBO, and :obj:`obonet` is not installed.
+        ValueError: If :obj:`format` is unknown, a line is of another format, there is none, or the
+            parents may be in either column.
     """
-    check_choice("form", form, get_args(Form))
+    check_choice("format", format, get_args(Format))
     name, opened = open_lines(path_or_text)
     lines = list(opened)
     first = lines[0][1].lstrip() if lines else ""
-    if form == "rcv1" or (form == "auto" and first.startswith("parent:")):
-        pairs: Parentage = []
-        for number, line in lines:
-            if (found := RCV1_LINE.fullmatch(line)) is None:
-                expected = f"line {number} of {name} to read 'parent: ... child: ... child-description: ...'"
-                raise ValueError(f"Expected {expected} (got {line[:80]!r})")
-            pairs.append((found[2], _parent(found[1])))
-        return pairs
-    if form == "obo" or (
-        form == "auto" and (first.startswith("format-version:") or first.rstrip() == "[Term]")
-    ):
-        return _read_obo(lines, name, names)
-    if form == "skos" or (form == "auto" and first.startswith(("<?xml", "<rdf"))):
-        return _read_skos("\n".join(line for _, line in lines), name, names)
+    recognised = [key for key, beginnings in BEGINNINGS.items() if first.startswith(beginnings)]
+    match recognised[0] if format == "auto" and recognised else format:
+        case "rcv1":
+            return _read_rcv1(lines, name)
+        case "obo":
+            return _read_obo(lines, name, names)
+        case "skos":
+            return _read_skos("\n".join(line for _, line in lines), name, names)
     if first.startswith(("<", "{", "@prefix")):
-        raise ValueError(
-            f"Expected {name} to be a table or an OBO file (got {first[:40]!r}); convert ontologies in OWL or JSON to "
-            f"OBO, thesauri in Turtle to RDF/XML, and others to a table with the columns child and parent"
-        )
+        got = f"(got {first[:40]!r})"
+        hint = "convert OWL or JSON to OBO, Turtle to RDF/XML, others to a table of pairs"
+        raise ValueError(f"Expected {name} to be a table or an OBO file {got}; {hint}")
     table = read_table(name, iter(lines), "pairs of child and parent")
     roles = _find_roles(table)
-    is_named = "child" in roles and "parent" in roles
+    is_named = "child" in roles
     if not is_named and any(map(relation_of, table.header)):
         roles = ["relation" if relation_of(cell) else "" for cell in table.header]
         if len(roles) == 3 and roles.count("relation") == 1:
             roles[roles.index("")], roles[-1 - roles[::-1].index("")] = "child", "parent"
-    if (
-        "child" in roles
-        or form == "pairs"
-        or (form == "auto" and table.delimiter not in ("", "\t"))
-    ):
-        return _read_pairs(
-            table, roles if "child" in roles else ["child", "parent"], is_named, form
-        )
-    return _read_taxonomy(table, is_given=form != "auto")
+    has_pairs = format == "auto" and table.delimiter not in ("", "\t")
+    if "child" in roles or format == "pairs" or has_pairs:
+        roles = roles if "child" in roles else ["child", "parent"]
+        return _read_pairs(table, roles, is_named, format)
+    return _read_taxonomy(table, is_given=format != "auto")
 
 
-def _read_obo(lines: Iterable[tuple[int, str]], name: str, by_name: bool) -> Parentage:
-    """Reads the terms of an OBO file and what is above them; the few tags that hierarchies need are no reason for
-    another package, and obonet, which makes a graph of all tags, reads no text that is not in a file.
-    """
-    terms: list[dict[str, list[tuple[int, str]]]] = []
-    stanza: dict[str, list[tuple[int, str]]] = {}
+def _read_rcv1(lines: Lines, name: str) -> Pairs:
+    pairs: Pairs = []
     for number, line in lines:
-        if line.startswith("["):
-            stanza = {}
-            terms += [stanza] if line.strip() == "[Term]" else []
-        tag, _, value = line.strip().partition(":")
-        stanza.setdefault(tag, []).append((number, re.sub(r"(^|\s)!.*", "", value).strip()))
-    terms = [
-        term for term in terms if "true" not in {value for _, value in term.get("is_obsolete", [])}
-    ]
-    if lost := [number for term in terms if "id" not in term for number, _ in term["[Term]"]]:
-        raise ValueError(
-            f"Expected line {lost[0]} of {name}, '[Term]', to have an 'id:' after it (got none)"
-        )
-    if not terms:
-        raise ValueError(
-            f"Expected {name} to hold '[Term]' and its 'id:', as an OBO file does (got none)"
-        )
-    known = {term["id"][0][1]: term.get("name", term["id"])[0][1] for term in terms}
-    called = known if by_name else {}
-    pairs: Parentage = []
-    for term in terms:
-        identifier = term["id"][0][1]
-        above = [(number, ["is_a", *value.split()]) for number, value in term.get("is_a", [])]
-        above += [(number, value.split()) for number, value in term.get("relationship", [])]
-        if lost := [number for number, words in above if len(words) < 2]:
-            raise ValueError(f"Expected line {lost[0]} of {name} to name a term (got none)")
-        for number, words in above:
-            if words[0] == "is_a" and words[1] not in known:
-                expected = f"the parent on line {number} of {name} to be a term of the file"
-                raise ValueError(
-                    f"Expected {expected} (got {words[1]!r}, which is none, or obsolete); add it"
-                )
-        found = [words[1] for _, words in above if words[0] in ("is_a", "part_of")]
-        child = called.get(identifier, identifier)
-        pairs += [(child, called.get(parent, parent)) for parent in found] or [(child, None)]
+        if (match := RCV1_LINE.fullmatch(line)) is None:
+            expected = f"line {number} of {name} to read 'parent: ... child: ...'"
+            raise ValueError(f"Expected {expected} (got {line[:80]!r})")
+        pairs.append((match[2], _parent(match[1])))
     return pairs
 
 
-def _read_skos(text: str, name: str, by_name: bool) -> Parentage:
-    """Reads the concepts of a thesaurus in RDF/XML and what is broader than them."""
+def _read_obo(lines: Lines, name: str, by_name: bool) -> Pairs:
+    """Reads the terms of an OBO file that are not obsolete, and what they are or are a part of."""
+    obonet = require("obonet", extra="data")
+    # obonet warns of files without a name, and needs an empty line before each stanza. It also
+    # makes nodes of parents that are no terms of the file: only terms have the empty comment.
+    text = "name: hierarchy\n"
+    text += "".join(f"\n{row}\ncomment: \n" if row[0] == "[" else f"{row}\n" for _, row in lines)
+    try:
+        graph = obonet.read_obo(io.StringIO(text))
+    except (KeyError, TypeError, ValueError) as error:
+        is_nameless = isinstance(error, KeyError)
+        got = "a '[Term]' without 'id:'" if is_nameless else shorten(error).replace("\n", " ")
+        raise ValueError(f"Expected {name} to be an OBO file (got {got}); mend it") from error
+    known = {term: data.get("name", term) for term, data in graph.nodes(data=True) if data}
+    if not known:
+        raise ValueError(f"Expected {name} to hold '[Term]' and its 'id:' (got none)")
+    current = {old: term for term in known for old in graph.nodes[term].get("alt_id", [])}
+    called = known if by_name else {}
+    pairs: Pairs = []
+    for term in known:
+        parents = []
+        for _, target, relation in graph.out_edges(term, keys=True):
+            parent = target if target in known else current.get(target, target)
+            if relation == "is_a" and parent not in known:
+                got = f"{parent!r} of {term!r}, which is missing or obsolete"
+                raise ValueError(f"Expected {name} to hold each parent (got {got}); add it")
+            if relation in ("is_a", "part_of"):
+                parents.append(called.get(parent, parent))
+        pairs += [(called.get(term, term), parent) for parent in parents or [None]]
+    return pairs
+
+
+def _read_skos(text: str, name: str, by_name: bool) -> Pairs:
+    """Reads the concepts of a thesaurus in RDF/XML and their broader concepts."""
     if "<!ENTITY" in text:  # A few entities may stand for gigabytes of text.
-        raise ValueError(
-            f"Expected {name} to be without entities (got some); write the addresses out"
-        )
+        raise ValueError(f"Expected {name} to be without entities (got some); write them out")
     try:
         root = ElementTree.fromstring(text.encode())
     except ElementTree.ParseError as error:
         raise ValueError(f"Expected {name} to be a thesaurus in RDF/XML (got {error})") from error
-    # the name of each concept, in English or without a language if it has such a one
-    known: dict[str, str] = {}
-    pairs: Parentage = []
-    for concept in root.iter():
-        identifier = concept.get(f"{_RDF}about")
-        is_concept = concept.tag == f"{_SKOS}Concept" or any(
-            (of_type.get(f"{_RDF}resource") or "").endswith("#Concept")
-            for of_type in concept.iter(f"{_RDF}type")
-        )
-        if identifier is None or not is_concept:
+    labels_of: dict[str, str] = {}
+    pairs: Pairs = []
+    for element in root.iter():
+        concept = element.get(f"{_RDF}about")
+        types = [node.get(f"{_RDF}resource") or "" for node in element.iter(f"{_RDF}type")]
+        is_concept = element.tag == f"{_SKOS}Concept" or any(t.endswith("#Concept") for t in types)
+        if concept is None or not is_concept:
             continue
-        labels = {
-            each.get(_LANGUAGE, "en"): each.text or ""
-            for each in concept.findall(f"{_SKOS}prefLabel")
-        }
-        named = labels.get("en") or next(iter(labels.values()), known.get(identifier, identifier))
-        known[identifier] = named
-        pairs.append((identifier, None))
+        labels = element.findall(f"{_SKOS}prefLabel")
+        by_language = {label.get(_LANGUAGE, "en"): label.text or "" for label in labels}
+        default = next(iter(by_language.values()), labels_of.get(concept, concept))
+        labels_of[concept] = by_language.get("en") or default
+        pairs.append((concept, None))
         for relation in ("broader", "narrower"):
-            for each in concept.findall(f"{_SKOS}{relation}"):
-                other = each.get(f"{_RDF}resource") or next(
-                    (inner.get(f"{_RDF}about") for inner in each), None
-                )
-                ends = (identifier, str(other))
-                pairs.append(ends if relation == "broader" else ends[::-1])
-    if not known:
-        hint = "convert ontologies in OWL to OBO, and others to a table with the columns child and parent"
+            for link in element.findall(f"{_SKOS}{relation}"):
+                nested = [node.get(f"{_RDF}about") for node in link]
+                target = link.get(f"{_RDF}resource") or next(iter(nested), None)
+                pair = (concept, str(target))
+                pairs.append(pair if relation == "broader" else pair[::-1])
+    if not labels_of:
+        hint = "convert OWL to OBO, others to a table with the columns child and parent"
         raise ValueError(f"Expected {name} to hold concepts of SKOS (got none); {hint}")
-    if lost := [end for pair in pairs for end in pair if end is not None and end not in known]:
-        raise ValueError(
-            f"Expected broader and narrower concepts that {name} holds (got {lost[0]!r}); add it"
-        )
-    called = known if by_name else {}
-    below = {child for child, parent in pairs if parent is not None}
-    found = dict.fromkeys(pair for pair in pairs if pair[1] is not None or pair[0] not in below)
-    return [(called.get(child, child), called.get(parent or "", parent)) for child, parent in found]
+    ends = chain.from_iterable(pairs)
+    if unknown := [end for end in ends if end is not None and end not in labels_of]:
+        expected = f"broader and narrower concepts that {name} holds"
+        raise ValueError(f"Expected {expected} (got {unknown[0]!r}); add it")
+    called = labels_of if by_name else {}
+    has_parent = {child for child, parent in pairs if parent is not None}
+    unique = dict.fromkeys(pair for pair in pairs if pair[1] or pair[0] not in has_parent)
+    return [(called.get(end, end), called.get(top or "", top)) for end, top in unique]
 
 
 def _find_roles(table: Table) -> list[str]:
-    """The role of each column, if the first line names them; a name beside :obj:`parent` alone is that of the child."""
-    found = [role_of(cell) for cell in table.header]
-    if len(found) == 2 and "" in found:  # The header may read "term, is_a".
+    """Returns the role of each column, or empty ones if the first line does not name them."""
+    named = [role_of(cell) for cell in table.header]
+    if len(named) == 2 and "" in named:  # The header may read "term, is_a".
         ends = {"up": "parent", "down": "child"}
-        found = [
-            ends.get(relation_of(cell) or "", role)
-            for role, cell in zip(found, table.header, strict=True)
-        ]
-    roles = [role or "" for role in found]
-    exact = [cell.lower() for cell in table.header]
+        relations = [ends.get(relation_of(cell) or "") for cell in table.header]
+        named = [end or role for end, role in zip(relations, named, strict=True)]
+    roles = [role or "" for role in named]
+    header = [cell.lower() for cell in table.header]
     for end in ("child", "parent"):
-        if roles.count(end) > 1 and exact.count(end) == 1:
-            roles = [
-                role if role != end or cell == end else ""
-                for role, cell in zip(roles, exact, strict=True)
-            ]
-    if len(roles) == 2 and "" in found and ("child" in roles) != ("parent" in roles):
-        roles[found.index("")] = "parent" if "child" in roles else "child"
+        if roles.count(end) > 1 and header.count(end) == 1:
+            roles = ["" if role == end != header[i] else role for i, role in enumerate(roles)]
+    if len(roles) == 2 and "" in named and ("child" in roles) != ("parent" in roles):
+        # One column beside the parents is that of children, whatever it is called.
+        roles[named.index("")] = "parent" if "child" in roles else "child"
     counts = roles.count("child"), roles.count("parent")
-    are_names = len(roles) > 1 and (all(role is not None for role in found) or min(counts) > 0)
-    if are_names and counts != (1, 1):
-        expected = (
-            f"line {table.number} of {table.name} to name one column 'child' and one 'parent'"
-        )
+    if len(roles) < 2 or (None in named and min(counts) == 0):
+        return [""] * len(roles)
+    if counts != (1, 1):
+        where = f"line {table.number} of {table.name}"
         hint = "rename them; if these are labels, put 'child' and 'parent' in a line before"
-        raise ValueError(f"Expected {expected} (got {table.header[:8]}); {hint}")
-    return roles if counts == (1, 1) and are_names else [""] * len(roles)
+        got = f"(got {table.header[:8]}); {hint}"
+        raise ValueError(f"Expected {where} to name one column 'child' and one 'parent' {got}")
+    return roles
 
 
-def _read_taxonomy(table: Table, is_given: bool) -> Parentage:
-    families: list[Parentage] = []
+def _read_taxonomy(table: Table, is_given: bool) -> Pairs:
+    families: list[Pairs] = []
+    expected = f"of {table.name} to hold a parent and its children between tabs"
     for number, (parent, *children) in table.all_rows():
         got = f"(got {[parent, *children][:5]})"
-        where = f"line {number} of {table.name}"
         if not parent or not children or not all(children):
-            raise ValueError(
-                f"Expected {where} to hold a parent and its children between tabs {got}"
-            )
+            raise ValueError(f"Expected line {number} {expected} {got}")
         if any(map(relation_of, children)):
-            raise ValueError(
-                f"Expected {where} to hold a parent and its children, without a relation {got}"
-            )
+            raise ValueError(f"Expected line {number} {expected}, without a relation {got}")
         families.append([(child, _parent(parent)) for child in children])
-    last = [
-        family[-1][0]
-        for family in families
-        if len(family) == 2 and parse_number(str(family[0][1])) is None
-    ]
-    expected = f"line {table.number} of {table.name} to hold a parent and its children between tabs"
-    if (
-        not is_given
-        and len(last) == len(families)
-        and all(parse_number(name) is not None for name in last)
-    ):
-        hint = "name the columns 'child' and 'parent', or give the form 'taxonomy' if numbers are labels"
-        raise ValueError(
-            f"Expected {expected} (got {table.header[:5]}, a number in the last column); {hint}"
-        )
-    middle = [family[0][0] for family in families if len(family) == 2]
-    if not is_given and len(middle) == len(families) > 2 * len(set(middle)):
-        hint = "name the columns 'child', 'relation' and 'parent' if it is one, or give the form 'taxonomy'"
-        raise ValueError(
-            f"Expected {expected} (got {table.header[:5]}, in whose middle names return); {hint}"
-        )
-    if not is_given and all(len(family) == 1 for family in families):
-        expected = f"'form' for two columns between tabs, as in {table.name}, of which either may hold the parents"
-        hint = "give 'pairs' if children come first, 'taxonomy' if parents do"
-        raise ValueError(f"Expected {expected} (got 'auto'); {hint}")
+    if not is_given:
+        _check_families(families, table, expected)
     return list(chain.from_iterable(families))
 
 
-def _read_pairs(table: Table, roles: list[str], is_named: bool, form: Form) -> Parentage:
-    columns = (
-        [cell.lower() for cell in table.header]
-        if is_named
-        else [role or "relation" for role in roles]
-    )
+def _check_families(families: list[Pairs], table: Table, expected: str) -> None:
+    """Raises if lines of a taxonomy look like pairs, with a weight or a relation or without."""
+    if all(len(family) == 1 for family in families):
+        expected = f"'format' for two columns between tabs in {table.name}, either may hold parents"
+        hint = "give 'pairs' if children come first, 'taxonomy' if parents do"
+        raise ValueError(f"Expected {expected} (got 'auto'); {hint}")
+    if any(len(family) != 2 for family in families):
+        return
+    got = f"(got {table.header[:5]}"
+    parents, last = zip(*((family[0][1], family[1][0]) for family in families), strict=True)
+    is_number = [parse_number(str(name)) is not None for name in last]
+    if all(is_number) and all(parse_number(str(parent)) is None for parent in parents):
+        got += ", a number in the last column); name the columns 'child' and 'parent', or"
+        hint = "give the format 'taxonomy' if numbers are labels"
+        raise ValueError(f"Expected line {table.number} {expected} {got} {hint}")
+    if len(families) > 2 * len({family[0][0] for family in families}):
+        got += ", in whose middle names return); name the columns 'child', 'relation' and 'parent'"
+        hint = "if it is one, or give the format 'taxonomy'"
+        raise ValueError(f"Expected line {table.number} {expected} {got} {hint}")
+
+
+def _read_pairs(table: Table, roles: list[str], is_named: bool, format: Format) -> Pairs:  # noqa: A002
+    columns = table.header if is_named else [role or "relation" for role in roles]
     child, parent = roles.index("child"), roles.index("parent")
     relation = roles.index("relation") if "relation" in roles else -1
-    pairs: Parentage = []
+    pairs: Pairs = []
     for number, cells in table.rows if is_named else table.all_rows():
-        where = f"line {number} of {table.name}"
+        where, got = f"line {number} of {table.name}", f"(got {cells[:5]})"
         if len(cells) != len(columns) or not cells[child]:
-            expected = f"{where} to hold a child and its parent in the columns {columns[:5]}"
-            hint = "put names with a delimiter in double quotes, and name other columns in the first line"
-            raise ValueError(f"Expected {expected} (got {cells[:5]}); {hint}")
+            names = [column.lower() for column in columns[:5]]
+            expected = f"{where} to hold a child and its parent in the columns {names}"
+            hint = "put names with a delimiter in double quotes, and name further columns in line 1"
+            raise ValueError(f"Expected {expected} {got}; {hint}")
         ends = cells[child], cells[parent]
-        if relation >= 0 and (way := relation_of(cells[relation])) != "up":
-            if way is None:
-                hint = "is_a and part_of lead to parents; leave other relations out of the file"
-                raise ValueError(
-                    f"Expected {where} to relate a child to its parent (got {cells[:5]}); {hint}"
-                )
+        if relation >= 0 and (direction := relation_of(cells[relation])) != "up":
+            if direction is None:
+                hint = "is_a and part_of lead to parents; drop the lines of other relations"
+                raise ValueError(f"Expected {where} to relate a child to its parent {got}; {hint}")
             ends = ends[1], ends[0]
         if any(map(relation_of, ends)):
+            expected = f"{where} to hold a child and its parent, no relation"
             hint = "name the columns 'child', 'relation' and 'parent' in the first line"
-            raise ValueError(
-                f"Expected {where} to hold a child and its parent, no relation (got {cells[:5]}); {hint}"
-            )
+            raise ValueError(f"Expected {expected} {got}; {hint}")
         pairs.append((ends[0], _parent(ends[1])))
     check_rows([(child, parent or child) for child, parent in pairs], table, is_named)
-    _check_pairs(pairs, table.name, is_sure=form != "auto" or is_named or relation >= 0)
+    _check_pairs(pairs, table.name, is_sure=format != "auto" or is_named or relation >= 0)
     return pairs
 
 
-def _check_pairs(pairs: Parentage, name: str, is_sure: bool) -> None:
-    """Refuses several parents in one cell, and parents in the column of children unless it is sure which is which."""
-    known = [(child, parent) for child, parent in pairs if parent is not None]
-    children, parents = ({pair[end] for pair in known} for end in (0, 1))
-    for several in sorted(parents):
-        parts = {part.strip() for part in re.split(r"[,;|]", several)}
-        known_parts = parts & (children | parents)
-        if len(parts) > 1 and (
-            known_parts == parts or (known_parts and re.search(r"[;|]", several))
-        ):
-            hint = "write one line for each parent"
-            raise ValueError(
-                f"Expected one parent in each line of {name} (got {several!r}, names of others); {hint}"
-            )
-    hint = "name the columns 'child' and 'parent', or give the form 'pairs' if children come first, 'taxonomy' if"
+def _check_pairs(pairs: Pairs, name: str, is_sure: bool) -> None:
+    """Raises for several parents in one cell, and if parents seem to be in the first column."""
+    linked = [(child, parent) for child, parent in pairs if parent is not None]
+    children, parents = ({pair[end] for pair in linked} for end in (0, 1))
+    for cell in sorted(parents):
+        parts = {part.strip() for part in re.split(r"[,;|]", cell)}
+        known = parts & (children | parents)
+        if len(parts) > 1 and (known == parts or (known and re.search(r"[;|]", cell))):
+            got = f"(got {shorten(repr(cell))}, names of others); write one line for each parent"
+            raise ValueError(f"Expected one parent in each line of {name} {got}")
+    hint = "name the columns 'child' and 'parent', or give the format 'pairs'"
     if not is_sure and len(children) < len(parents):
-        got = f"fewer names in it, {len(children)}, than in the second, {len(parents)}"
-        raise ValueError(
-            f"Expected the first column of {name} to hold a child (got {got}); {hint} parents do"
-        )
+        expected = f"the first column of {name} to hold children, so at least as many names"
+        got = f"{len(children)} names in it, {len(parents)} in the second"
+        raise ValueError(f"Expected {expected} (got {got}); {hint} or 'taxonomy'")
     if not is_sure and len(children) == len(parents) > 1:
-        logger.warning(
-            "Either column of %s may hold the parents, the second was taken; %s parents do",
-            name,
-            hint,
-        )
+        message = "Either column of %s may hold the parents, the second was taken; %s"
+        logger.warning(message, name, f"{hint} or 'taxonomy'")
 
 
 def _parent(name: str) -> str | None:
-    """The parent that a cell names, if it names one: a minus sign says none, and Na is sodium."""
+    """Returns the parent, or None for a minus sign or a blank cell; "Na" is sodium."""
     return None if name == "-" or (is_blank(name) and name != "Na") else name

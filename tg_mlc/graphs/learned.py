@@ -24,31 +24,35 @@ def learned(
     self_loops: bool = True,
     label_names: Sequence[str] | None = None,
 ) -> LabelGraph:
-    r"""The label graph that a model has learned: label :math:`i` attends to label :math:`j` with the weight that it
-    pays to it on average, over samples, heads and steps,
+    r"""The label graph that a model has learned: label :math:`i` attends to label :math:`j` with
+    the weight that it pays to it on average, over samples, heads and steps,
 
     .. math::
-        w_{ji} = \frac{1}{N \, T \, K} \sum_{n=1}^{N} \sum_{t=1}^{T} \sum_{k=1}^{K} \alpha_{ij}^{(n, t, k)}
+        w_{ji} = \frac{1}{N \, T \, K}
+        \sum_{n=1}^{N} \sum_{t=1}^{T} \sum_{k=1}^{K} \alpha_{ij}^{(n, t, k)}
 
-    The graph holds at most the edges along which the model sends messages; to learn which of all pairs matter, train
-    the model on a :func:`~tg_mlc.graphs.fully_connected` graph.
+    The graph holds at most the edges along which the model sends messages; to learn which of all
+    pairs matter, train the model on a :func:`~tg_mlc.graphs.fully_connected` graph.
 
     Args:
-        model (torch.nn.Module): A trained model whose :obj:`forward(batch, return_attention_weights=True)` returns
-            something with :obj:`attention`: a :class:`~tg_mlc.nn.label.StepAttention` for each step, as
-            :class:`~tg_mlc.models.LaMP` does. It is put in evaluation mode, and back as it was.
+        model (torch.nn.Module): A trained model whose :obj:`forward(batch,
+            return_attention_weights=True)` returns something with :obj:`attention`: a
+            :class:`~tg_mlc.nn.label.StepAttention` for each step, as :class:`~tg_mlc.models.LaMP`
+            does. It is put in evaluation mode, and back as it was.
         loader (iterable): Batches of samples. They are moved to the model's device.
-        top_k, threshold (optional): As in :func:`~tg_mlc.graphs.co_occurrence`. (default: :obj:`None`)
+        top_k, threshold (optional): As in :func:`~tg_mlc.graphs.co_occurrence`.
+            (default: :obj:`None`)
         step (int, optional): The only step to look at, from :obj:`0`, or the last, :obj:`-1`.
             (default: :obj:`None`, all)
-        self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it has no other
-            source. A loop weighs what the label pays to itself. (default: :obj:`True`)
-        label_names (list of str, optional): One name per label. (default: :obj:`None`, those of the model's label
-            graph)
+        self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it
+            has no other source. A loop weighs what the label pays to itself. (default: :obj:`True`)
+        label_names (list of str, optional): One name per label. (default: :obj:`None`, those of the
+            model's label graph)
 
     Raises:
         TypeError: If the model returns no attention.
-        ValueError: If there is no sample or no attention among labels, or an option is out of range.
+        ValueError: If there is no sample or no attention among labels, or an option is out of
+            range.
     """
     check_selection(threshold, top_k)
     edge_index, total = torch.empty(2, 0, dtype=torch.long), torch.empty(0, dtype=torch.double)
@@ -75,9 +79,8 @@ def learned(
     keep = torch.from_numpy(chosen)
     if label_names is None:
         graphs = (getattr(module, "label_graph", None) for module in model.modules())
-        label_names = next(
-            (graph.label_names for graph in graphs if isinstance(graph, LabelGraph)), None
-        )
+        named = (graph.label_names for graph in graphs if isinstance(graph, LabelGraph))
+        label_names = next(named, None)
     origin = f"attention of {type(model).__name__} on {num_samples} samples"
     return LabelGraph(
         edge_index[:, keep],
@@ -98,26 +101,21 @@ def _label_attention(
     model.eval()
     try:
         for batch in loader:
-            output = model(
-                batch.to(device) if hasattr(batch, "to") else batch, return_attention_weights=True
-            )
+            batch = batch.to(device) if hasattr(batch, "to") else batch  # noqa: PLW2901
+            output = model(batch, return_attention_weights=True)
             if not hasattr(output, "attention") or not hasattr(output, "logits"):
-                expected = "'model' to return its 'logits' and its 'attention' with return_attention_weights=True"
-                raise TypeError(
-                    f"Expected {expected} (got {type(output).__name__}); see tg_mlc.models.LaMP"
-                )
-            steps = [each.label_to_label for each in output.attention]
+                expected = "'model' to return 'logits' and 'attention' with attention weights"
+                got = f"(got {type(output).__name__}); see tg_mlc.models.LaMP"
+                raise TypeError(f"Expected {expected} {got}")
+            steps = [step_attention.label_to_label for step_attention in output.attention]
             if step is not None and not -len(steps) <= step < len(steps):
-                raise ValueError(
-                    f"Expected 'step' to be one of the {len(steps)} steps, or None (got {step})"
-                )
-            chosen = [
-                each for each in (steps if step is None else [steps[step]]) if each is not None
-            ]
+                got = f"(got {step}); or None for all"
+                raise ValueError(f"Expected 'step' to be one of the {len(steps)} steps {got}")
+            chosen = steps if step is None else [steps[step]]
+            chosen = [attention for attention in chosen if attention is not None]
             if not chosen:
-                raise ValueError(
-                    "Expected 'model' to have attention among labels (got none); was it built without?"
-                )
+                hint = "build it with messages among labels"
+                raise ValueError(f"Expected 'model' to have label attention (got none); {hint}")
             yield output.logits, chosen
     finally:
         for module in training:

@@ -22,23 +22,25 @@ def from_networkx(
     kind: str | None = None,
     source: str | None = None,
 ) -> LabelGraph:
-    r"""Reads a :mod:`networkx` graph as a :class:`LabelGraph`; an undirected edge becomes one edge in each direction.
+    r"""Reads a :mod:`networkx` graph as a :class:`LabelGraph`; an undirected edge becomes one edge
+    in each direction.
 
-    The attribute :obj:`name` of a node names its label, or else the node itself if all nodes are strings. Unnamed nodes
-    :obj:`0` to :obj:`L - 1` are the labels of that index.
+    The attribute :obj:`name` of a node names its label, or else the node itself if all nodes are
+    strings. Unnamed nodes :obj:`0` to :obj:`L - 1` are the labels of that index.
 
     Args:
         graph (networkx.Graph): A graph, directed or not; parallel edges merge, the heaviest stays.
-        label_names (list of str, optional): The order of the labels; the graph must hold just these.
-            (default: :obj:`None`, the order of the nodes)
+        label_names (list of str, optional): The order of the labels; the graph must hold just
+            these. (default: :obj:`None`, the order of the nodes)
         name (str, optional): The node attribute that holds a label's name. (default: :obj:`"name"`)
-        weight (str, optional): The edge attribute that becomes :obj:`edge_weight`, which all edges have or none;
-            :obj:`None` reads no weights. (default: :obj:`"weight"`)
-        kind, source (str, optional): As in :class:`LabelGraph`. (default: :obj:`None`, the graph's own attributes)
+        weight (str, optional): The edge attribute that becomes :obj:`edge_weight`, which all edges
+            have or none; :obj:`None` reads no weights. (default: :obj:`"weight"`)
+        kind, source (str, optional): As in :class:`LabelGraph`. (default: :obj:`None`, the graph's
+            own attributes)
 
     Raises:
-        ValueError: If only some nodes have a name or some edges a weight, or the graph's labels are not
-            :obj:`label_names`.
+        ValueError: If only some nodes have a name or some edges a weight, or the graph's labels are
+            not :obj:`label_names`.
     """
     import networkx as nx
 
@@ -47,10 +49,8 @@ def from_networkx(
     by_node = all(isinstance(node, str) for node in graph)
     named = nx.get_node_attributes(graph, name) or {node: node for node in graph if by_node}
     if named and len(named) < len(graph):
-        nameless = next(node for node in graph if node not in named)
-        raise ValueError(
-            f"Expected all nodes or none to have the attribute {name!r} (node {nameless!r} has none)"
-        )
+        got = f"(got none at node {next(node for node in graph if node not in named)!r})"
+        raise ValueError(f"Expected all nodes or none to have the attribute {name!r} {got}")
     by_index = not named and set(graph) == set(range(len(graph)))
     nodes = sorted(graph) if by_index else list(graph)
     names = None if label_names is None else as_names(label_names)
@@ -61,26 +61,19 @@ def from_networkx(
         missing = [label for label in names if label not in node_of]
         strange = sorted(node_of.keys() - set(names))
         if missing or strange:
-            got = f"missing: {missing[:5]}, unknown: {strange[:5]}"
-            raise ValueError(
-                f"Expected the graph to hold just the labels of 'label_names' ({got}); add or drop nodes"
-            )
+            got = f"(missing: {missing[:5]}, unknown: {strange[:5]}); add or drop nodes"
+            raise ValueError(f"Expected the graph to hold just the labels of 'label_names' {got}")
         nodes = [node_of[label] for label in names]
     position = {node: index for index, node in enumerate(nodes)}
     edges = list(graph.to_directed().edges(data=True))
-    edge_index = (
-        torch.tensor([[position[j], position[i]] for j, i, _ in edges], dtype=torch.long)
-        .view(-1, 2)
-        .t()
-    )
-    read = [] if weight is None else [each.get(weight) for _, _, each in edges]
-    weights = [float(value) for value in read if value is not None]
+    pairs = [[position[j], position[i]] for j, i, _ in edges]
+    values = [] if weight is None else [data.get(weight) for _, _, data in edges]
+    weights = [float(value) for value in values if value is not None]
     if weights and len(weights) < len(edges):
-        raise ValueError(
-            f"Expected all edges or none to have the attribute {weight!r} (got some); or set weight=None"
-        )
+        expected = f"all edges or none to have the attribute {weight!r}"
+        raise ValueError(f"Expected {expected} (got some); or set weight=None")
     return LabelGraph(
-        edge_index,
+        torch.tensor(pairs, dtype=torch.long).view(-1, 2).t(),
         num_nodes=len(nodes),
         edge_weight=torch.tensor(weights) if weights else None,
         label_names=names,

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from tg_mlc._names import few, shorten
+
 if TYPE_CHECKING:
     import networkx as nx
 
@@ -60,15 +62,20 @@ def to_label_edges(
     source = f"hierarchy of {len(edges)} {relation} pairs"
     source += f", without the root {top!r}" if without_root else ""
     source += f", past {len(unknown)} that are no labels" if unknown else ""
+    alone = [label for label in labels if label not in hierarchy]
     if without_root and root is None and not edges:
         logger.warning(
             "The hierarchy joins no two labels, as %r is no label and was taken for its root; "
             "if it is one, write it as in 'label_names' (%s)",
-            top,
-            ", ".join(map(str, labels[:5])),
+            *(top, few([*map(str, labels)])),
         )
-    elif unknown:
-        _warn_of_others(labels, hierarchy, unknown)
+    elif unknown and alone:
+        logger.warning(
+            "%d of %d labels are not in the hierarchy and stay alone (%s); "
+            "%d of its names are no labels (%s)",
+            *(len(alone), len(labels), few([*map(str, alone)])),
+            *(len(unknown), few([*map(str, unknown)])),
+        )
 
     names: list[str] | None = None
     if label_names is not None:
@@ -82,7 +89,7 @@ def to_label_edges(
 def _labels(
     hierarchy: nx.DiGraph[Node], label_names: list[str] | None, by_index: bool, root: Node | None
 ) -> list[Node]:
-    """The labels in their order: as specified, or all nodes of the hierarchy but the root."""
+    """Returns the labels in their order: as specified, or all nodes but the root."""
     nodes = [node for node in hierarchy if node != root]
     if by_index:
         highest = max((node for node in nodes if isinstance(node, int)), default=-1)
@@ -93,7 +100,7 @@ def _labels(
 def _labels_above(
     hierarchy: nx.DiGraph[Node], labels: Container[Node], ancestors: bool
 ) -> dict[Node, dict[Node, None]]:
-    """The nearest labels above each node, or all of them, in order and each once."""
+    """Returns the nearest labels above each node, or all of them, in order and each once."""
     import networkx as nx
 
     above: dict[Node, dict[Node, None]] = {}
@@ -105,38 +112,18 @@ def _labels_above(
     return above
 
 
-def _warn_of_others(
-    labels: Sequence[Node],
-    hierarchy: nx.DiGraph[Node],
-    unknown: Sequence[Node],
-) -> None:
-    """Warns if labels are not in the hierarchy while names in it are no labels."""
-    if alone := [label for label in labels if label not in hierarchy]:
-        logger.warning(
-            "%d of %d labels are not in the hierarchy and stay alone (%s); %d of its names are no labels (%s)",
-            len(alone),
-            len(labels),
-            ", ".join(map(str, alone[:5])),
-            len(unknown),
-            ", ".join(map(str, unknown[:5])),
-        )
-
-
 def _warn_of_spellings(nodes: Iterable[Node]) -> None:
     """Warns of each name that differs from another one in case or space only."""
     spellings: dict[str, str] = {}
     for name in map(str, dict.fromkeys(nodes)):
-        other = spellings.setdefault(" ".join(name.casefold().split()), name)
-        if other != name:
-            logger.warning(
-                "The names %r and %r of the hierarchy differ in case or space only; are they one?",
-                other,
-                name,
-            )
+        first = spellings.setdefault(" ".join(name.casefold().split()), name)
+        if first != name:
+            message = "Names %r and %r of the hierarchy differ in case or space only; are they one?"
+            logger.warning(message, first, name)
 
 
 def _hierarchy(parents: Parents) -> nx.DiGraph[Node]:
-    """The hierarchy as a graph from parents to children."""
+    """Returns the hierarchy as a graph from parents to children."""
     import networkx as nx
 
     hierarchy: nx.DiGraph[Node] = nx.DiGraph()
@@ -144,55 +131,46 @@ def _hierarchy(parents: Parents) -> nx.DiGraph[Node]:
         hierarchy.add_node(child)
         if parent is not None:
             hierarchy.add_edge(parent, child)
-    strange = [
-        node for node in hierarchy if isinstance(node, bool) or not isinstance(node, str | int)
-    ]
-    if strange or len({type(node) for node in hierarchy}) > 1:
-        raise ValueError(
-            f"Expected 'parents' to hold either names or indices (got {list(hierarchy)[:6]})"
-        )
+    types = {type(node) for node in hierarchy}
+    are_nodes = all(issubclass(kind, str | int) and kind is not bool for kind in types)
+    if not are_nodes or len(types) > 1:
+        got = shorten(list(hierarchy)[:6])
+        raise ValueError(f"Expected 'parents' to hold either names or indices (got {got})")
     try:
         cycle = nx.find_cycle(hierarchy)
     except nx.NetworkXNoCycle:
         return hierarchy
     path = " -> ".join(str(edge[0]) for edge in [*cycle, cycle[0]])
-    raise ValueError(
-        f"Expected 'parents' to be without cycles (got {path}); take one of these pairs out"
-    )
+    raise ValueError(f"Expected 'parents' to be without cycles (got {path}); drop one of the pairs")
 
 
 def _pairs(parents: Parents) -> Iterator[tuple[Any, Any]]:
-    """Pairs of child and parent."""
+    """Yields pairs of child and parent."""
     if isinstance(parents, str | os.PathLike) or not isinstance(parents, Iterable):
+        got = f"(got {shorten(repr(parents))})"
         hint = "read them from a file with tg_mlc.graphs.read_parents"
-        raise ValueError(
-            f"Expected 'parents' to be a dict or pairs (child, parent) (got {parents!r}); {hint}"
-        )
+        raise ValueError(f"Expected 'parents' to be a dict or pairs (child, parent) {got}; {hint}")
+    is_mapping = isinstance(parents, Mapping)
     for item in parents.items() if isinstance(parents, Mapping) else parents:
         if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != 2:
-            raise ValueError(f"Expected 'parents' to hold pairs (child, parent) (got {item!r})")
+            got = shorten(repr(item))
+            raise ValueError(f"Expected 'parents' to hold pairs (child, parent) (got {got})")
         child, parent = item
-        several = isinstance(parents, Mapping) and isinstance(
-            parent, list | tuple | set | frozenset
-        )
-        yield from ((child, each) for each in (list(parent) if several else [parent]) or [None])
+        is_list = is_mapping and isinstance(parent, list | tuple | set | frozenset)
+        yield from ((child, one) for one in (list(parent) if is_list else [parent]) or [None])
 
 
 def _top(hierarchy: nx.DiGraph[Node], labels: Sequence[Node], root: Node | None) -> Node | None:
-    """The node above the hierarchy: the specified one, or the only top node that is no label."""
+    """Returns the node above the hierarchy: the root, or the only top node that is no label."""
     if root is not None and root not in hierarchy:
         raise ValueError(f"Expected 'root' to be in 'parents' (got {root!r})")
     known = {*labels, root}
-    strange = [node for node in hierarchy if node not in known]
-    tops = [
-        node
-        for node in strange
-        if hierarchy.in_degree(node) == 0 and hierarchy.out_degree(node) > 0
-    ]
-    found = tops[0] if root is None and len(tops) == 1 else root
-    if lost := [node for node in strange if isinstance(node, int) and node != found]:
+    unknown = [node for node in hierarchy if node not in known]
+    inner = [node for node in unknown if hierarchy.out_degree(node) > 0]
+    tops = [node for node in inner if hierarchy.in_degree(node) == 0]
+    top = tops[0] if root is None and len(tops) == 1 else root
+    if lost := [node for node in unknown if isinstance(node, int) and node != top]:
         hint = "add names to 'label_names', or name the root with 'root'"
-        raise ValueError(
-            f"Expected every index in 'parents' to be a label or the root (got {lost[:5]}); {hint}"
-        )
-    return found
+        expected = "every index in 'parents' to be a label or the root"
+        raise ValueError(f"Expected {expected} (got {lost[:5]}); {hint}")
+    return top

@@ -1,4 +1,6 @@
-"""Pictures of label graphs: nodes and arrows for few labels, an adjacency matrix for many, and two side by side."""
+"""Pictures of label graphs: nodes and arrows for few labels, an adjacency matrix for many, and two
+side by side.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,15 @@ Style = Literal["auto", "graph", "matrix"]
 RowOrder = Literal["labels", "rcm", "tree"]
 
 # Beyond these, arrows and names lie on top of each other.
-MAX_LABELS = 60
-MAX_EDGES = 400
-# With more, a row is too low for letters.
+MAX_LABELS, MAX_EDGES = 60, 400
+# With more labels, a row is too low for letters.
 MAX_NAMED = 120
-# A tree has one pair per label; with many more, the layout of trees is a ball of wool, a circle stays readable.
+# A tree has one pair per label; with many more, the layout of trees is a ball of wool, a circle
+# stays readable.
 MAX_PAIRS_PER_LABEL = 1.2
 
 INK, POSITIVE, NEGATIVE = "#1b2a41", (0.15, 0.35, 0.65), (0.75, 0.15, 0.15)
-# Colours of the palette of Okabe and Ito, which all eyes tell apart.
+# The palette of Okabe and Ito can be told apart with any colour vision.
 SHARED, ONLY_A, ONLY_B = (0.0, 0.45, 0.70), (0.84, 0.37, 0.0), (0.0, 0.62, 0.45)
 
 
@@ -45,43 +47,40 @@ def plot_label_graph(
 ) -> Any:
     r"""Draws a label graph with :mod:`matplotlib`, without opening a window.
 
-    As a graph, arrows run from source to target (lines if all run both ways alike), heavier edges are wider and
-    darker, negative ones red, and a dot grows with the number of labels that attend to it; self-loops are not drawn.
-    As a matrix, the row is the target, the column the source, and the colour the weight.
+    As a graph, arrows run from source to target (lines if all run both ways alike), heavier edges
+    are wider and darker, negative ones red, and a dot grows with the number of labels that attend
+    to it; self-loops are not drawn. As a matrix, the row is the target, the column the source, and
+    the colour the weight.
 
     Args:
         graph (LabelGraph): The label graph.
-        ax (matplotlib.axes.Axes, optional): Where to draw. (default: :obj:`None`, a new figure of fitting size)
-        path (str, optional): A picture file to write, its type by its suffix. (default: :obj:`None`)
-        style (str, optional): :obj:`"graph"`, :obj:`"matrix"`, or :obj:`"auto"`, by size. (default: :obj:`"auto"`)
+        ax (matplotlib.axes.Axes, optional): Where to draw. (default: :obj:`None`, a new figure of
+            fitting size)
+        path (str, optional): A picture file to write, its type by its suffix.
+            (default: :obj:`None`)
+        style (str, optional): :obj:`"graph"`, :obj:`"matrix"`, or :obj:`"auto"`, by size.
+            (default: :obj:`"auto"`)
         title (str, optional): A title. (default: :obj:`None`, the kind of the graph and its size)
-        wrap (int, optional): After how many letters a name goes on in a new line. (default: :obj:`26`)
+        wrap (int, optional): After how many letters a name goes on in a new line.
+            (default: :obj:`26`)
 
     Returns:
         The :class:`matplotlib.axes.Axes`, whose :obj:`figure` can be saved, or shown in a notebook.
     """
     check_choice("style", style, get_args(Style))
-    between = graph.remove_self_loops()
+    size, between = graph.num_labels, graph.remove_self_loops()
     if style == "auto":
-        style = (
-            "graph"
-            if graph.num_labels <= MAX_LABELS and between.num_edges <= MAX_EDGES
-            else "matrix"
-        )
+        is_small = size <= MAX_LABELS and between.num_edges <= MAX_EDGES
+        style = "graph" if is_small else "matrix"
     if ax is None:
-        side = (
-            8 + 0.08 * graph.num_labels
-            if style == "graph"
-            else 5 + min(0.23 * graph.num_labels, 15)
-        )
+        side = 8 + 0.08 * size if style == "graph" else 5 + min(0.23 * size, 15)
         ax = new_figure(side, side).add_subplot()
     if title is None:
         kind, weight = graph.kind.replace("_", "-"), between.edge_weight
-        title = f"{kind}: {graph.num_labels} labels, {graph.num_edges} edges, density {graph.density:.3f}"
+        title = f"{kind}: {size} labels, {graph.num_edges} edges, density {graph.density:.3f}"
         if weight is not None and weight.numel():
-            title += (
-                f"\nweight between labels {float(weight.min()):.4g} to {float(weight.max()):.4g}"
-            )
+            low, high = float(weight.min()), float(weight.max())
+            title += f"\nweight between labels {low:.4g} to {high:.4g}"
     ax.set_title(title, pad=14)
     if style == "graph":
         _draw_nodes(between, ax, wrap)
@@ -108,17 +107,21 @@ def plot_comparison(
     order: RowOrder = "rcm",
     titles: tuple[str, str] | None = None,
 ) -> Any:
-    r"""Draws two graphs of the same labels as adjacency matrices with :mod:`matplotlib`, without opening a window.
+    r"""Draws two graphs of the same labels as adjacency matrices with :mod:`matplotlib`, without
+    opening a window.
 
-    The row is the target and the column the source. Edges that both have are blue, those of the first alone orange, and
-    those of the second alone green. Loops are not drawn.
+    The row is the target and the column the source. Edges that both have are blue, those of the
+    first alone orange, and those of the second alone green. Loops are not drawn.
 
     Args:
         a, b (LabelGraph): Two label graphs of the same labels in the same order.
-        path (str, optional): A picture file to write, its type by its suffix. (default: :obj:`None`)
-        order (str, optional): The order of rows and columns in both: :obj:`"labels"` as they are, or one that
-            puts neighbours in :obj:`b` side by side, as :meth:`.LabelGraph.locality_order`. (default: :obj:`"rcm"`)
-        titles (tuple of str, optional): The two titles. (default: :obj:`None`, kind and number of edges)
+        path (str, optional): A picture file to write, its type by its suffix.
+            (default: :obj:`None`)
+        order (str, optional): The order of rows and columns in both: :obj:`"labels"` as they are,
+            or one that puts neighbours in :obj:`b` side by side, as
+            :meth:`.LabelGraph.locality_order`. (default: :obj:`"rcm"`)
+        titles (tuple of str, optional): The two titles. (default: :obj:`None`, kind and number of
+            edges)
 
     Returns:
         The :class:`matplotlib.figure.Figure`.
@@ -133,13 +136,10 @@ def plot_comparison(
     side = 5 + min(0.12 * a.num_labels, 8)
     figure = new_figure(2 * side, side + 0.5)
     how = "" if order == "labels" else ", neighbours side by side"
-    for i, (ax, graph, alone) in enumerate(
-        zip(figure.subplots(1, 2), (a, b), (ONLY_A, ONLY_B), strict=True)
-    ):
-        kind = graph.kind.replace("_", "-")
-        ax.set_title(
-            f"{kind}: {graph.num_edges} edges without self-loops" if titles is None else titles[i]
-        )
+    panels = zip(figure.subplots(1, 2), (a, b), (ONLY_A, ONLY_B), strict=True)
+    for i, (ax, graph, alone) in enumerate(panels):
+        title = f"{graph.kind.replace('_', '-')}: {graph.num_edges} edges without self-loops"
+        ax.set_title(title if titles is None else titles[i])
         if not graph.num_labels:
             ax.set_axis_off()
             continue
@@ -147,7 +147,7 @@ def plot_comparison(
         colors[joined[i]], colors[joined[0] & joined[1]] = alone, SHARED
         ax.imshow(colors, interpolation="nearest")
         ax.set(xlabel=f"source{how}", ylabel=f"target{how}")
-        if not _name_ticks(ax, graph) and how:  # numbers would be taken for those of labels
+        if not _name_ticks(ax, graph) and how:  # Row numbers would be taken for label indices.
             ax.set(xticks=[], yticks=[])
     patch = require("matplotlib.patches", extra="plot").Patch
     legend = {"in both": SHARED, "only left": ONLY_A, "only right": ONLY_B}
@@ -159,62 +159,61 @@ def plot_comparison(
 
 
 def check_same_labels(a: Data, b: Data) -> None:
-    """Raises unless two graphs hold the same labels in one order, as far as they name them."""
+    """Raises ValueError unless two graphs have the same labels in the same order."""
     if a.num_labels != b.num_labels:
-        raise ValueError(
-            f"Expected both graphs to hold the same labels (got {a.num_labels} and {b.num_labels})"
-        )
+        got = f"(got {a.num_labels} and {b.num_labels})"
+        raise ValueError(f"Expected both graphs to have the same labels {got}")
     check_same_names(a.label_names, b.label_names, "'a'", "'b'")
 
 
 def new_figure(width: float, height: float) -> Any:
-    """A figure of its own, outside of pyplot: nothing to close, and no display is needed."""
-    return require("matplotlib.figure", extra="plot").Figure(
-        figsize=(width, height), layout="constrained"
-    )
+    """Returns a figure outside of pyplot, which needs no display and no closing."""
+    figures = require("matplotlib.figure", extra="plot")
+    return figures.Figure(figsize=(width, height), layout="constrained")
 
 
 def write_figure(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Writes a picture whose type is told by its suffix; all of it, or nothing."""
+    """Writes a whole picture, or nothing; the suffix is its type."""
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix not in figure.canvas.get_supported_filetypes():
         known = ", ".join(sorted(figure.canvas.get_supported_filetypes()))
-        raise ValueError(
-            f"Expected 'path' to end in a picture type (got '{path}'); known are {known}"
-        )
+        raise ValueError(f"Expected 'path' to end in a picture type, {known} (got '{path}')")
     with replace_when_done(path) as unfinished:
         figure.savefig(unfinished, format=suffix, dpi=150, bbox_inches="tight")
 
 
 def _cells(graph: Data) -> np.ndarray:
-    """The weights with targets in rows, 1 if the graph has none, and NaN where there is no edge."""
+    """Returns the weights with targets in rows: 1 without weights, NaN where there is no edge."""
     cells = np.full((graph.num_labels, graph.num_labels), np.nan)
     source, target = graph.edge_index.cpu().numpy()
-    cells[target, source] = (
-        1.0 if graph.edge_weight is None else graph.edge_weight.detach().cpu().numpy()
-    )
+    weight = graph.edge_weight
+    cells[target, source] = 1.0 if weight is None else weight.detach().cpu().numpy()
     return cells
 
 
 def _name_ticks(ax: Any, graph: Data) -> bool:
-    """Names rows and columns in letters that fit, and returns whether there are names and room for them."""
+    """Names rows and columns in letters that fit, and returns whether there are names and room for
+    them.
+    """
     if graph.label_names is None or graph.num_labels > MAX_NAMED:
         return False
     extent = ax.get_window_extent()
-    row_points = (
-        72.0 * float(min(extent.width, extent.height)) / float(ax.figure.dpi) / graph.num_labels
-    )
-    short = [
-        fill(name, width=40, max_lines=1, placeholder=" …", break_long_words=False)
-        for name in graph.label_names
-    ]
-    ax.set_xticks(range(len(short)), short, rotation=90, fontsize=min(7.5, 0.8 * row_points))
-    ax.set_yticks(range(len(short)), short, fontsize=min(7.5, 0.8 * row_points))
+    inches = float(min(extent.width, extent.height)) / float(ax.figure.dpi)
+    size = min(7.5, 0.8 * 72.0 * inches / graph.num_labels)
+    short = [_fill(name, width=40, max_lines=1) for name in graph.label_names]
+    ax.set_xticks(range(len(short)), short, rotation=90, fontsize=size)
+    ax.set_yticks(range(len(short)), short, fontsize=size)
     return True
 
 
+def _fill(name: str, width: int, max_lines: int) -> str:
+    return fill(name, width, max_lines=max_lines, placeholder=" …", break_long_words=False)
+
+
 def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
-    """Draws nodes, arrows and names: on a circle if there are many edges, as a tree if there are few."""
+    """Draws nodes, arrows and names: on a circle if there are many edges, as a tree if there are
+    few.
+    """
     import networkx as nx
 
     ax.set_axis_off()
@@ -222,61 +221,41 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
     network: nx.DiGraph[int] = nx.DiGraph()
     network.add_nodes_from(range(graph.num_labels))
     weights = [1.0] * graph.num_edges if graph.edge_weight is None else graph.edge_weight.tolist()
-    network.add_weighted_edges_from(
-        (j, i, w) for (j, i), w in zip(graph.edge_index.t().tolist(), weights, strict=True)
-    )
+    network.add_weighted_edges_from(zip(*graph.edge_index.tolist(), weights, strict=True))
     undirected = network.to_undirected()
     on_circle = undirected.number_of_edges() > MAX_PAIRS_PER_LABEL * graph.num_labels
     if on_circle:
         # Labels of one community stand side by side, so that most arrows are short.
-        strength = nx.Graph(
-            (j, i, {"weight": abs(w)}) for j, i, w in network.edges(data="weight", default=1.0)
-        )
+        edges = network.edges(data="weight", default=1.0)
+        strength = nx.Graph((j, i, {"weight": abs(w)}) for j, i, w in edges)
         strength.add_nodes_from(network)
         groups = nx.community.greedy_modularity_communities(strength, weight="weight")
-        positions = nx.circular_layout(
-            nx.empty_graph([node for group in groups for node in sorted(group)])
-        )
+        ordered = [node for group in groups for node in sorted(group)]
+        positions = nx.circular_layout(nx.empty_graph(ordered))
     else:
         distance = dict(nx.all_pairs_shortest_path_length(undirected))
         longest = max((max(row.values()) for row in distance.values()), default=0)
-        # Labels that no path joins are kept somewhat farther apart than any that one does; by themselves they would
-        # have no distance, and lie on top of each other.
+        # Labels that no path joins have no distance. Without this one, they would lie on top of
+        # each other.
         full = {j: {i: distance[j].get(i, longest + 1) for i in undirected} for j in undirected}
         positions = nx.kamada_kawai_layout(undirected, dist=full)
     ax.margins(0.25 if on_circle else 0.1)  # leaves room for names of two dozen letters
-    listeners = dict(network.out_degree)
-    sizes = [25.0 + 120.0 * count / max(1, *listeners.values()) for count in listeners.values()]
+    degrees = dict(network.out_degree)
+    sizes = [25.0 + 120.0 * degree / max(1, *degrees.values()) for degree in degrees.values()]
     names = graph.label_names or [str(i) for i in range(graph.num_labels)]
+    halo = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}
     for node, point in positions.items():
-        name = fill(names[node], wrap, max_lines=3, placeholder=" …", break_long_words=False)
+        name = _fill(names[node], wrap, max_lines=3)
         if on_circle:
-            angle, left = math.degrees(math.atan2(point[1], point[0])), bool(point[0] < -1e-9)
-            style: dict[str, Any] = {
-                "rotation_mode": "anchor",
-                "va": "center",
-                "ha": "right" if left else "left",
-            }
-            ax.text(
-                *(1.06 * point),
-                name,
-                rotation=angle + 180.0 * left,
-                fontsize=8.0,
-                color=INK,
-                **style,
-            )
+            angle, is_left = math.degrees(math.atan2(point[1], point[0])), bool(point[0] < -1e-9)
+            style: dict[str, Any] = {"rotation_mode": "anchor", "rotation": angle + 180.0 * is_left}
+            style |= {"va": "center", "ha": "right" if is_left else "left", "fontsize": 8.0}
+            ax.text(*(1.06 * point), name, color=INK, **style)
         else:
-            halo = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}
-            style = {
-                "ha": "center",
-                "va": "bottom",
-                "fontsize": 7.0,
-                "color": INK,
-                "zorder": 4,
-                "bbox": halo,
-            }
-            above = (0, 2 + math.sqrt(sizes[node]) / 2)  # the dot, all lines of the name
-            ax.annotate(name, point, xytext=above, textcoords="offset points", **style)
+            style = {"ha": "center", "va": "bottom", "fontsize": 7.0, "zorder": 4, "bbox": halo}
+            above = (0, 2 + math.sqrt(sizes[node]) / 2)  # All lines of a name are above its dot.
+            style |= {"xytext": above, "textcoords": "offset points"}
+            ax.annotate(name, point, color=INK, **style)
     nx.draw_networkx_nodes(
         network, positions, ax=ax, node_size=sizes, node_color=INK, linewidths=0
     ).set_zorder(5)
@@ -284,14 +263,12 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
     drawn_weights = np.array([weight for _, _, weight in drawn.edges(data="weight", default=1.0)])
     if not len(drawn_weights):
         return
-    size, spread = np.abs(drawn_weights), np.ptp(np.abs(drawn_weights))
+    size = np.abs(drawn_weights)
     # Spread over 0 to 1, so that differences show even between numbers that are close.
-    share = (size - size.min()) / spread if spread else np.full_like(size, 0.5)
-    colors = [
-        (*(POSITIVE if w >= 0 else NEGATIVE), 0.25 + 0.65 * s)
-        for w, s in zip(drawn_weights, share, strict=True)
-    ]
-    style = {"width": (0.5 + 1.5 * share).tolist(), "edge_color": colors}
+    scaled = (size - size.min()) / np.ptp(size) if np.ptp(size) else np.full_like(size, 0.5)
+    hues = [POSITIVE if weight >= 0 else NEGATIVE for weight in drawn_weights]
+    colors = [(*hue, 0.25 + 0.65 * alpha) for hue, alpha in zip(hues, scaled, strict=True)]
+    style = {"width": (0.5 + 1.5 * scaled).tolist(), "edge_color": colors}
     if drawn.is_directed():
         style |= {"arrowsize": 9, "node_size": 90, "connectionstyle": "arc3,rad=0.12"}
     nx.draw_networkx_edges(drawn, positions, ax=ax, **style)

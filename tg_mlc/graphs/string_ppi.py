@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 
 from tg_mlc._files import read_lines
+from tg_mlc._names import shorten
 from tg_mlc._numbers import parse_number
 from tg_mlc.graphs.builders import source_in_words
 from tg_mlc.graphs.label_graph import MAX_SCORE, LabelGraph, as_names, check_keys, check_label_names
@@ -20,7 +21,7 @@ from tg_mlc.graphs.tables import Table, find_pair, is_index, read_table, role_of
 logger = logging.getLogger(__name__)
 
 MEDIUM_SCORE = 400
-PREFERRED = 10**6  # the name that STRING prefers counts more than any number of aliases
+PREFERRED = 10**6  # votes of the name that STRING prefers, more than of any number of aliases
 
 PathLike = str | os.PathLike[str]
 Aliases = PathLike | Sequence[PathLike] | Mapping[str, str]
@@ -37,43 +38,47 @@ def string_ppi(
     same_protein: bool = True,
     self_loops: bool = True,
 ) -> LabelGraph:
-    r"""The label graph in which two labels attend to each other if their proteins interact, as the transcription
-    factors do in the `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_
-    paper, by the `"STRING database" <https://doi.org/10.1093/nar/gkw937>`_.
+    r"""The label graph in which two labels attend to each other if their proteins interact, as the
+    transcription factors do in the `"Neural Message Passing for Multi-Label Classification"
+    <https://arxiv.org/abs/1904.08049>`_ paper, by the `"STRING database"
+    <https://doi.org/10.1093/nar/gkw937>`_.
 
-    An edge weighs the probability that STRING gives to the interaction, its score divided by 1000 (in a table of
-    probabilities, as it stands there); without scores there are no weights. Proteins that no link names stand in a
-    warning and in the graph's attribute :obj:`unmatched`, which :meth:`~tg_mlc.graphs.LabelGraph.save` keeps; their
-    labels stay, without interactions.
+    An edge weighs the probability that STRING gives to the interaction, its score divided by 1000
+    (in a table of probabilities, as it stands there); without scores there are no weights. Proteins
+    that no link names stand in a warning and in the graph's attribute :obj:`unmatched`, which
+    :meth:`~tg_mlc.graphs.LabelGraph.save` keeps; their labels stay, without interactions.
 
     Args:
-        links (str or Path): STRING's file of links (:obj:`protein1 protein2 combined_score`), or any table of two names
-            and perhaps a score, between tabs, commas, semicolons, :obj:`|` or spaces, also as :obj:`.gz`, :obj:`.xz` or
-            :obj:`.bz2`. :doc:`The page on label graphs </label_graphs>` says which columns are taken.
-        proteins (list of str or dict): The protein or gene of every label, :obj:`None` where there is none or it is
-            not known; or a dictionary from the names of labels. Upper and lower case, and the number of the organism
-            in front of a STRING identifier, do not matter. Several labels may share a protein, *e.g.* one for each
-            kind of cell.
-        label_names (list of str, optional): The labels in their order. (default: :obj:`None`, the keys of
-            :obj:`proteins`, if it is a dictionary)
-        aliases (str, list or dict, optional): STRING's file of aliases, or of information (:obj:`protein.info`), or
-            both, which translate the names in :obj:`proteins` to those in :obj:`links`; or a dictionary that does. If
-            several proteins share a name, the preferred name counts, else the one that most sources give.
-            (default: :obj:`None`, both use the same names)
-        min_score (float, optional): The least score of a link, from 0 to 1000 (or to 1, in a table of probabilities);
-            STRING calls 150 low, 400 medium, 700 high, and 900 highest confidence. (default: :obj:`None`, 400, where
-            there are scores)
-        score (str, optional): The column of the score, *e.g.* :obj:`"experimental"` in STRING's detailed file; tables
-            of three columns need not name it. (default: :obj:`"combined_score"`)
-        same_protein (bool, optional): If set to :obj:`False`, labels of the same protein do not attend to each other
-            for that alone. Their edges weigh one. (default: :obj:`True`)
+        links (str or Path): STRING's file of links (:obj:`protein1 protein2 combined_score`), or
+            any table of two names and perhaps a score, between tabs, commas, semicolons, :obj:`|`
+            or spaces, also as :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`. :doc:`The page on label graphs
+            </label_graphs>` says which columns are taken.
+        proteins (list of str or dict): The protein or gene of every label, :obj:`None` where there
+            is none or it is not known; or a dictionary from the names of labels. Upper and lower
+            case, and the number of the organism in front of a STRING identifier, do not matter.
+            Several labels may share a protein, *e.g.* one for each kind of cell.
+        label_names (list of str, optional): The labels in their order. (default: :obj:`None`, the
+            keys of :obj:`proteins`, if it is a dictionary)
+        aliases (str, list or dict, optional): STRING's file of aliases, or of information
+            (:obj:`protein.info`), or both, which translate the names in :obj:`proteins` to those in
+            :obj:`links`; or a dictionary that does. If several proteins share a name, the preferred
+            name counts, else the one that most sources give. (default: :obj:`None`, both use the
+            same names)
+        min_score (float, optional): The least score of a link, from 0 to 1000 (or to 1, in a table
+            of probabilities); STRING calls 150 low, 400 medium, 700 high, and 900 highest
+            confidence. (default: :obj:`None`, 400, where there are scores)
+        score (str, optional): The column of the score, *e.g.* :obj:`"experimental"` in STRING's
+            detailed file; tables of three columns need not name it.
+            (default: :obj:`"combined_score"`)
+        same_protein (bool, optional): If set to :obj:`False`, labels of the same protein do not
+            attend to each other for that alone. Their edges weigh one. (default: :obj:`True`)
         self_loops (bool, optional): As in :func:`~tg_mlc.graphs.tree`. (default: :obj:`True`)
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If a file is damaged or holds something else, no protein is found in it, :obj:`min_score` is of
-            another scale than its scores or given where there are none, or the sizes of :obj:`proteins` and
-            :obj:`label_names` differ.
+        ValueError: If a file is damaged or holds something else, no protein is found in it,
+            :obj:`min_score` is of another scale than its scores or given where there are none, or
+            the sizes of :obj:`proteins` and :obj:`label_names` differ.
     """
     least = MEDIUM_SCORE if min_score is None else min_score
     if not 0 <= least <= MAX_SCORE:
@@ -82,15 +87,15 @@ def string_ppi(
     looked_up = list(dict.fromkeys(name for name in names if name))
     key_of = _resolve_aliases(aliases, looked_up)
     index = {key: i for i, key in enumerate(dict.fromkeys(key_of.values()))}
-    found = _read_links(links, index, score, least)
-    if min_score and not found.scored:
+    read = _read_links(links, index, score, least)
+    if min_score and not read.scored:
         got = f"min_score={min_score:g}, and two columns without a score"
         hint = "leave 'min_score' out to take all of its links"
         raise ValueError(f"Expected '{links}' to hold scores for 'min_score' (got {got}); {hint}")
     protein_of = {name: index[key_of[_protein_key(name)]] for name in looked_up}
-    unmatched = [name for name in looked_up if protein_of[name] not in found.seen]
+    unmatched = [name for name in looked_up if protein_of[name] not in read.linked]
     if looked_up and len(unmatched) == len(looked_up):
-        got = f"it writes names as {found.example!r}, and 'proteins' as {looked_up[0]!r}"
+        got = f"it writes names as {read.example!r}, and 'proteins' as {looked_up[0]!r}"
         hint = "translate them with 'aliases', STRING's info or alias file"
         raise ValueError(f"Expected '{links}' to hold at least one of the proteins ({got}); {hint}")
     if unmatched or not looked_up:
@@ -98,36 +103,28 @@ def string_ppi(
             "%d of %d proteins are not in '%s', their labels get no interactions: %s",
             len(unmatched), len(looked_up), links, ", ".join(unmatched) or "no label has a protein",
         )  # fmt: skip
-    if found.highest and not found.scores:
-        logger.warning(
-            "No link among the proteins in '%s' has min_score=%g, the highest score is %g",
-            links,
-            least,
-            found.highest,
-        )
-    scores = {
-        **found.scores,
-        **{(protein, protein): MAX_SCORE for protein in protein_of.values() if same_protein},
-    }
+    if read.highest and not read.scores:
+        message = "No link among the proteins in '%s' has min_score=%g, the highest score is %g"
+        logger.warning(message, links, least, read.highest)
+    loops = {(protein, protein): MAX_SCORE for protein in protein_of.values() if same_protein}
     of_label = torch.tensor([protein_of.get(name or "", -1) for name in names])
     pairs, weights = [torch.empty(0, 2, dtype=torch.long)], [torch.empty(0)]
-    for (a, b), value in scores.items():
-        block = torch.cartesian_prod(
-            *((of_label == protein).nonzero().flatten() for protein in (a, b))
-        )
+    for ends, value in {**read.scores, **loops}.items():
+        labels = [(of_label == protein).nonzero().flatten() for protein in ends]
+        block = torch.cartesian_prod(*labels)
         block = block[block[:, 0] != block[:, 1]]
         pairs += [block, block.flip(1)]
         weights += [torch.full((2 * len(block),), value / MAX_SCORE)]
-    counts = f"{len(looked_up) - len(unmatched)} proteins of {len(names)} labels, {len(found.scores)} interactions"
+    counts = f"{len(looked_up) - len(unmatched)} proteins of {len(names)} labels"
+    counts += f", {len(read.scores)} interactions"
+    scored = source_in_words(counts, min_score=least)
     graph = LabelGraph(
         torch.cat(pairs).t(),
         num_nodes=len(names),
-        edge_weight=torch.cat(weights) if found.scored else None,
+        edge_weight=torch.cat(weights) if read.scored else None,
         label_names=label_names,
         kind="string_ppi",
-        source=source_in_words(counts, min_score=least)
-        if found.scored
-        else f"{counts} without scores",
+        source=scored if read.scored else f"{counts} without scores",
         unmatched=unmatched,
     )
     return graph.add_self_loops(only_isolated=not self_loops)
@@ -141,14 +138,12 @@ def _read_proteins(
         check_keys("proteins", proteins, label_names)
         names = [proteins.get(label) for label in label_names]
     elif isinstance(proteins, str):
-        raise ValueError(
-            f"Expected 'proteins' to hold one name, or None, for each label (got {proteins!r})"
-        )
+        got = shorten(repr(proteins))
+        raise ValueError(f"Expected 'proteins' to hold one name or None per label (got {got})")
     else:
         names = list(proteins)
     label_names = None if label_names is None else check_label_names(label_names, len(names))
-    odd = [name for name in names if name is not None and not isinstance(name, str)]
-    if odd:
+    if odd := [name for name in names if name is not None and not isinstance(name, str)]:
         raise ValueError(f"Expected 'proteins' to hold strings or None (got {odd[0]!r})")
     return names, label_names
 
@@ -161,8 +156,8 @@ def _protein_key(name: str) -> str:
 
 
 def _resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str, str]:
-    """The key under which the links know a protein, by the key of every name; of several that share a name, that of
-    the one to which most sources give it.
+    """The key under which the links know a protein, by the key of every name; of several that share
+    a name, that of the one to which most sources give it.
     """
     own = {_protein_key(name): _protein_key(name) for name in names}
     if aliases is None:
@@ -176,101 +171,93 @@ def _resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str,
         for number, line in read_lines(path):
             protein, name, sources = [*(cell.strip() for cell in line.split("\t")), "", "", ""][:3]
             if not (protein and name):
-                expected = "a protein and its name between tabs"
-                raise ValueError(
-                    f"Expected line {number} of '{path}' to hold {expected} (got {line[:80]!r})"
-                )
+                expected = f"line {number} of '{path}' to hold a protein and its name between tabs"
+                raise ValueError(f"Expected {expected} (got {line[:80]!r})")
             if line.startswith("#"):
                 preferred = name == "preferred_name"
             elif (key := _protein_key(name)) in own:
-                votes[key][_protein_key(protein)] += (
-                    PREFERRED if preferred else max(len(sources.split()), 1)
-                )
+                weight = PREFERRED if preferred else max(len(sources.split()), 1)
+                votes[key][_protein_key(protein)] += weight
     return own | {key: counts.most_common(1)[0][0] for key, counts in votes.items()}
 
 
 class _Links(NamedTuple):
     """The links of the wanted proteins in a file."""
 
-    # from 0 to 1000, of pairs with the least score; the smaller index first
-    scores: dict[tuple[int, int], float]
-    seen: set[int]  # those that any link names, whatever its score
+    scores: dict[tuple[int, int], float]  #: 0 to 1000, of pairs with at least the least score
+    linked: set[int]  #: proteins of any link, whatever its score
     scored: bool
-    highest: float  # of the scores of their pairs, as the file writes them
-    example: str  # a name as the file writes it
+    highest: float  #: score of a pair, as the file writes it
+    example: str  #: a name as the file writes it
 
 
 def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score: float) -> _Links:
-    """Reads the links among wanted proteins, given by their keys, in memory that grows with these alone."""
+    """Reads the links among wanted proteins, given by their keys, in memory that grows with these
+    alone.
+    """
     table = read_table(f"'{path}'", read_lines(path), "links of two proteins", spaces=True)
     one, two, column, has_header = _layout(table, score)
     width = max(one, two, column) + 1
     find = lru_cache(maxsize=2**18)(lambda name: wanted.get(_protein_key(name)))
     scores: dict[tuple[int, int], float] = {}
-    seen: set[int] = set()
+    linked: set[int] = set()
     example = None
     for number, cells in table.rows if has_header else table.all_rows():
         if len(cells) < width:
             expected = f"line {number} of '{path}' to hold two proteins and their score"
             raise ValueError(f"Expected {expected} (got {cells[:5]})")
         example = example or cells[one]
-        found = [protein for protein in (find(cells[one]), find(cells[two])) if protein is not None]
-        if not found:  # nearly all lines of a large file
+        proteins = [index for name in (one, two) if (index := find(cells[name])) is not None]
+        if not proteins:  # Nearly all lines of a large file are skipped here.
             continue
         value = MAX_SCORE if column < 0 else parse_number(cells[column])
         if value is None or not 0.0 <= value <= MAX_SCORE:
             expected = f"line {number} of '{path}' to hold a score of 0 to {MAX_SCORE:g}"
             raise ValueError(f"Expected {expected} (got {cells[column][:20]!r})")
-        seen.update(found)
-        pair = (min(found), max(found))
+        linked.update(proteins)
+        pair = (min(proteins), max(proteins))
         if pair[0] != pair[1]:
             scores[pair] = max(value, scores.get(pair, 0.0))
     if example is None:
-        got = f"one line, {table.header[:5]}, which ends in no score and is taken for names of columns"
-        raise ValueError(
-            f"Expected '{path}' to hold links of two proteins and their score (got {got})"
-        )
+        got = f"(got one line, {table.header[:5]}, without a score and taken for names of columns)"
+        raise ValueError(f"Expected '{path}' to hold two proteins and a score in a line {got}")
     highest = max(scores.values(), default=0.0)
     # Scores and a least score are on one of two scales, up to 1000 and up to 1.
     if column >= 0 and 0.0 < highest <= 1.0 < min_score:
-        hint = "multiply them, or choose a 'min_score' of 0 to 1"
-        raise ValueError(
-            f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} (got none above {highest:g}); {hint}"
-        )
+        got = f"(got none above {highest:g}); choose a 'min_score' of 0 to 1"
+        raise ValueError(f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} {got}")
     if column >= 0 and 0.0 < min_score <= 1.0 < highest:
         expected = f"'min_score' on the scale of '{path}', whose scores reach {highest:g}"
         hint = f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
         raise ValueError(f"Expected {expected} (got {min_score:g}); {hint}")
     unit = MAX_SCORE if highest <= 1.0 else 1.0
-    kept = {pair: unit * value for pair, value in scores.items() if value >= min_score}
-    return _Links(kept, seen, column >= 0, highest, example)
+    scores = {pair: unit * value for pair, value in scores.items() if value >= min_score}
+    return _Links(scores, linked, column >= 0, highest, example)
 
 
 def _layout(table: Table, score: str) -> tuple[int, int, int, bool]:
-    """The columns of the two names and of the score, or -1 without one, and whether the first line names them."""
+    """The columns of the two names and of the score, or -1 without one, and whether the first line
+    names them.
+    """
     names = table.header
     lower = [name.lower() for name in names]
     if "protein1" in lower and "protein2" in lower:
         pair: tuple[int, int] | None = lower.index("protein1"), lower.index("protein2")
     else:
         pair = find_pair(names)
-    others = [
-        i
-        for i, name in enumerate(names)
-        if not is_index(name) and name != score and i not in (pair or ())
-    ]
+    used = {i for i, name in enumerate(names) if is_index(name) or name == score} | {*(pair or ())}
+    others = [i for i in range(len(names)) if i not in used]
     named = [names.index(score)] if score in names else []
     if pair is not None:
         weights = [i for i in others if role_of(names[i]) == "weight"]
-        found = named or (weights if len(weights) == 1 else others if len(others) == 1 else [])
-        if found or not others:
-            return *pair, found[0] if found else -1, True
+        single = [columns for columns in (named, weights, others) if len(columns) == 1]
+        if single or not others:
+            return *pair, single[0][0] if single else -1, True
     elif named and len(others) > 1:
         return others[0], others[1], named[0], True
-    elif len(names) == 2:  # a header is a link of two proteins that are not wanted
+    elif len(names) == 2:  # Names of columns are read as a link of proteins that are not wanted.
         return 0, 1, -1, False
     elif len(names) == 3 and not named:
         return 0, 1, 2, parse_number(names[2]) is None
-    raise ValueError(
-        f"Expected {table.name} to name a column 'score={score}' in its first line (got {names[:12]})"
-    )
+    expected = f"{table.name} to name a column 'score={score}' in its first line"
+    raise ValueError(f"Expected {expected} (got {names[:12]})")

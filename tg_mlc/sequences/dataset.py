@@ -1,6 +1,4 @@
-"""The next label set of an entity, given its earlier events: windows, running counts of every label, and how frequent
-it is of late among all entities; and the split of events by time.
-"""
+"""The next label set of an entity, given its earlier events, and the split of events by time."""
 
 from __future__ import annotations
 
@@ -22,22 +20,18 @@ from tg_mlc.inputs.events import EventSequences
 from tg_mlc.sequences.components import Events
 from tg_mlc.sequences.windows import WindowOptions
 
-#: Numbers of events.
-Targets = Sequence[int] | Tensor | np.ndarray
-#: Shares of the events of each entity, as in the LANET paper.
+Targets = Sequence[int] | Tensor | np.ndarray  #: Indices of events.
+#: Fractions of the events of each entity, as in the LANET paper.
 TIME_FRACTIONS = (0.70, 0.17, 0.13)
-#: By how much an occurrence counts less with every further event.
+#: Weights of an occurrence, relative to one that is an event later.
 DECAYS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-#: Shares far below this are as good as none.
-RARE = 0.01
-#: The last days whose shares are a trend.
-TREND_DAYS = (7, 28, 84)
-#: How many events the share of a label in all days so far counts for.
-BACKOFF = 20.0
+RARE = 0.01  #: Smaller fractions count as nearly none.
+TREND_DAYS = (7, 28, 84)  #: Numbers of last days whose fractions are a trend.
+BACKOFF = 20.0  #: Weight of the fraction in all days so far, in events.
 
 
 def ranges(start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the numbers from each ``start[i]`` up to ``stop[i] - 1``, after the :obj:`i` of each."""
+    """Returns :obj:`i` and number of all numbers from ``start[i]`` up to ``stop[i] - 1``."""
     lengths = stop - start
     row = np.repeat(np.arange(len(lengths)), lengths)
     first = np.cumsum(lengths) - lengths
@@ -45,11 +39,10 @@ def ranges(start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 class LabelMemory:
-    """The labels that an entity had before an event, with counts and times since; of pointers, days and labels as those
-    of :class:`NextSetDataset`.
+    """The labels that an entity had before an event, with counts and times since.
 
-    Occurrences are kept in the order of entity, label and event, each with the counts up to itself. The history before
-    an event is then one binary search for each label that the entity ever has, however long it is.
+    Occurrences are sorted by entity, label and event, each with the counts up to itself, so that
+    one binary search for each label of the entity finds the history before an event.
     """
 
     def __init__(self, ptr: np.ndarray, time: np.ndarray, y: sp.csr_array) -> None:
@@ -63,48 +56,43 @@ class LabelMemory:
         self._label = pair[is_first] % y.shape[1]
         self._pairs = np.searchsorted(pair[is_first] // y.shape[1], np.arange(len(ptr)))
         run = np.cumsum(is_first) - 1
-        # ascending, as pairs are, and the events of each
+        # Keys ascend for the binary search.
         self._key = run * (y.shape[0] + 1) + self._event
-        # For each occurrence, the sum of "decay ** (events since)" over those of its pair up to itself.
+        # For each occurrence, the sum of "decay ** (events since)" over its pair up to itself.
         self._decayed = np.ones((len(run), len(DECAYS)), dtype=np.float32)
         rank = np.arange(len(run)) - self._start[run]
-        for level in np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank))[:-1])[
-            1:
-        ]:
+        levels = np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank))[:-1])
+        for level in levels[1:]:
             gap = self._event[level] - self._event[level - 1]
             self._decayed[level] += self._decayed[level - 1] * np.power(DECAYS, gap[:, None])
 
     def __call__(
         self, entity: np.ndarray, target: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns labels and samples, sorted by sample and label, and features :math:`(m, F)` in single precision."""
+        """Returns labels and samples, sorted by sample and label, and features :math:`(m, F)`."""
         sample, pair = ranges(self._pairs[entity], self._pairs[entity + 1])
-        at = target[sample]
-        last = np.searchsorted(self._key, pair * (len(self.time) + 1) + at) - 1
-        seen = last >= self._start[pair]
-        sample, pair, at, last = sample[seen], pair[seen], at[seen], last[seen]
+        last = np.searchsorted(self._key, pair * (len(self.time) + 1) + target[sample]) - 1
+        has_occurred = last >= self._start[pair]
+        sample, pair, last = sample[has_occurred], pair[has_occurred], last[has_occurred]
+        event = target[sample]
         count = last - self._start[pair] + 1
-        num_events = (at - self.ptr[entity[sample]])[:, None]
-        events_since = at - 1 - self._event[last]
-        days = self.time[at - 1] - self.time[self._event[last]]
+        num_events = (event - self.ptr[entity[sample]])[:, None]
+        events_since = event - 1 - self._event[last]
+        days = self.time[event - 1] - self.time[self._event[last]]
         decayed = self._decayed[last] * np.power(DECAYS, events_since[:, None])
         shares = decayed * (1.0 - np.array(DECAYS)) / (1.0 - np.power(DECAYS, num_events)) / RARE
-        # The events from an occurrence to the next, the last time and on average; 0 for an only one.
+        # Events between the last two occurrences, and between occurrences on average.
         first = self._start[pair]
         last_gap = self._event[last] - self._event[np.maximum(last - 1, first)]
         mean_gap = (self._event[last] - self._event[first]) / np.maximum(last - first, 1)
         logs = np.log1p(np.column_stack([count, shares, days, events_since, last_gap, mean_gap]))
-        return (
-            self._label[pair],
-            sample,
-            np.column_stack([logs, count[:, None] / num_events]).astype(np.float32),
-        )
+        features = np.column_stack([logs, count[:, None] / num_events]).astype(np.float32)
+        return self._label[pair], sample, features
 
 
 class LabelTrend:
-    """The share of the events of the last days that had each label, backed off to that of all events so far.
-
-    Counts are kept for every day that has events, and every label; a part of a day counts from the next day on.
+    """The fraction of the events of the last days that had each label, backed off to that of all
+    events so far. A part of a day counts from the next day on.
     """
 
     def __init__(self, time: np.ndarray, y: sp.csr_array) -> None:
@@ -114,16 +102,14 @@ class LabelTrend:
         self._events = np.append(0, np.cumsum(np.bincount(row)))[:, None]
 
     def __call__(self, now: np.ndarray) -> np.ndarray:
-        """Returns shares :math:`(n, L, 3)` in single precision at each of these days, that day included."""
+        """Returns fractions :math:`(n, L, 3)` up to and including each of these days."""
         stop = np.searchsorted(self._days, now, side="right")
         ever = self._labels[stop] / np.maximum(self._events[stop], 1)
         recent = []
         for days in TREND_DAYS:
             start = np.searchsorted(self._days, now - days, side="right")
-            labels, events = (
-                self._labels[stop] - self._labels[start],
-                self._events[stop] - self._events[start],
-            )
+            labels = self._labels[stop] - self._labels[start]
+            events = self._events[stop] - self._events[start]
             recent.append((labels + BACKOFF * ever) / (events + BACKOFF))
         return np.stack(recent, axis=-1).astype(np.float32)
 
@@ -132,27 +118,30 @@ class LabelTrend:
 class NextSetDataset(Dataset[Batch]):
     r"""Events as targets, each with the events of the same entity before it.
 
-    Sample :math:`t` asks for the labels of event :math:`t`. Nothing is copied: a batch is gathered from the arrays of
-    all events. :class:`EventPreprocessor` makes such data sets. The date of the target is part of what is not known,
-    so no time is counted up to it.
+    Sample :math:`t` asks for the labels of event :math:`t`. A batch is gathered from the arrays of
+    all events. The date of the target is unknown, so no time is counted up to it.
+    :class:`EventPreprocessor` makes such data sets.
 
     Shapes:
-        A batch of :math:`B` targets, in whose windows there are :math:`n` labels and in whose histories :math:`m`
-        different ones, is a :class:`~torch_geometric.data.Batch` of
+        A batch of :math:`B` targets, with :math:`n` labels in their windows and :math:`m` different
+        labels in their histories, is a :class:`~torch_geometric.data.Batch` of
 
         - **y:** :math:`(B, L)`, 1 for the labels of the target and else 0
-        - **entity:** :math:`(B)`, the place among entities of training, or their number for one that is not among them
-        - **label** and **sample:** :math:`(n)`, one for each label of each event in the windows, in the order of
-          sample and time
-        - **position:** :math:`(n)`, 1 for the last event before the target, at most :obj:`window_size`
-        - **dt:** :math:`(n)`, days since the event before (which may lie outside of the window), 0 for a first event
-        - **bin:** :math:`(n)`, the quantile bin of the amount from 1, or 0 for an amount that is missing (NaN)
-        - **amount:** :math:`(n)`, :math:`\mathrm{asinh}(a / \bar{a}_l)` with the mean :math:`\bar{a}_l` of the
-          absolute amounts of the label in training, or 0 for one that is missing
-        - **memory_label**, **memory_sample** and **memory:** :math:`(m)`, :math:`(m)` and :math:`(m, F)`, what
-          :attr:`memory_features` says of all labels in the whole history, in the order of sample and label
-        - **trend:** :math:`(B, L, 3)`, the share of the events of all entities that have each label, in the 7, 28 and
-          84 days up to the last event before the target; of training events alone for a target of training
+        - **entity:** :math:`(B)`, the index of a training entity; their number for any other
+        - **label** and **sample:** :math:`(n)`, one for each label of each event in the windows, in
+          the order of sample and time
+        - **position:** :math:`(n)`, 1 for the last event before the target
+        - **dt:** :math:`(n)`, days since the event before (also outside of the window), 0 for a
+          first event
+        - **bin:** :math:`(n)`, the quantile bin of the amount from 1, or 0 for a missing amount
+        - **amount:** :math:`(n)`, :math:`\mathrm{asinh}(a / \bar{a}_l)` with the mean
+          :math:`\bar{a}_l` of the absolute amounts of the label in training, or 0 if missing
+        - **memory_label**, **memory_sample** and **memory:** :math:`(m)`, :math:`(m)` and
+          :math:`(m, F)`, :attr:`memory_features` of all labels in the whole history, in the order
+          of sample and label
+        - **trend:** :math:`(B, L, 3)`, the fraction of the events of all entities that have each
+          label, in the 7, 28 and 84 days up to the last event before the target; of training events
+          alone for a training target
     """
 
     ptr: np.ndarray  #: the first event of each entity, and the number of events
@@ -193,54 +182,50 @@ class NextSetDataset(Dataset[Batch]):
 
     @property
     def window(self) -> WindowOptions:
-        """Options of :class:`WindowViews` for these windows; whole histories are as long as the longest."""
+        """Options of :class:`WindowViews` for these windows, or for the longest history."""
         longest = max(int(np.diff(self.ptr).max()) - 1, 1)
-        return {
-            "window_size": longest if self.window_size is None else self.window_size,
-            "num_bins": self.num_bins,
-            "gaps": self.gaps,
-        }
+        size = longest if self.window_size is None else self.window_size
+        return {"window_size": size, "num_bins": self.num_bins, "gaps": self.gaps}
 
     @cached_property
     def memory(self) -> LabelMemory:
-        """The source of :obj:`memory` of a batch; made when one first needs it."""
+        """The source of :obj:`memory` of a batch."""
         return LabelMemory(self.ptr, self.time, self.y)
 
     @cached_property
     def trends(self) -> tuple[LabelTrend, LabelTrend]:
-        """The sources of :obj:`trend` of a batch: of all events, and of those of training."""
-        among = self.is_training
-        return LabelTrend(self.time, self.y), LabelTrend(self.time[among], self.y[among])
+        """The sources of :obj:`trend` of a batch: all events, and training events."""
+        train = self.is_training
+        return LabelTrend(self.time, self.y), LabelTrend(self.time[train], self.y[train])
 
     def components_for(self, network: nn.Module) -> Components:
-        """Returns what a network can lose of a target: events of its window, and its memory."""
+        """Returns the components of targets: events of a window, and the network's memory."""
         return Events(self.label_names, network)
 
     def batch(self, targets: Targets) -> Batch:
-        """Makes a batch of targets, numbers of events in any order; an :obj:`IndexError` if there is no such event."""
+        """Makes a batch of events in any order. Raises IndexError if there is no such event."""
         target = np.asarray(targets, dtype=np.int64)
         wrong = target[(target < 0) | (target >= len(self))]
         if wrong.size:
-            raise IndexError(
-                f"Expected 'targets' to be events from 0 to {len(self) - 1} (got {wrong[0]})"
-            )
+            expected = f"'targets' to be events from 0 to {len(self) - 1}"
+            raise IndexError(f"Expected {expected} (got {wrong[0]})")
         entity = self.entity_of[target]
         first = self.ptr[entity]
         start = first if self.window_size is None else np.maximum(first, target - self.window_size)
-        sample, place = ranges(self.y.indptr[start], self.y.indptr[target])
-        event = self._event[place]
+        sample, entry = ranges(self.y.indptr[start], self.y.indptr[target])
+        event = self._event[entry]
         memory_label, memory_sample, memory = self.memory(entity, target)
         now = np.where(target > first, self.time[target - 1], -np.inf)
         every, training = self.trends
         arrays = {
             "y": self.y[target].toarray(),
             "entity": self.entity_index[entity],
-            "label": self.y.indices[place].astype(np.int64),
+            "label": self.y.indices[entry].astype(np.int64),
             "sample": sample,
             "position": target[sample] - event,
             "dt": self._dt[event],
-            "bin": self.bins[place],
-            "amount": self.amount[place],
+            "bin": self.bins[entry],
+            "amount": self.amount[entry],
             "memory_label": memory_label,
             "memory_sample": memory_sample,
             "memory": memory,
@@ -260,12 +245,12 @@ class NextSetDataset(Dataset[Batch]):
         return self.batch(indices)
 
     def __repr__(self) -> str:
-        sizes = f"num_entities={len(self.ptr) - 1}, num_labels={self.num_labels}, window_size={self.window_size}"
-        return f"{type(self).__name__}({len(self)}, {sizes})"
+        sizes = f"num_entities={len(self.ptr) - 1}, num_labels={self.num_labels}"
+        return f"{type(self).__name__}({len(self)}, {sizes}, window_size={self.window_size})"
 
 
 def days_since_last(ptr: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """The days between each event and the one before of its entity, 0 for a first event."""
+    """Returns the days between each event and its entity's event before, 0 for a first event."""
     days = np.diff(time, prepend=time[:1])
     days[ptr[:-1]] = 0.0
     return days
@@ -278,33 +263,32 @@ def time_split(
     min_history: int = 0,
     cross_borders: bool = True,
 ) -> Split:
-    r"""Splits the events of every entity by time: the first ones train, the next validate, the last test.
+    r"""Splits the events of every entity by time: the first ones train, the next validate, the last
+    test.
 
-    Event :math:`r` of the :math:`n` events of an entity, counted from zero, trains if :math:`r < 0.7 n`, and tests if
-    :math:`r \geq 0.87 n`. A date is in one part alone, and an entity of fewer than eight events has no test event.
-
-    The samples that the split divides are events as targets, of :class:`NextSetDataset`.
+    Event :math:`r` of the :math:`n` events of an entity, counted from zero, trains if :math:`r <
+    0.7 n`, and tests if :math:`r \geq 0.87 n`. An entity of fewer than eight events has no test
+    event. The samples of the split are the targets of a :class:`NextSetDataset`.
 
     Args:
         events (EventSequences): The events.
-        fractions (tuple, optional): The shares of training, validation and test.
-            (default: :obj:`(0.70, 0.17, 0.13)`, those of the LANET paper)
-        min_history (int, optional): The number of earlier events that a target needs to be in a part.
+        fractions (tuple, optional): The fractions of training, validation and test.
+            (default: :obj:`(0.70, 0.17, 0.13)`, as in the LANET paper)
+        min_history (int, optional): The smallest number of earlier events of a target.
             (default: :obj:`0`)
-        cross_borders (bool, optional): If set to :obj:`False`, only earlier events of the same part count for
-            :obj:`min_history`. With :math:`\tau` of them no window of :math:`\tau` events crosses a border, which is
-            the rule of the authors' code. (default: :obj:`True`)
+        cross_borders (bool, optional): If set to :obj:`False`, only earlier events of the same part
+            count for :obj:`min_history`, so that no window of that size crosses a border, as in the
+            authors' code. (default: :obj:`True`)
 
     Raises:
         ValueError: If the fractions are not three numbers of at least zero that sum to 1.
     """
     if len(fractions) != 3 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-6:
-        raise ValueError(
-            f"Expected 'fractions' to be three numbers that sum to 1: train, val, test (got {fractions})"
-        )
+        expected = "'fractions' of train, val and test to be three numbers that sum to 1"
+        raise ValueError(f"Expected {expected} (got {fractions})")
     lengths = events.ptr.diff().numpy()
     rank = np.arange(events.num_events) - np.repeat(events.ptr[:-1].numpy(), lengths)
-    # Rounded up, as a share of 0.7 of ten events is seven of them, whatever the last bit of the product.
+    # Rounded up: 0.7 of ten events is seven of them, whatever the last bit of the product.
     borders = np.ceil(np.outer(np.cumsum((0.0, *fractions[:2])), lengths) - 1e-9).astype(np.int64)
     starts = np.repeat(borders, lengths, axis=1)
     part = (rank >= starts[1:]).sum(axis=0)

@@ -23,17 +23,17 @@ from tg_mlc.sequences.memory import PersonalMemory
 from tg_mlc.sequences.windows import WindowOptions, WindowViews, entity_embedding
 
 #: Arguments of :class:`~tg_mlc.training.MultiLabelModule`, :func:`~tg_mlc.training.fit` and
-#: :class:`~tg_mlc.training.MultiLabelDataModule` from the `"Label Attention Network for Sequential Multi-Label
-#: Classification" <https://arxiv.org/abs/2303.00280>`_ paper; patience and epochs are those of its released code, which
-#: starts from a learning rate of 1e-4. The paper's multi-label cross-entropy is the binary one of each label, which is
-#: the default objective here.
+#: :class:`~tg_mlc.training.MultiLabelDataModule` from the `"Label Attention Network for Sequential
+#: Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper; patience and epochs are
+#: those of its released code, which starts from a learning rate of 1e-4. The paper's multi-label
+#: cross-entropy is the binary one of each label, which is the default objective here.
 PAPER: dict[str, dict[str, Any]] = {
     "module": {"lr": 1e-3, "lr_schedule": "plateau"},
     "fit": {"max_epochs": 500, "patience": 15, "monitor": "val/loss"},
     "data": {"batch_size": 32},
 }
-#: For LANET with a memory: few epochs, as most of what there is to learn comes first, and the loss of ranks; and the
-#: sizes, as arguments of :class:`LANET` and :func:`~tg_mlc.sequences.personal_memory`.
+#: Settings for LANET with a memory, and its sizes, as arguments of :class:`LANET` and
+#: :func:`~tg_mlc.sequences.personal_memory`. Few epochs are enough.
 MEMORY: dict[str, dict[str, Any]] = {
     "model": {"channels": 8, "num_layers": 1, "heads": 2, "dropout": 0.1},
     "memory": {"channels": 8, "hidden_channels": 64},
@@ -50,22 +50,22 @@ MEMORY: dict[str, dict[str, Any]] = {
 
 
 class LayerAttention(NamedTuple):
-    """The attention of one layer, as :func:`~tg_mlc.graphs.learned` takes it."""
+    """The attention of one layer, for :func:`~tg_mlc.graphs.learned`."""
 
-    #: the edges of the label graph, and their weights ``[B, |E|, heads]``
-    label_to_label: tuple[Shared, Tensor]
+    label_to_label: tuple[Shared, Tensor]  #: edges of the label graph; weights ``[B, |E|, heads]``
 
 
 class LabelTransformer(nn.Module):
-    r"""Layers of :class:`~tg_mlc.nn.LabelToLabelConv` among states of labels, as the `"Label Attention Network for
-    Sequential Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper stacks Transformer encoder layers.
+    r"""Layers of :class:`~tg_mlc.nn.LabelToLabelConv` among states of labels, as the `"Label
+    Attention Network for Sequential Multi-Label Classification"
+    <https://arxiv.org/abs/2303.00280>`_ paper stacks Transformer encoder layers.
 
-    State dicts hold a summary of the label graph, and load into a model with the same one. With a :obj:`hub`, a first
-    node more attends to itself and all labels, and all labels to it.
+    State dicts hold a summary of the label graph, and load into a model with the same one. The
+    :obj:`hub` is a further, first node that attends to itself and all labels, and all labels to it.
 
     Shapes:
         - **input:** states :math:`(B, N, d)` of :math:`N = L + 1` nodes, or :math:`L` without a hub
-        - **output:** states :math:`(B, N, d)`, and the attention of every layer if asked for
+        - **output:** states :math:`(B, N, d)`, and the attention of every layer on request
     """
 
     def __init__(
@@ -89,14 +89,10 @@ class LabelTransformer(nn.Module):
         edge_index = to_list(adjacency_of(self.label_graph)).to(device)
         if self.hub:
             # Edges in both directions between node 0 and all others, and its own loop.
-            others = torch.arange(1, self.num_labels + 1, device=device)
-            hub = torch.zeros_like(others)
-            around = [
-                torch.stack([hub, others]),
-                torch.stack([others, hub]),
-                others.new_zeros(2, 1),
-            ]
-            edge_index = torch.cat([edge_index + 1, *around], dim=1)
+            labels = torch.arange(1, self.num_labels + 1, device=device)
+            down = torch.stack([torch.zeros_like(labels), labels])
+            hub = [down, down.flip(0), labels.new_zeros(2, 1)]
+            edge_index = torch.cat([edge_index + 1, *hub], dim=1)
         num_nodes = self.num_labels + int(self.hub)
         return Edges(edge_index, num_nodes, num_nodes).prepare()
 
@@ -108,11 +104,11 @@ class LabelTransformer(nn.Module):
         return self
 
     def get_extra_state(self) -> Tensor:
-        """A summary of the label graph, which weights do not tell."""
+        """Returns a summary of the label graph."""
         return summary_of(self.label_graph)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Compares a summary with that of the label graph."""
+        """Raises unless the summary is that of the label graph."""
         check_summary(state, self.get_extra_state())
 
     def forward(
@@ -123,12 +119,11 @@ class LabelTransformer(nn.Module):
             u = conv(u, pattern, return_attention_weights=return_attention_weights)
             if return_attention_weights:
                 u, (_, weights) = u
-                # without those of the hub
+                # Edges of the hub come last, and are left out.
                 edge_index = to_list(adjacency_of(self.label_graph)).to(weights.device)
                 edges = Edges(edge_index, self.num_labels, self.num_labels)
-                attention.append(
-                    LayerAttention((Shared(edges, x.size(0)), weights[:, : edge_index.size(1)]))
-                )
+                weights = weights[:, : edge_index.size(1)]
+                attention.append(LayerAttention((Shared(edges, x.size(0)), weights)))
         return u.view_as(x), attention
 
 
@@ -140,36 +135,43 @@ class LANETOutput(NamedTuple):
 
 
 class LANET(nn.Module):
-    r"""The label attention network from the `"Label Attention Network for Sequential Multi-Label Classification"
-    <https://arxiv.org/abs/2303.00280>`_ paper, which predicts the next label set of an entity.
+    r"""The label attention network from the `"Label Attention Network for Sequential Multi-Label
+    Classification" <https://arxiv.org/abs/2303.00280>`_ paper, which predicts the next label set of
+    an entity.
 
     .. math::
-        \mathbf{u}_0, \ldots, \mathbf{u}_L = \textrm{Transformer} (\mathbf{e}_0, \ldots, \mathbf{e}_L), \qquad
+        \mathbf{u}_0, \ldots, \mathbf{u}_L =
+        \textrm{Transformer} (\mathbf{e}_0, \ldots, \mathbf{e}_L), \qquad
         y_k = \mathbf{w}^{\top} \mathbf{u}_k + b
 
-    from the nodes of the labels (:class:`~tg_mlc.sequences.windows.WindowViews`) and that of the entity,
-    :math:`\mathbf{e}_0`.
-    Blocks among them compute what :class:`torch.nn.TransformerEncoderLayer` does, along any label graph. The date of
-    the event to predict is no input.
+    from the nodes of the labels (:class:`~tg_mlc.sequences.windows.WindowViews`) and that of the
+    entity, :math:`\mathbf{e}_0`. Blocks among them compute what
+    :class:`torch.nn.TransformerEncoderLayer` does, along any label graph. The date of the event to
+    predict is no input.
 
-    Where the paper is silent, this is our choice: the entity's embedding is as wide as all views of a label together,
-    and so is the MLP of a block, which drops nothing inside; and all labels share one linear map to logits.
+    Where the paper is silent, we choose: the entity's embedding and the MLP of a block are as wide
+    as all views of a label together, the MLP has no dropout inside, and all labels share one linear
+    map to logits.
 
     Args:
-        label_graph (LabelGraph): The label graph, :func:`~tg_mlc.graphs.fully_connected` in the paper.
+        label_graph (LabelGraph): The label graph, :func:`~tg_mlc.graphs.fully_connected` in the
+            paper.
         num_entities (int): Number of training entities; the embedding of all others is zero.
         channels (int, optional): Size :math:`C` of each view. (default: :obj:`128`)
         num_layers (int, optional): Number of blocks. (default: :obj:`2`)
-        entity (bool, optional): If set to :obj:`False`, leaves out the entity. (default: :obj:`True`)
+        entity (bool, optional): Whether the entity has a node. (default: :obj:`True`)
         readout_dropout (float, optional): Dropout on the final states. (default: :obj:`0.3`)
-        tied (bool, optional): If set to :obj:`True`, the logit of a label is the product of its projected state and its
-            embedding, :math:`(\mathbf{P} \mathbf{u}_k)^{\top} \mathbf{W}_k / \sqrt{C}`. (default: :obj:`False`)
-        memory (PersonalMemory, optional): A memory of the whole history: one more view, and logits to add. It is ours,
-            not the paper's; the model starts as the memory alone. (default: :obj:`None`)
+        tied (bool, optional): If set to :obj:`True`, the logit of a label is the product of its
+            projected state and its embedding, :math:`(\mathbf{P} \mathbf{u}_k)^{\top} \mathbf{W}_k
+            / \sqrt{C}`. (default: :obj:`False`)
+        memory (PersonalMemory, optional): A memory of the whole history, which adds a view and
+            logits. It is not in the paper; the model starts as the memory alone.
+            (default: :obj:`None`)
         window (dict, optional): Options of :class:`~tg_mlc.sequences.windows.WindowViews`, *e.g.*
             :obj:`{"window_size": 3, "amount": False}`. (default: :obj:`None`)
-        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`). By default, :obj:`heads` is
-            :obj:`4`, :obj:`dropout` :obj:`0.2` and :obj:`bias` :obj:`True`, as in the authors' released code.
+        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`). By
+            default, :obj:`heads` is :obj:`4`, :obj:`dropout` :obj:`0.2` and :obj:`bias`
+            :obj:`True`, as in the authors' released code.
 
     Shapes:
         - **input:** a batch of :math:`B` windows
@@ -194,22 +196,15 @@ class LANET(nn.Module):
         check_count("num_entities", num_entities)
         check_share("readout_dropout", readout_dropout)
         block = {"dropout": 0.2, "bias": True, **block}
-        sizes = {
-            "num_entities": num_entities,
-            "channels": channels,
-            "num_layers": num_layers,
-            "entity": entity,
-        }
-        plain = {
+        options: dict[str, Any] = {"num_entities": num_entities, "channels": channels}
+        options |= {"num_layers": num_layers, "entity": entity}
+        options["window"] = {
             name: list(value) if isinstance(value, Sequence) else value
             for name, value in (window or {}).items()
         }
-        parts = {"window": plain, "memory": None if memory is None else memory.sizes}
-        rebuilt_by(
-            lanet,
-            self,
-            {**sizes, **parts, "readout_dropout": readout_dropout, "tied": tied, **block},
-        )
+        options["memory"] = None if memory is None else memory.sizes
+        options |= {"readout_dropout": readout_dropout, "tied": tied, **block}
+        rebuilt_by(lanet, self, options)
         self.views = WindowViews(int(label_graph.num_nodes or 0), channels, **(window or {}))
         width = self.views.width + (0 if memory is None else memory.channels)
         self.memory = memory
@@ -229,8 +224,8 @@ class LANET(nn.Module):
 
         Args:
             data (Data): A batch of windows.
-            return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`LANETOutput` with the
-                attention of every block. (default: :obj:`False`)
+            return_attention_weights (bool, optional): If set to :obj:`True`, returns
+                :class:`LANETOutput` with the attention of every block. (default: :obj:`False`)
         """
         states, remembered = self.views.by_label(data), None
         if self.memory is not None:
@@ -241,7 +236,7 @@ class LANET(nn.Module):
         states, attention = self.labels(states, return_attention_weights=return_attention_weights)
         if self.entity is not None:
             states = states[:, 1:]
-            # From 2.14 on, PyTorch asks of a view whether it has one sample, to multiply it flat.
+            # From 2.14 on, PyTorch specialises on one sample to multiply a view.
             if is_exporting():
                 states = states.clone(memory_format=torch.contiguous_format)
         logits = self._read(self.dropout(states))
@@ -257,10 +252,10 @@ class LANET(nn.Module):
 
 
 def lanet(label_graph: Data, *, memory: dict[str, Any] | None, **options: Any) -> LANET:
-    """A network as a saved one was, for its weights."""
+    """Builds a network with the options of a saved one, for its weights."""
     num_labels = int(label_graph.num_nodes or 0)
-    made = None if memory is None else PersonalMemory.of_sizes(num_labels, **memory)
-    return LANET(label_graph, memory=made, **options)
+    part = None if memory is None else PersonalMemory.of_sizes(num_labels, **memory)
+    return LANET(label_graph, memory=part, **options)
 
 
 register("builder", lanet)

@@ -1,4 +1,4 @@
-"""Views of a window: what its occurrences of labels say, summed by label or by event."""
+"""Views of a window: embeddings of its occurrences of labels, summed by label or by event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tg_mlc._options import check_count
 
 
 class WindowOptions(TypedDict, total=False):
-    """Options of :class:`WindowViews`, which documents them, as models hand them down."""
+    """Options of :class:`WindowViews`, which documents them."""
 
     window_size: int
     num_bins: int
@@ -24,7 +24,7 @@ class WindowOptions(TypedDict, total=False):
 
 
 class Occurrences(NamedTuple):
-    """The occurrences of labels in the windows of a batch, those before the last :obj:`window_size` events left out."""
+    """The occurrences of labels in the windows of a batch."""
 
     sample: Tensor  #: ``[n]``
     label: Tensor  #: ``[n]``
@@ -44,13 +44,13 @@ def occurrences(data: Data, window_size: int) -> Occurrences:
 
 
 class TimeView(nn.Module):
-    r"""The time view of an occurrence from the `"Label Attention Network for Sequential Multi-Label Classification"
-    <https://arxiv.org/abs/2303.00280>`_ paper: the embedding of the days since the event before, plus that of the
-    position in the window.
+    r"""The time view of an occurrence from the `"Label Attention Network for Sequential Multi-Label
+    Classification" <https://arxiv.org/abs/2303.00280>`_ paper: the embedding of the days since the
+    event before, plus that of the position in the window.
 
-    The paper embeds every number of days that it has observed. So does this, with the :obj:`gaps` of
-    :class:`WindowViews`; any other number has the embedding of the next smaller one, so that nothing is read that was
-    not trained. Days and steps :math:`(n)` have views :math:`(n, C)`.
+    As in the paper, every observed number of days has an embedding (:obj:`gaps` of
+    :class:`WindowViews`); another number has that of the next smaller one, which was trained. Days
+    and steps :math:`(n)` have views :math:`(n, C)`.
     """
 
     gaps: Tensor
@@ -68,38 +68,43 @@ class TimeView(nn.Module):
 
 
 def entity_embedding(num_entities: int, channels: int) -> nn.Embedding:
-    """One row for each entity of training, and zeros for all others."""
+    """Returns one row for each entity of training, and zeros for all others."""
     return nn.Embedding(num_entities + 1, channels, padding_idx=num_entities)
 
 
 class WindowViews(nn.Module):
     r"""The inputs of the `"Label Attention Network for Sequential Multi-Label Classification"
-    <https://arxiv.org/abs/2303.00280>`_ paper: label, time and amount views of a window, side by side.
+    <https://arxiv.org/abs/2303.00280>`_ paper: label, time and amount views of a window, side by
+    side.
 
     .. math::
-        \mathbf{e}_k = \Big[ \mathbf{W}_k \, \Big\Vert \sum_{o: k_o = k} \mathbf{D}_{\Delta_o} + \mathbf{P}_{p_o}
-        \, \Big\Vert \sum_{o: k_o = k} \mathbf{A}_{a_o} \Big]
+        \mathbf{e}_k = \Big[ \mathbf{W}_k \, \Big\Vert
+        \sum_{o: k_o = k} \mathbf{D}_{\Delta_o} + \mathbf{P}_{p_o} \, \Big\Vert
+        \sum_{o: k_o = k} \mathbf{A}_{a_o} \Big]
 
-    over the occurrences :math:`o` in the window of label :math:`k`, with :math:`\Delta_o` days since the event before,
-    position :math:`p_o` and amount bin :math:`a_o`. All embeddings start from :math:`\mathcal{N}(0, 1)`,
-    but for that of missing amounts, which stays zero.
+    over the occurrences :math:`o` in the window of label :math:`k`, with :math:`\Delta_o` days
+    since the event before, position :math:`p_o` and amount bin :math:`a_o`. All embeddings start
+    from :math:`\mathcal{N}(0, 1)`, except that of missing amounts, which stays zero.
 
     Args:
         num_labels (int): Number of labels :math:`L`.
         channels (int): Size :math:`C` of each view.
         window_size (int, optional): Number of events of a window. (default: :obj:`3`)
-        num_bins (int, optional): Number of amount bins, that of missing amounts included. (default: :obj:`11`)
-        gaps (list of int, optional): The whole days between events of training, ascending: the :obj:`gaps` of a
-            :class:`~tg_mlc.sequences.NextSetDataset`; others are taken as the next smaller. (default: :obj:`None`, all
-            up to 365)
-        time (bool, optional): If set to :obj:`False`, leaves out the time view. (default: :obj:`True`)
-        amount (bool, optional): If set to :obj:`False`, leaves out the amount view. (default: :obj:`True`)
-        absence (bool, optional): If set to :obj:`True`, labels that are absent from a window get a learnable vector
-            added. (default: :obj:`False`)
+        num_bins (int, optional): Number of amount bins, that of missing amounts included.
+            (default: :obj:`11`)
+        gaps (list of int, optional): The :obj:`gaps` of a
+            :class:`~tg_mlc.sequences.NextSetDataset`. (default: :obj:`None`, all up to 365)
+        time (bool, optional): If set to :obj:`False`, leaves out the time view.
+            (default: :obj:`True`)
+        amount (bool, optional): If set to :obj:`False`, leaves out the amount view.
+            (default: :obj:`True`)
+        absence (bool, optional): If set to :obj:`True`, labels that are absent from a window get a
+            learnable vector added. (default: :obj:`False`)
 
     Shapes:
         - **input:** a batch of :math:`B` windows
-        - **output:** :math:`(B, L, d)` by label, :math:`(S, d)` by event, with :math:`d` the :attr:`width` of all views
+        - **output:** :math:`(B, L, d)` by label, :math:`(S, d)` by event, with :math:`d` the
+            :attr:`width` of all views
 
     Raises:
         ValueError: If a size is less than 1, or neither time nor amount is left.
@@ -118,18 +123,12 @@ class WindowViews(nn.Module):
         absence: bool = False,
     ) -> None:
         super().__init__()
-        sizes = {
-            "num_labels": num_labels,
-            "channels": channels,
-            "window_size": window_size,
-            "num_bins": num_bins,
-        }
+        sizes = {"num_labels": num_labels, "channels": channels}
+        sizes |= {"window_size": window_size, "num_bins": num_bins}
         for name, value in sizes.items():
             check_count(name, value)
         if not time and not amount:
-            raise ValueError(
-                "Expected 'time' or 'amount', as nothing else tells a window (got neither)"
-            )
+            raise ValueError("Expected 'time' or 'amount' to be True (got neither)")
         self.num_labels = num_labels
         self.window_size = window_size
         self.width = channels * (1 + time + amount)
@@ -139,38 +138,33 @@ class WindowViews(nn.Module):
         self.absent = nn.Parameter(torch.randn(self.width)) if absence else None
 
     def by_label(self, data: Data) -> Tensor:
-        """The states of all labels, ``[B, L, d]``."""
-        found, size = occurrences(data, self.window_size), (data.num_graphs, self.num_labels)
-        place = found.sample * self.num_labels + found.label
-        views = self._views(found)
-        summed = views.new_zeros(size[0] * size[1], views.size(1)).index_add(0, place, views)
+        """Returns the states of all labels, ``[B, L, d]``."""
+        window, size = occurrences(data, self.window_size), (data.num_graphs, self.num_labels)
+        row = window.sample * self.num_labels + window.label
+        views = self._views(window)
+        summed = views.new_zeros(size[0] * size[1], views.size(1)).index_add(0, row, views)
         states = torch.cat([self.label.weight.expand(*size, -1), summed.view(*size, -1)], dim=-1)
         if self.absent is None:
             return states
-        absent = torch.ones(size[0] * size[1], dtype=torch.bool, device=place.device).index_fill(
-            0, place, False
-        )
-        return states + absent.view(*size, 1) * self.absent
+        absent = torch.ones(size[0] * size[1], dtype=torch.bool, device=row.device)
+        return states + absent.index_fill(0, row, False).view(*size, 1) * self.absent
 
     def by_event(self, data: Data) -> tuple[Tensor, Tensor]:
-        """The states of all events that a window has, ``[S, d]``, and where those of every sample begin and end."""
-        found = occurrences(data, self.window_size)
-        views = torch.cat([self.label(found.label), self._views(found)], dim=-1)
-        event, ptr = events_of(found, data.num_graphs, self.window_size)
+        """Returns the states of all events of windows, ``[S, d]``, and pointers of samples."""
+        window = occurrences(data, self.window_size)
+        views = torch.cat([self.label(window.label), self._views(window)], dim=-1)
+        event, ptr = events_of(window, data.num_graphs, self.window_size)
         return views.new_zeros(int(ptr[-1]), views.size(1)).index_add(0, event, views), ptr
 
-    def _views(self, found: Occurrences) -> Tensor:
-        time = [] if self.time is None else [self.time(found.days, found.step)]
-        return torch.cat(time if self.bin is None else [*time, self.bin(found.bin)], dim=-1)
+    def _views(self, window: Occurrences) -> Tensor:
+        time = [] if self.time is None else [self.time(window.days, window.step)]
+        return torch.cat(time if self.bin is None else [*time, self.bin(window.bin)], dim=-1)
 
 
-def events_of(found: Occurrences, num_samples: int, window_size: int) -> tuple[Tensor, Tensor]:
-    """The event of every occurrence, among those that have any in the order of samples and time, and pointers."""
-    place = found.sample * window_size + (window_size - 1 - found.step)
-    present = torch.zeros(
-        num_samples * window_size, dtype=torch.long, device=place.device
-    ).index_fill(0, place, 1)
-    ptr = torch.cat(
-        [present.new_zeros(1), present.view(num_samples, window_size).sum(dim=1).cumsum(dim=0)]
-    )
-    return (present.cumsum(dim=0) - 1)[place], ptr
+def events_of(window: Occurrences, num_samples: int, window_size: int) -> tuple[Tensor, Tensor]:
+    """Returns the event of every occurrence, in the order of samples and time, and pointers."""
+    slot = window.sample * window_size + (window_size - 1 - window.step)
+    empty = torch.zeros(num_samples * window_size, dtype=torch.long, device=slot.device)
+    present = empty.index_fill(0, slot, 1)
+    ends = present.view(num_samples, window_size).sum(dim=1).cumsum(dim=0)
+    return (present.cumsum(dim=0) - 1)[slot], torch.cat([present.new_zeros(1), ends])
