@@ -183,7 +183,7 @@ def test_damaged_files_are_named(file, line, message, tmp_path):
         ({"top_k": 0}, "'top_k'"),
         ({"words": {"dog": 3}}, "'words'"),
         ({"threshold": 8}, "'threshold' to be a similarity of 0 to 1"),
-        ({"words": ["hound"]}, r"'words' to be a dictionary or a function \(got list\)"),
+        ({"words": ["hound"]}, r"'words' to be a dict or function \(got list\)"),
         ({"words": {"cat": "hound"}}, r"keys of 'words' to be labels \(got \['cat'\]"),
     ],
 )

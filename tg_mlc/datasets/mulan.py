@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -60,8 +61,8 @@ class MulanDataset(PublishedTable):
             case ".arff":
                 *tables, (label_file, label_content) = content.items()
                 labels = parse_label_xml(label_content, label_file).names
-                options = {"drop": "text", "labels": labels}
-                parts = [read_arff(table, name=name, **options) for name, table in tables]
+                read = partial(read_arff, drop="text", labels=labels)
+                parts = [read(table, name=name) for name, table in tables]
             case ".dump":
                 files = (io.BytesIO(pickled) for pickled in content.values())
                 arrays = [_Arrays(file, encoding="latin1").load() for file in files]

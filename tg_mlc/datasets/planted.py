@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -99,8 +100,8 @@ class Planted(MultiLabelDataset):
         ptr = torch.arange(num_samples + 1)
         slices = {"x": ptr * num_labels, "to_label": ptr * num_labels, "y": ptr}
         train, test = ptr[:-1].tensor_split([num_samples - num_samples // 5])
-        parts = {"train": train, "test": test}
-        self._adopt(Samples(data, slices, names, None, num_features=num_channels, **parts))
+        sizes: dict[str, Any] = {"num_features": num_channels, "train": train, "test": test}
+        self._adopt(Samples(data, slices, names, None, **sizes))
 
     def scores(self, messages: bool = True) -> np.ndarray:
         r"""Returns the best possible scores of the samples, :math:`(N, L)`, with or without

@@ -86,9 +86,9 @@ class SideEffectFrequencies(PublishedMolecules):
         shared = (self.classes @ self.classes.T).fill_diagonal_(0)
         edge_index = shared.nonzero().T
         weight = shared[edge_index[0], edge_index[1]]
-        origin = {"kind": "term_classes", "source": "side_effect_classes.csv"}
-        names = self.label_names
-        return LabelGraph(edge_index, edge_weight=weight, label_names=names, **origin)
+        graph = LabelGraph(edge_index, edge_weight=weight, label_names=self.label_names)
+        graph.kind, graph.source = "term_classes", "side_effect_classes.csv"
+        return graph
 
     def make(self) -> Samples:
         """Makes the graphs from the raw files."""

@@ -102,8 +102,7 @@ def co_occurrence(
     check_choice("weight", weight, get_args(Weight))
     check_selection(threshold, top_k)
     if not isinstance(split, HasTrain | None):
-        got = f"(got {type(split).__name__}); see tg_mlc.data.random_split"
-        raise ValueError(f"Expected 'split' to be a Split {got}")
+        raise ValueError(f"Expected 'split' to be a tg_mlc.data.Split (got {type(split).__name__})")
     values, names = _read_labels(y, label_names, split)
     num_samples, num_labels = values.shape
     if not num_samples:

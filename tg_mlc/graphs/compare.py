@@ -128,8 +128,7 @@ def compare(
         raise ValueError(f"Expected 'top' to be a number of labels (got {top!r})")
     for name, graph in (("a", a), ("b", b)):
         if not isinstance(graph, LabelGraph):
-            got = shorten(repr(graph))
-            raise ValueError(f"Expected '{name}' to be a LabelGraph (got {got})")
+            raise ValueError(f"Expected '{name}' to be a LabelGraph (got {shorten(repr(graph))})")
     check_same_labels(a, b)
     directed = not (a.is_undirected() or b.is_undirected()) if directed is None else directed
     in_a, in_b = _read_pairs(a, directed), _read_pairs(b, directed)

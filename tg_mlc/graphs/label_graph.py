@@ -69,9 +69,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         kind (str, optional): How the graph was built, *e.g.* :obj:`"co_occurrence"`.
             (default: :obj:`"custom"`)
         source (str, optional): Its data, in words. (default: :obj:`""`)
-        **kwargs (optional): Further attributes, *e.g.* label features :obj:`x` of shape
-            :math:`(L, *)`, or the pairs of parent and child :obj:`parent_index` :math:`(2, P)` of a
-            hierarchy.
+        **kwargs (optional): Further attributes, *e.g.* label features :obj:`x` of shape :math:`(L,
+            *)`, or the pairs of parent and child :obj:`parent_index` :math:`(2, P)` of a hierarchy.
 
     Raises:
         TypeError: If :obj:`edge_index` is not a tensor of :obj:`torch.long`.
@@ -203,8 +202,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
                 too; terms of an OBO file go by identifiers if a label is an identifier, else by
                 names. (default: :obj:`None`, in order of appearance)
             columns (tuple of str, optional): The columns of source and target; without the default
-                ones, columns whose names mean the same.
-                (default: :obj:`("source", "target")`)
+                ones, columns whose names mean the same. (default: :obj:`("source", "target")`)
             weight (str, optional): The column, or the attribute in GraphML, of weights. Whole
                 numbers up to 1000 in a table, as STRING writes scores, become 0 to 1, unless this
                 names their column and the name has no "score" in it.
@@ -235,7 +233,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             network = nx.read_graphml(path)
             nodes = network.nodes(data=True)
             called = {node: str(data.get("name", data.get("label", node))) for node, data in nodes}
-            triples = network.to_directed().edges(data=weight or "weight")
+            triples: Any = network.to_directed().edges(data=weight or "weight")
             rows = [(called[j], called[i], *([] if w is None else [w])) for j, i, w in triples]
             return cls.from_edges(rows, [*called.values()] if label_names is None else label_names)
         origin, edges = read_edges(path, columns, weight)

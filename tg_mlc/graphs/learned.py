@@ -25,34 +25,34 @@ def learned(
     label_names: Sequence[str] | None = None,
 ) -> LabelGraph:
     r"""The label graph that a model has learned: label :math:`i` attends to label :math:`j` with
-    the weight that it pays to it on average, over samples, heads and steps,
+    its mean attention over samples, heads and steps,
 
     .. math::
         w_{ji} = \frac{1}{N \, T \, K}
         \sum_{n=1}^{N} \sum_{t=1}^{T} \sum_{k=1}^{K} \alpha_{ij}^{(n, t, k)}
 
-    The graph holds at most the edges along which the model sends messages; to learn which of all
-    pairs matter, train the model on a :func:`~tg_mlc.graphs.fully_connected` graph.
+    Edges are those along which the model sends messages; to choose among all pairs, train the model
+    on a :func:`~tg_mlc.graphs.fully_connected` graph.
 
     Args:
-        model (torch.nn.Module): A trained model whose :obj:`forward(batch,
-            return_attention_weights=True)` returns something with :obj:`attention`: a
-            :class:`~tg_mlc.nn.label.StepAttention` for each step, as :class:`~tg_mlc.models.LaMP`
-            does. It is put in evaluation mode, and back as it was.
-        loader (iterable): Batches of samples. They are moved to the model's device.
+        model (torch.nn.Module): A trained model whose
+            :obj:`forward(batch, return_attention_weights=True)` returns something with
+            :obj:`attention`: a :class:`~tg_mlc.nn.label.StepAttention` for each step, as
+            :class:`~tg_mlc.models.LaMP` does. It is put in evaluation mode, and back.
+        loader (iterable): Batches of samples, which are moved to the model's device.
         top_k, threshold (optional): As in :func:`~tg_mlc.graphs.co_occurrence`.
             (default: :obj:`None`)
-        step (int, optional): The only step to look at, from :obj:`0`, or the last, :obj:`-1`.
+        step (int, optional): The only step to read, from :obj:`0`, or the last, :obj:`-1`.
             (default: :obj:`None`, all)
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it
-            has no other source. A loop weighs what the label pays to itself. (default: :obj:`True`)
-        label_names (list of str, optional): One name per label. (default: :obj:`None`, those of the
-            model's label graph)
+            has no other source. (default: :obj:`True`)
+        label_names (list of str, optional): One name per label.
+            (default: :obj:`None`, those of the model's label graph)
 
     Raises:
         TypeError: If the model returns no attention.
         ValueError: If there is no sample or no attention among labels, or an option is out of
-            range.
+        range.
     """
     check_selection(threshold, top_k)
     edge_index, total = torch.empty(2, 0, dtype=torch.long), torch.empty(0, dtype=torch.double)

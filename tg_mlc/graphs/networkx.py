@@ -22,21 +22,20 @@ def from_networkx(
     kind: str | None = None,
     source: str | None = None,
 ) -> LabelGraph:
-    r"""Reads a :mod:`networkx` graph as a :class:`LabelGraph`; an undirected edge becomes one edge
-    in each direction.
+    """Reads a :mod:`networkx` graph; an undirected edge becomes one edge in each direction.
 
-    The attribute :obj:`name` of a node names its label, or else the node itself if all nodes are
-    strings. Unnamed nodes :obj:`0` to :obj:`L - 1` are the labels of that index.
+    Labels are named by the attribute :obj:`name` of nodes, or else by nodes that are all strings.
+    Unnamed nodes :obj:`0` to :obj:`L - 1` are the labels of that index.
 
     Args:
-        graph (networkx.Graph): A graph, directed or not; parallel edges merge, the heaviest stays.
-        label_names (list of str, optional): The order of the labels; the graph must hold just
-            these. (default: :obj:`None`, the order of the nodes)
-        name (str, optional): The node attribute that holds a label's name. (default: :obj:`"name"`)
-        weight (str, optional): The edge attribute that becomes :obj:`edge_weight`, which all edges
-            have or none; :obj:`None` reads no weights. (default: :obj:`"weight"`)
-        kind, source (str, optional): As in :class:`LabelGraph`. (default: :obj:`None`, the graph's
-            own attributes)
+        graph (networkx.Graph): A graph, directed or not; parallel edges merge to the heaviest.
+        label_names (list of str, optional): The labels of the graph in another order.
+            (default: :obj:`None`, the order of the nodes)
+        name (str, optional): The node attribute of a label's name. (default: :obj:`"name"`)
+        weight (str, optional): The edge attribute of weights, which all edges have or none;
+            :obj:`None` reads no weights. (default: :obj:`"weight"`)
+        kind, source (str, optional): As in :class:`LabelGraph`.
+            (default: :obj:`None`, the graph's own attributes)
 
     Raises:
         ValueError: If only some nodes have a name or some edges a weight, or the graph's labels are

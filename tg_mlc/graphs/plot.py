@@ -45,24 +45,21 @@ def plot_label_graph(
     title: str | None = None,
     wrap: int = 26,
 ) -> Any:
-    r"""Draws a label graph with :mod:`matplotlib`, without opening a window.
+    """Draws a label graph with :mod:`matplotlib`, without opening a window.
 
-    As a graph, arrows run from source to target (lines if all run both ways alike), heavier edges
-    are wider and darker, negative ones red, and a dot grows with the number of labels that attend
-    to it; self-loops are not drawn. As a matrix, the row is the target, the column the source, and
-    the colour the weight.
+    As a graph, arrows run from source to target (lines if undirected), heavier edges are wider and
+    darker, negative ones red, and a dot grows with the number of targets; self-loops are not drawn.
+    As a matrix, the row is the target, the column the source, and the colour the weight.
 
     Args:
         graph (LabelGraph): The label graph.
-        ax (matplotlib.axes.Axes, optional): Where to draw. (default: :obj:`None`, a new figure of
-            fitting size)
-        path (str, optional): A picture file to write, its type by its suffix.
-            (default: :obj:`None`)
+        ax (matplotlib.axes.Axes, optional): The axes. (default: :obj:`None`, a new figure)
+        path (str, optional): A picture file to write, its type by its suffix. (default:
+            :obj:`None`)
         style (str, optional): :obj:`"graph"`, :obj:`"matrix"`, or :obj:`"auto"`, by size.
             (default: :obj:`"auto"`)
         title (str, optional): A title. (default: :obj:`None`, the kind of the graph and its size)
-        wrap (int, optional): After how many letters a name goes on in a new line.
-            (default: :obj:`26`)
+        wrap (int, optional): The width of a name in letters. (default: :obj:`26`)
 
     Returns:
         The :class:`matplotlib.axes.Axes`, whose :obj:`figure` can be saved, or shown in a notebook.
@@ -107,21 +104,19 @@ def plot_comparison(
     order: RowOrder = "rcm",
     titles: tuple[str, str] | None = None,
 ) -> Any:
-    r"""Draws two graphs of the same labels as adjacency matrices with :mod:`matplotlib`, without
-    opening a window.
+    """Draws two graphs of the same labels as adjacency matrices with :mod:`matplotlib`.
 
-    The row is the target and the column the source. Edges that both have are blue, those of the
-    first alone orange, and those of the second alone green. Loops are not drawn.
+    The row is the target and the column the source. Edges of both graphs are blue, of the first
+    alone orange, and of the second alone green. Loops are not drawn.
 
     Args:
         a, b (LabelGraph): Two label graphs of the same labels in the same order.
-        path (str, optional): A picture file to write, its type by its suffix.
-            (default: :obj:`None`)
-        order (str, optional): The order of rows and columns in both: :obj:`"labels"` as they are,
-            or one that puts neighbours in :obj:`b` side by side, as
-            :meth:`.LabelGraph.locality_order`. (default: :obj:`"rcm"`)
-        titles (tuple of str, optional): The two titles. (default: :obj:`None`, kind and number of
-            edges)
+        path (str, optional): A picture file to write, its type by its suffix. (default:
+            :obj:`None`)
+        order (str, optional): The order of rows and columns: :obj:`"labels"`, or the order in which
+            neighbours in :obj:`b` are close, see :meth:`.LabelGraph.locality_order`.
+            (default: :obj:`"rcm"`)
+        titles (tuple of str, optional): The two titles. (default: :obj:`None`, kind and edges)
 
     Returns:
         The :class:`matplotlib.figure.Figure`.

@@ -38,47 +38,42 @@ def string_ppi(
     same_protein: bool = True,
     self_loops: bool = True,
 ) -> LabelGraph:
-    r"""The label graph in which two labels attend to each other if their proteins interact, as the
-    transcription factors do in the `"Neural Message Passing for Multi-Label Classification"
+    """The label graph in which two labels attend to each other if their proteins interact, as in
+    the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, by the `"STRING database"
     <https://doi.org/10.1093/nar/gkw937>`_.
 
-    An edge weighs the probability that STRING gives to the interaction, its score divided by 1000
-    (in a table of probabilities, as it stands there); without scores there are no weights. Proteins
-    that no link names stand in a warning and in the graph's attribute :obj:`unmatched`, which
-    :meth:`~tg_mlc.graphs.LabelGraph.save` keeps; their labels stay, without interactions.
+    An edge weighs the probability of the interaction, STRING's score divided by 1000 (a table of
+    probabilities is not divided); without scores there are no weights. Proteins without a link are
+    named in a warning and in the graph's attribute :obj:`unmatched`; their labels stay, alone.
 
     Args:
         links (str or Path): STRING's file of links (:obj:`protein1 protein2 combined_score`), or
-            any table of two names and perhaps a score, between tabs, commas, semicolons, :obj:`|`
-            or spaces, also as :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`. :doc:`The page on label graphs
-            </label_graphs>` says which columns are taken.
-        proteins (list of str or dict): The protein or gene of every label, :obj:`None` where there
-            is none or it is not known; or a dictionary from the names of labels. Upper and lower
-            case, and the number of the organism in front of a STRING identifier, do not matter.
-            Several labels may share a protein, *e.g.* one for each kind of cell.
-        label_names (list of str, optional): The labels in their order. (default: :obj:`None`, the
-            keys of :obj:`proteins`, if it is a dictionary)
-        aliases (str, list or dict, optional): STRING's file of aliases, or of information
-            (:obj:`protein.info`), or both, which translate the names in :obj:`proteins` to those in
-            :obj:`links`; or a dictionary that does. If several proteins share a name, the preferred
-            name counts, else the one that most sources give. (default: :obj:`None`, both use the
-            same names)
-        min_score (float, optional): The least score of a link, from 0 to 1000 (or to 1, in a table
-            of probabilities); STRING calls 150 low, 400 medium, 700 high, and 900 highest
-            confidence. (default: :obj:`None`, 400, where there are scores)
-        score (str, optional): The column of the score, *e.g.* :obj:`"experimental"` in STRING's
-            detailed file; tables of three columns need not name it.
-            (default: :obj:`"combined_score"`)
-        same_protein (bool, optional): If set to :obj:`False`, labels of the same protein do not
-            attend to each other for that alone. Their edges weigh one. (default: :obj:`True`)
+            any table of two names and perhaps a score, also as :obj:`.gz`, :obj:`.xz` or
+            :obj:`.bz2`; see :doc:`the page on label graphs </label_graphs>`.
+        proteins (list of str or dict): The protein or gene of every label, or :obj:`None`; or a
+            dictionary from the names of labels. Case, and the organism in front of a STRING
+            identifier, are ignored. Several labels may share a protein.
+        label_names (list of str, optional): The labels in their order.
+            (default: :obj:`None`, the keys of :obj:`proteins`, if it is a dictionary)
+        aliases (str, list or dict, optional): STRING's file of aliases or of information
+            (:obj:`protein.info`), or both, or a dictionary, from names in :obj:`proteins` to names
+            in :obj:`links`. If several proteins share a name, the preferred name counts, or else
+            the one of most sources. (default: :obj:`None`)
+        min_score (float, optional): The least score of a link, from 0 to 1000, or to 1 in a table
+            of probabilities. (default: :obj:`None`, 400, STRING's medium confidence, if there are
+            scores)
+        score (str, optional): The column of the score, *e.g.* :obj:`"experimental"`; in tables of
+            three columns, any. (default: :obj:`"combined_score"`)
+        same_protein (bool, optional): Whether labels of the same protein attend to each other, with
+            weight one. (default: :obj:`True`)
         self_loops (bool, optional): As in :func:`~tg_mlc.graphs.tree`. (default: :obj:`True`)
 
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If a file is damaged or holds something else, no protein is found in it,
-            :obj:`min_score` is of another scale than its scores or given where there are none, or
-            the sizes of :obj:`proteins` and :obj:`label_names` differ.
+            :obj:`min_score` does not fit its scores, or :obj:`proteins` and :obj:`label_names`
+            differ in size.
     """
     least = MEDIUM_SCORE if min_score is None else min_score
     if not 0 <= least <= MAX_SCORE:

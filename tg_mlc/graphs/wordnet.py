@@ -49,8 +49,7 @@ def wordnet(
 ) -> LabelGraph:
     r"""The label graph in which two labels attend to each other if their names mean something
     similar, the prior of MPED, the forerunner of the model of the `"Neural Message Passing for
-    Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper, for Reuters, Bibtex,
-    Delicious and Bookmarks.
+    Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
     Edges weigh the `"Wu-Palmer similarity" <https://aclanthology.org/P94-1019>`_ of two nouns in
     `WordNet <https://wordnet.princeton.edu>`_: with :math:`c` the lowest synset above both,
@@ -61,33 +60,28 @@ def wordnet(
         \textrm{sim}(a, b) = \max_{s \in S_a, \, t \in S_b}
         \frac{2 \, \ell_c}{2 \, \ell_c + d(s, c) + d(t, c)}
 
-    where :math:`S_a` and :math:`S_b` are all synsets that the two names may mean. Names are taken
-    in singular or plural, and of several words, with a space, :obj:`"_"`, :obj:`"-"`, or nothing in
-    between. Names that are no noun in WordNet are reported by a warning and in the graph's
-    attribute :obj:`unmatched`, which :meth:`~tg_mlc.graphs.LabelGraph.save` keeps; their labels
-    stay, alone.
+    over all synsets :math:`S_a` and :math:`S_b` of the two names. Names are in singular or plural,
+    with a space, :obj:`"_"`, :obj:`"-"`, or nothing between words. Names without a noun in WordNet
+    are listed in a warning and in the graph's attribute :obj:`unmatched`; their labels stay, alone.
 
     Args:
         label_names (list of str): The names of the labels.
-        threshold (float, optional): The least similarity of an edge, :obj:`None` for any.
-            (default: :obj:`0.8`)
+        threshold (float, optional): The least similarity of an edge. (default: :obj:`0.8`)
         top_k (int, optional): As in :func:`.co_occurrence`; edges need not have an opposite then.
             (default: :obj:`None`, all)
         words (dict or callable, optional): The noun to look up instead of a name, *e.g.*
-            :obj:`{"bop": "balance of payments"}` or :obj:`lambda name: name.removeprefix("TAG_")`;
-            :obj:`None` for nothing. Names that a dictionary does not have stand for themselves.
-            (default: :obj:`None`)
-        heads (bool, optional): If set to :obj:`False`, a name of several words that as a whole is
-            no noun is not taken by its last words, as :obj:`"soy-meal"` for meal.
-            (default: :obj:`True`)
+            :obj:`{"bop": "balance of payments"}`; :obj:`None` for nothing. Names that a dictionary
+            does not have stand for themselves. (default: :obj:`None`)
+        heads (bool, optional): Whether a name of several words that is no noun is taken by its last
+            words, as :obj:`"soy-meal"` for meal. (default: :obj:`True`)
         folder (str or Path, optional): The folder with :obj:`index.noun`, :obj:`data.noun` and
-            perhaps :obj:`noun.exc`. (default: :obj:`None`, that of the environment variable
-            :obj:`WNSEARCHDIR`, else where Debian puts them, or NLTK)
+            perhaps :obj:`noun.exc`. (default: :obj:`None`, the environment variable
+            :obj:`WNSEARCHDIR`, or else the folders of Debian and NLTK)
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it
             has no other source. A loop weighs one. (default: :obj:`True`)
 
     Raises:
-        FileNotFoundError: If WordNet is not found; the message tells how to get it.
+        FileNotFoundError: If WordNet is not found; the message says how to get it.
         ValueError: If a file of WordNet is damaged, or an option is out of range.
     """
     check_selection(threshold, top_k)
@@ -97,8 +91,7 @@ def wordnet(
     if isinstance(words, Mapping):
         check_keys("words", words, names)
     elif words is not None and not callable(words):
-        got = type(words).__name__
-        raise ValueError(f"Expected 'words' to be a dictionary or a function (got {got})")
+        raise ValueError(f"Expected 'words' to be a dict or function (got {type(words).__name__})")
     synsets = _find_synsets(names, words, heads, nouns := read_nouns(find_folder(folder)))
     unmatched = [name for name, group in zip(names, synsets, strict=True) if not group]
     if unmatched:
@@ -131,11 +124,9 @@ class Nouns(NamedTuple):
 def _find_synsets(
     names: list[str], words: Words | None, heads: bool, nouns: Nouns
 ) -> list[list[int]]:
-    """The synsets of all nouns that each name may be, in singular or plural, each once; with
-    :obj:`heads`, else those of its longest ending that is a noun.
-
-    :obj:`"data mining"`, :obj:`"data_mining"`, :obj:`"Data-Mining"` and :obj:`"datamining"` are all
-    the same noun.
+    """Returns the synsets of all nouns that each name may be, each once, or with :obj:`heads` those
+    of its longest ending that is a noun. :obj:`"data mining"`, :obj:`"Data-Mining"` and
+    :obj:`"datamining"` are the same noun.
     """
     joined: dict[str, list[str]] = {}
     for lemma in nouns.senses:
@@ -162,8 +153,9 @@ def _find_synsets(
     for name in names:
         word = name if words is None else words(name) if callable(words) else words.get(name, name)
         if word is not None and not isinstance(word, str):
-            got = shorten(repr(word))
-            raise ValueError(f"Expected 'words' to give a string or None for {name!r} (got {got})")
+            raise ValueError(
+                f"Expected 'words' to give a string or None for {name!r} (got {shorten(word)!r})"
+            )
         folded = (word or "").casefold()
         parts = folded.replace("_", " ").replace("-", " ").split()
         endings = ["_".join(parts[first:]) for first in range(1, len(parts))] if heads else []
@@ -172,9 +164,7 @@ def _find_synsets(
 
 
 def find_folder(folder: Folder | None = None) -> Path:
-    """Returns the folder of WordNet's files: the one given, or the first of the usual ones that has
-    them; the message of a :class:`FileNotFoundError` tells how to get one.
-    """
+    """Returns the folder of WordNet's files: the specified one, or the first usual one."""
     roots = [*os.environ.get("NLTK_DATA", "").split(os.pathsep), str(Path.home() / "nltk_data")]
     nltk = (f"{root}/corpora/wordnet" for root in roots if root)
     usual: list[Folder | None] = [os.environ.get(VARIABLE), *nltk, *USUAL]
@@ -248,13 +238,12 @@ def _exceptions(cells: list[str]) -> tuple[str, list[str]]:
 
 
 def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarray:
-    """Returns the similarity of every two groups, that of their most similar synsets; zero where
-    one is empty, or no synset is above both.
+    """Returns the similarity of the most similar synsets of every two groups, zero without a common
+    synset above.
 
-    Depths and paths are those of NLTK: the lowest common synset is the one whose shortest path to
-    the top is longest, and its depth is that of its longest path. NLTK takes the first of several
-    by name; here it is the one that makes the two most similar, so that their order does not
-    matter.
+    Depths and paths are NLTK's: the lowest common synset has the longest shortest path to the top,
+    and its depth is its longest path. Of several, NLTK takes the first by name; here it is the one
+    of the largest similarity, so that their order does not matter.
     """
     out = np.zeros((len(groups), len(groups)))
     owners: dict[int, list[int]] = {}
@@ -273,9 +262,7 @@ def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarr
 
 
 def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
-    """The similarity of each synset to all of them, one at a time, because all at once may not fit
-    in memory.
-    """
+    """Yields the similarities of one synset at a time, because all may not fit in memory."""
     import networkx as nx
 
     above: nx.DiGraph[int] = nx.DiGraph(dict[int, Iterable[int]](hypernyms))

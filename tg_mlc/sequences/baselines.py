@@ -200,8 +200,8 @@ class LogisticHistory(NextSetBaseline):
         y = torch.from_numpy(dataset.y[np.asarray(targets)].toarray())
         weight = torch.zeros(x.shape[1], y.shape[1], requires_grad=True)
         bias = torch.logit(y.mean(dim=0), eps=1e-6).requires_grad_()
-        options = {"max_iter": self.max_iter, "line_search_fn": "strong_wolfe"}
-        optimizer = torch.optim.LBFGS([weight, bias], **options)
+        parameters, search = [weight, bias], "strong_wolfe"
+        optimizer = torch.optim.LBFGS(parameters, max_iter=self.max_iter, line_search_fn=search)
 
         def closure() -> Tensor:
             optimizer.zero_grad()

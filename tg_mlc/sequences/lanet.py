@@ -144,10 +144,9 @@ class LANET(nn.Module):
         \textrm{Transformer} (\mathbf{e}_0, \ldots, \mathbf{e}_L), \qquad
         y_k = \mathbf{w}^{\top} \mathbf{u}_k + b
 
-    from the nodes of the labels (:class:`~tg_mlc.sequences.windows.WindowViews`) and that of the
-    entity, :math:`\mathbf{e}_0`. Blocks among them compute what
-    :class:`torch.nn.TransformerEncoderLayer` does, along any label graph. The date of the event to
-    predict is no input.
+    from the nodes of the labels (:class:`~tg_mlc.sequences.windows.WindowViews`) and of the entity,
+    :math:`\mathbf{e}_0`. Blocks compute what :class:`torch.nn.TransformerEncoderLayer` does, along
+    any label graph. The date of the event to predict is no input.
 
     Where the paper is silent, we choose: the entity's embedding and the MLP of a block are as wide
     as all views of a label together, the MLP has no dropout inside, and all labels share one linear
@@ -165,10 +164,9 @@ class LANET(nn.Module):
             projected state and its embedding, :math:`(\mathbf{P} \mathbf{u}_k)^{\top} \mathbf{W}_k
             / \sqrt{C}`. (default: :obj:`False`)
         memory (PersonalMemory, optional): A memory of the whole history, which adds a view and
-            logits. It is not in the paper; the model starts as the memory alone.
+            logits; not in the paper. (default: :obj:`None`)
+        window (dict, optional): Options of :class:`~tg_mlc.sequences.windows.WindowViews`.
             (default: :obj:`None`)
-        window (dict, optional): Options of :class:`~tg_mlc.sequences.windows.WindowViews`, *e.g.*
-            :obj:`{"window_size": 3, "amount": False}`. (default: :obj:`None`)
         **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`). By
             default, :obj:`heads` is :obj:`4`, :obj:`dropout` :obj:`0.2` and :obj:`bias`
             :obj:`True`, as in the authors' released code.
@@ -220,13 +218,7 @@ class LANET(nn.Module):
     def forward(
         self, data: Data, *, return_attention_weights: bool = False
     ) -> Tensor | LANETOutput:
-        r"""Runs the forward pass of the module.
-
-        Args:
-            data (Data): A batch of windows.
-            return_attention_weights (bool, optional): If set to :obj:`True`, returns
-                :class:`LANETOutput` with the attention of every block. (default: :obj:`False`)
-        """
+        """Returns logits :math:`(B, L)`, or :class:`LANETOutput` with attention."""
         states, remembered = self.views.by_label(data), None
         if self.memory is not None:
             view, remembered = self.memory(data)

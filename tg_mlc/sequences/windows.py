@@ -44,13 +44,12 @@ def occurrences(data: Data, window_size: int) -> Occurrences:
 
 
 class TimeView(nn.Module):
-    r"""The time view of an occurrence from the `"Label Attention Network for Sequential Multi-Label
+    """The time view of an occurrence from the `"Label Attention Network for Sequential Multi-Label
     Classification" <https://arxiv.org/abs/2303.00280>`_ paper: the embedding of the days since the
     event before, plus that of the position in the window.
 
-    As in the paper, every observed number of days has an embedding (:obj:`gaps` of
-    :class:`WindowViews`); another number has that of the next smaller one, which was trained. Days
-    and steps :math:`(n)` have views :math:`(n, C)`.
+    Every observed number of days has an embedding (:obj:`gaps` of :class:`WindowViews`); another
+    number has that of the next smaller one. Days and steps :math:`(n)` have views :math:`(n, C)`.
     """
 
     gaps: Tensor
@@ -82,7 +81,7 @@ class WindowViews(nn.Module):
         \sum_{o: k_o = k} \mathbf{D}_{\Delta_o} + \mathbf{P}_{p_o} \, \Big\Vert
         \sum_{o: k_o = k} \mathbf{A}_{a_o} \Big]
 
-    over the occurrences :math:`o` in the window of label :math:`k`, with :math:`\Delta_o` days
+    over the occurrences :math:`o` of label :math:`k` in the window, with :math:`\Delta_o` days
     since the event before, position :math:`p_o` and amount bin :math:`a_o`. All embeddings start
     from :math:`\mathcal{N}(0, 1)`, except that of missing amounts, which stays zero.
 
@@ -90,16 +89,13 @@ class WindowViews(nn.Module):
         num_labels (int): Number of labels :math:`L`.
         channels (int): Size :math:`C` of each view.
         window_size (int, optional): Number of events of a window. (default: :obj:`3`)
-        num_bins (int, optional): Number of amount bins, that of missing amounts included.
+        num_bins (int, optional): Number of amount bins with that of missing amounts.
             (default: :obj:`11`)
         gaps (list of int, optional): The :obj:`gaps` of a
             :class:`~tg_mlc.sequences.NextSetDataset`. (default: :obj:`None`, all up to 365)
-        time (bool, optional): If set to :obj:`False`, leaves out the time view.
-            (default: :obj:`True`)
-        amount (bool, optional): If set to :obj:`False`, leaves out the amount view.
-            (default: :obj:`True`)
-        absence (bool, optional): If set to :obj:`True`, labels that are absent from a window get a
-            learnable vector added. (default: :obj:`False`)
+        time, amount (bool, optional): Whether there is this view. (default: :obj:`True`)
+        absence (bool, optional): Whether a learnable vector is added to labels that are absent from
+            a window. (default: :obj:`False`)
 
     Shapes:
         - **input:** a batch of :math:`B` windows
@@ -107,7 +103,7 @@ class WindowViews(nn.Module):
             :attr:`width` of all views
 
     Raises:
-        ValueError: If a size is less than 1, or neither time nor amount is left.
+        ValueError: If a size is less than 1, or both views are turned off.
     """
 
     def __init__(
