@@ -48,27 +48,25 @@ _NOT_FACTOR = re.compile(r"DNase$|H[234][AB]?K\d|H2AZ$")
 class DeepSEA(Dataset):
     """The windows of 1,000 letters of the human genome with the proteins that bind to them, from
     the `"Predicting Effects of Noncoding Variants with Deep Learning-based Sequence Model"
-    <https://doi.org/10.1038/nmeth.3547>`_ paper, whose labels come from the ENCODE and Roadmap
+    <https://doi.org/10.1038/nmeth.3547>`_ paper; its labels come from the ENCODE and Roadmap
     Epigenomics projects.
 
-    Its files are converted once to letters and bits (5 GB), which are then mapped into memory.
-    ``x`` holds the codes of the letters, of shape ``[1000]`` in uint8, as in :class:`DNADataset`.
-    690 of the 919 outputs are of proteins, with 172 targets; GM12878 has 90 of these, with 79
-    targets, H1-hESC 58 with 51, and K562 150 with 108.
+    Its files are converted once to letters and bits (5 GB), which are mapped into memory. ``x`` has
+    the codes of the letters, of shape ``[1000]`` in uint8, as in :class:`DNADataset`. 690 of the
+    919 outputs are of proteins, with 172 targets. Every window is there on both strands.
 
     The files ``train.mat``, ``valid.mat``, ``test.mat`` of the authors' training bundle (or ``.h5``
     of the same layout) and ``predictor.names`` have to be in ``root/raw`` or in ``deepsea/raw`` of
-    the folder :obj:`TG_MLC_DATA`; they can be deleted once converted. Every window is there on both
-    strands.
+    the folder :obj:`TG_MLC_DATA`; they can be deleted once converted.
 
     The LaMP paper's TFBS set (1,671,873 / 301,823 / 323,796 sequences with 179 labels) was not
     published; :obj:`per_target` and :obj:`labelled_only` give the nearest.
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        cells (list[str], optional): The cells whose outputs are taken. (default: :obj:`None`, all)
-        factors_only (bool, optional): If set to :obj:`False`, DNase and histone marks are taken as
-            well as proteins that bind to DNA. (default: :obj:`True`)
+        cells (list[str], optional): The cells of the outputs. (default: :obj:`None`, all)
+        factors_only (bool, optional): If set to :obj:`False`, DNase and histone marks are outputs
+            as well. (default: :obj:`True`)
         per_target (bool, optional): If set to :obj:`True`, each target is one label, the union over
             cells and treatments, called ``target``, not ``cell|target|treatment``.
             (default: :obj:`False`)

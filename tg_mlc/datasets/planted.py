@@ -21,7 +21,7 @@ class Planted(MultiLabelDataset):
     label comes from its neighbours alone.
 
     In every sample each label :math:`i` has one component :math:`\mathbf{x}_i \sim \mathcal{N}(0,
-    \mathbf{I})`, which says :math:`g_i = \mathbf{w}^{\top} \mathbf{x}_i` for a unit vector
+    \mathbf{I})` with the signal :math:`g_i = \mathbf{w}^{\top} \mathbf{x}_i` for a unit vector
     :math:`\mathbf{w}` that all labels share. With :math:`\rho` the :obj:`share` and :math:`k` the
     :obj:`degree`, the label occurs if
 
@@ -29,10 +29,10 @@ class Planted(MultiLabelDataset):
         \sqrt{1 - \rho} \; g_i + \sqrt{\rho / k} \sum_{j \in \mathcal{N}(i)} g_j > \tau
 
     so that neighbours carry the fraction :math:`\rho` of the variance, and :math:`\tau` sets the
-    frequency of labels. A component sends messages to its own label only (``to_label``, one edge
-    for each component), so that information of a neighbour reaches a label only along the label
-    graph. Without messages a label has at best the scores :math:`g_i`, see :meth:`scores`; a
-    classifier of the components of all labels can have better ones.
+    frequency of labels. A component sends messages to its own label only (``to_label``), so that
+    information of a neighbour reaches a label only along the label graph. Without messages a label
+    has at best the scores :math:`g_i`, see :meth:`scores`; a classifier of all components can have
+    better ones.
 
     Args:
         num_samples (int, optional): Number of samples; the last fifth is the test part.

@@ -65,17 +65,14 @@ class RCV1(PublishedTable):
       folder :obj:`TG_MLC_DATA`.
     * ``"json"`` files have one object with ``doc_label`` and ``doc_token`` a line, as in the
       `"NeuralClassifier: An Open-source Neural Hierarchical Multi-label Text Classification
-      Toolkit" <https://aclanthology.org/P19-3015>`_ paper. They are split by their names,
-      development documents being part of training; without a training and a test file there is no
-      split, and all documents give the vocabulary.
+      Toolkit" <https://aclanthology.org/P19-3015>`_ paper. Development documents are part of
+      training; without training and test files there is no split, and all documents give the
+      vocabulary.
 
-    Files placed by hand may be compressed (:obj:`.gz`, :obj:`.xz`, :obj:`.bz2`). Words are not
-    changed; word 0, ``"<unk>"``, stands for words outside the vocabulary.
-
-    The official split trains on the 23,149 documents up to 31 August 1996 and tests on the 781,265
-    later ones. The `"Neural Message Passing for Multi-Label Classification"
-    <https://arxiv.org/abs/1904.08049>`_ paper does the opposite (703,135 for training, 78,126 for
-    validation and these 23,149 for testing): see :obj:`reverse_split`.
+    Files placed by hand may be compressed. Words are not changed; word 0, ``"<unk>"``, stands for
+    words outside the vocabulary. The official split trains on the 23,149 documents up to 31 August
+    1996 and tests on the 781,265 later ones; the `"Neural Message Passing for Multi-Label
+    Classification" <https://arxiv.org/abs/1904.08049>`_ paper tests on the former.
 
     **Licence of the data:** the stories are Reuters', for research; the vectors and tokens are
     distributed openly.
@@ -86,10 +83,8 @@ class RCV1(PublishedTable):
             (default: :obj:`"vectors"`)
         reverse_split (bool, optional): Whether the large part trains and the small one tests.
             (default: :obj:`False`)
-        binary (bool, optional): If set to :obj:`True`, bags are without weights.
-            (default: :obj:`False`)
-        min_count, max_size, max_tokens (int, optional): As in :class:`Reuters21578`, for training
-            documents.
+        binary (bool, optional): Whether bags are without weights. (default: :obj:`False`)
+        min_count, max_size, max_tokens (int, optional): As in :class:`Reuters21578`.
         data_home (str or Path, optional): A trusted folder for scikit-learn, which keeps pickles
             there. (default: :obj:`None`, scikit-learn's own)
         **options (optional), and further errors: As in

@@ -25,12 +25,6 @@ class SideEffectFrequencies(PublishedMolecules):
     <https://doi.org/10.1038/s41467-020-18305-y>`_ paper with their single side effects, in the
     folds of the `"DSGAT" <https://doi.org/10.1093/bib/bbab586>`_ paper.
 
-    .. code-block:: python
-
-        dataset = SideEffectFrequencies(root="data/side-effects")
-        known = dataset.fold != 0  # nine tenths of the drugs
-        label_graph = dataset.label_graph
-
     A label is positive if the side effect was reported, at any frequency. Samples hold the
     ``drug``, its ``fold`` and the ``level`` of each side effect beside ``smiles`` and ``y``, but
     not yet when they are passed to :obj:`pre_transform` or :obj:`pre_filter`.
@@ -45,9 +39,8 @@ class SideEffectFrequencies(PublishedMolecules):
             ``drugs.csv`` has the columns ``drug``, ``stitch_id``, ``smiles`` and ``fold``, from the
             test sets ``drug_sideEffect_blind_test0`` to ``9``; ``frequencies.csv`` has ``drug``,
             ``side_effect`` and ``level`` of reported pairs; ``side_effect_classes.csv`` has
-            ``side_effect`` and ``class``, a line for each of its 2 to 8 term classes. Molecules of
-            the test sets were matched to names by their graphs; the names of 20 drugs that share a
-            graph may be exchanged.
+            ``side_effect`` and ``class``, a line for each of its 2 to 8 term classes. The names of
+            20 drugs that share a graph may be exchanged.
         transform, pre_transform, pre_filter, force_reload (optional), and errors: As in
             :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """

@@ -103,7 +103,7 @@ def read_parents(
     has_pairs = format == "auto" and table.delimiter not in ("", "\t")
     if "child" in roles or format == "pairs" or has_pairs:
         roles = roles if "child" in roles else ["child", "parent"]
-        return _read_pairs(table, roles, is_named, format)
+        return _read_pairs(table, roles, is_named, is_given=format != "auto")
     return _read_taxonomy(table, is_given=format != "auto")
 
 
@@ -251,7 +251,7 @@ def _check_families(families: list[Pairs], table: Table, expected: str) -> None:
         raise ValueError(f"Expected line {table.number} {expected} {got} {hint}")
 
 
-def _read_pairs(table: Table, roles: list[str], is_named: bool, format: Format) -> Pairs:  # noqa: A002
+def _read_pairs(table: Table, roles: list[str], is_named: bool, is_given: bool) -> Pairs:
     columns = table.header if is_named else [role or "relation" for role in roles]
     child, parent = roles.index("child"), roles.index("parent")
     relation = roles.index("relation") if "relation" in roles else -1
@@ -275,7 +275,7 @@ def _read_pairs(table: Table, roles: list[str], is_named: bool, format: Format) 
             raise ValueError(f"Expected {expected} {got}; {hint}")
         pairs.append((ends[0], _parent(ends[1])))
     check_rows([(child, parent or child) for child, parent in pairs], table, is_named)
-    _check_pairs(pairs, table.name, is_sure=format != "auto" or is_named or relation >= 0)
+    _check_pairs(pairs, table.name, is_sure=is_given or is_named or relation >= 0)
     return pairs
 
 
