@@ -48,6 +48,8 @@ def test_a_card_of_a_data_set():
     with pytest.raises(dataclasses.FrozenInstanceError):
         card.samples = 5
     assert DatasetCard.of(toy()).name == "ArrayDataset"
+    with pytest.raises(ValueError, match="whole data set"):
+        DatasetCard.of(toy()[:2])
 
 
 def test_a_data_set_in_memory_has_no_raw_files(tmp_path, monkeypatch):
@@ -105,14 +107,11 @@ def test_the_hash_tells_contents_apart(change):
     assert content_sha256(toy()) == content_sha256(toy()) != content_sha256(toy(**change))
 
 
-def test_the_hash_does_not_depend_on_the_bits_of_nan():
+def test_hashes_of_nan_and_differences():
     other = np.array([0xFFC00001], dtype=np.uint32).view(np.float32)[0]
     y = Y.numpy().copy()
     y[np.isnan(y)] = other
     assert content_sha256(toy(Y=torch.from_numpy(y))) == content_sha256(toy())
-
-
-def test_differences_are_told():
     card = DatasetCard.of(toy(), FACTS)
     assert card.differences(DatasetCard(name="other", title="another", **card.statistics)) == []
     nearly = dataclasses.replace(card, density=card.density * (1 + 1e-12))
@@ -123,11 +122,6 @@ def test_differences_are_told():
     mine = dataclasses.replace(card, raw_sha256={"folder/a.csv": "1", "notes.txt": "2"})
     assert mine.differences(recorded) == []
     assert len(dataclasses.replace(mine, raw_sha256={"notes.txt": "2"}).differences(recorded)) == 1
-
-
-def test_a_part_cannot_stand_for_the_whole():
-    with pytest.raises(ValueError, match="whole data set"):
-        DatasetCard.of(toy()[:2])
 
 
 class Mapped(Dataset):

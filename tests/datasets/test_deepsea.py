@@ -89,15 +89,12 @@ def test_letters_and_labels_come_back(root, truth):
     assert np.array_equal(dataset.sparse_y().toarray(), truth.all_y[:, FACTORS])
 
 
-def test_the_official_split_is_that_of_the_files(root):
+def test_the_official_split_and_parts(root, truth):
     split = DeepSEA(root).official_split()
     assert (split.sizes, split.name) == ((30, 10, 17), "official")
     assert split.val.tolist() == list(range(30, 40))
     with pytest.raises(ValueError, match="a part of 5 samples"):
         DeepSEA(root)[:5].official_split()
-
-
-def test_parts_keep_their_own_labels(root, truth):
     rows = torch.tensor([50, 3, 31])
     part = DeepSEA(root)[rows]
     assert np.array_equal(part.y, truth.all_y[rows][:, FACTORS])
@@ -132,14 +129,11 @@ def test_one_label_per_target_and_labelled_samples_only(root, truth):
     assert np.array_equal(dataset[torch.tensor([5, 2])].y, y[kept][[5, 2]])
 
 
-def test_a_copy_in_another_process_takes_no_content_along(root):
+def test_copies_of_objects_and_converted_files(root, truth, tmp_path):
     dataset = DeepSEA(root)
     copy = pickle.dumps(dataset)
     assert len(copy) < 3_000
     assert torch.equal(pickle.loads(copy).y, dataset.y)
-
-
-def test_converted_files_need_no_others(root, truth, tmp_path):
     shutil.copytree(root / "processed", tmp_path / "processed")
     assert np.array_equal(DeepSEA(tmp_path).y, truth.all_y[:, FACTORS])
 

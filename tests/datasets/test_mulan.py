@@ -39,9 +39,6 @@ def test_peculiarities_of_the_files(load):
     assert "TAG_??" in delicious.label_names
     assert "protein" not in load("Genbase").feature_names
     assert (load("Corel5k").y[4500:].sum(0) > 0).sum() == 263
-
-
-def test_pages_of_delicious_repeat(load):
     pages = [tuple(sorted(data.x.tolist())) for data in load("Delicious")]
     times = Counter(pages)
     assert sum(times[page] > 1 for page in pages) == 4945
@@ -50,7 +47,7 @@ def test_pages_of_delicious_repeat(load):
     assert "871 of the 3,185 test samples" in " ".join(card("delicious").notes)
 
 
-def test_samples_are_the_rows_of_the_file(load, real_file):
+def test_samples_are_the_rows_of_the_files(load, real_file):
     bibtex = load("bibtex")
     packed = real_file("bibtex/raw/bibtex-test.arff.xz").read_bytes()
     lines = lzma.decompress(packed).decode().splitlines()
@@ -63,17 +60,11 @@ def test_samples_are_the_rows_of_the_file(load, real_file):
         assert "weight" not in data
     names = [line.split()[1] for line in lines if line.startswith("@attribute")]
     assert bibtex.feature_names + bibtex.label_names == names
-
-
-def test_vectors_are_the_rows_of_the_file(load, real_file):
     emotions = load("emotions")
     row = real_file("emotions/raw/emotions-train.arff").read_text().splitlines()[82].split(",")
     assert emotions[0].x.tolist() == [pytest.approx([float(cell) for cell in row[:72]])]
     assert emotions[0].y.tolist() == [[float(cell) for cell in row[72:]]]
     assert emotions.label_names[:2] == ["amazed-suprised", "happy-pleased"]
-
-
-def test_labels_are_in_the_order_of_the_xml(load, real_file):
     names, parents = read_label_xml(real_file("yeast/raw/yeast.xml"))
     order = (1, 2, 3, 6, 4, 10, 11, 5, 7, 8, 9, 12, 13, 14)
     assert load("yeast").label_names == names == [f"Class{i}" for i in order]

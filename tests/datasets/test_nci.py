@@ -39,13 +39,10 @@ def test_groups_of_known_molecules():
     assert y[3].isnan().all()
 
 
-def test_labels_belong_to_their_molecules(nci):
+def test_labels_belong_to_their_molecules_and_are_stored(nci, monkeypatch):
     picked = [0, 2500, 4990]  # before and after the invalid lines
     y, _ = module.functional_groups([nci[i].smiles for i in picked])
     assert torch.equal(y, nci.y[picked])
-
-
-def test_it_is_loaded_from_the_processed_file(nci, monkeypatch):
     monkeypatch.setattr(module, "functional_groups", lambda smiles: pytest.fail("processed again"))
     again = NCIFunctionalGroups(nci.root)
     assert torch.equal(again.y, nci.y)

@@ -131,7 +131,7 @@ def test_the_hierarchy_is_that_of_the_taxonomy(sample, real_file):
     assert sample.label_descriptions["C1511"] == "ANNUAL RESULTS"
 
 
-def test_json_files_are_split_by_their_names(jsonl):
+def test_splits_and_options_of_json_files(jsonl):
     dataset = RCV1(jsonl, form="json")
     assert (len(dataset), dataset.num_labels) == (4, 103)
     assert labels_of(dataset) == [["C15", "CCAT"], ["GCAT"], ["MCAT"], ["CCAT"]]
@@ -140,6 +140,11 @@ def test_json_files_are_split_by_their_names(jsonl):
     split = dataset.official_split(val_fraction=0.34)
     assert split.sizes == (2, 1, 1)
     assert split.test.tolist() == [3]
+    frequent = RCV1(jsonl, form="json", min_count=2)
+    assert frequent.feature_names == [UNKNOWN, "The", "profit"]
+    cut = words_of(RCV1(jsonl, form="json", max_tokens=1))
+    assert cut == [["The"], ["rain"], ["bonds"], [UNKNOWN]]
+    assert RCV1(jsonl, form="json").num_inputs == 5
 
 
 def test_json_files_may_be_compressed(jsonl):
@@ -177,14 +182,6 @@ def test_a_part_that_is_replaced_is_read_again(jsonl):
     (jsonl / "raw" / "rcv1_train.json").write_text(line(["GCAT"], ["rain"]))
     assert labels_of(RCV1(jsonl, form="json")) == [["GCAT"], ["MCAT"], ["CCAT"]]
     assert labels_of(RCV1(jsonl, form="json", min_count=2)) == [["GCAT"], ["MCAT"], ["CCAT"]]
-
-
-def test_options_keep_files_of_their_own(jsonl):
-    frequent = RCV1(jsonl, form="json", min_count=2)
-    assert frequent.feature_names == [UNKNOWN, "The", "profit"]
-    cut = words_of(RCV1(jsonl, form="json", max_tokens=1))
-    assert cut == [["The"], ["rain"], ["bonds"], [UNKNOWN]]
-    assert RCV1(jsonl, form="json").num_inputs == 5
 
 
 @pytest.mark.parametrize(
@@ -235,9 +232,6 @@ def test_tokens_of_a_small_distribution(lyrl):
     assert dataset.label_parents == list(parents.items())
     split = dataset.official_split(val_fraction=0.5)
     assert split.test.tolist() == [2, 3, 4, 5]
-
-
-def test_the_split_of_the_papers_is_the_reverse(lyrl):
     dataset = RCV1(lyrl, form="tokens", reverse_split=True)
     assert dataset.feature_names == [UNKNOWN, "new", "bond", "market"]
     split = dataset.official_split(val_fraction=0.25)

@@ -83,7 +83,7 @@ def test_the_numbers_of_the_collection(stories):
     assert (modapte.count("TRAIN"), modapte.count("TEST")) == (9603, 3299)
 
 
-def test_the_numbers_of_the_data_set(dataset):
+def test_the_numbers_of_the_data_set(dataset, stories):
     assert dataset.official_split().sizes == (6993, 777, 3019)
     assert dataset.label_names == sorted(dataset.label_names)
     length = dataset.slices["x"].diff()
@@ -93,9 +93,6 @@ def test_the_numbers_of_the_data_set(dataset):
     for rows in ([*split.train, *split.val], split.test):  # every topic is in both parts
         assert (dataset.y[rows].sum(dim=0) > 0).all()
     assert (dataset.y.sum(dim=1) > 0).all()
-
-
-def test_repeated_topics(dataset, stories):
     kept, topics = select_modapte(stories)
     assert topics == dataset.label_names
     counts = [sum(topic in topics for topic in found.topics) for found in kept]
@@ -124,15 +121,12 @@ def test_stories_belong_to_their_samples(dataset):
     assert dataset[3:5].stories == found[3:5]
 
 
-def test_the_vocabulary_is_of_training_stories_alone(dataset):
+def test_the_vocabulary_of_training_stories_and_whole_texts(dataset):
     train = np.flatnonzero([found.split == "TRAIN" for found in dataset.stories])
     ids, ends = dataset._data.x, dataset.slices["x"]
     seen = torch.cat([ids[ends[row] : ends[row + 1]] for row in train]).unique()
     assert seen.tolist() == list(range(1, dataset.num_inputs))
     assert (dataset._data.x == 0).sum() == 7896
-
-
-def test_texts_without_parts_are_taken_whole(dataset):
     undivided = [found for found in dataset.stories if "<TITLE" not in found.markup]
     assert len(undivided) == 61
     assert tokenize(undivided[0].text, "letters")[:4] == ["federal", "reserve", "weekly", "report"]
@@ -183,15 +177,12 @@ def test_options_out_of_range(tmp_path, option):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_story_and_its_parts():
+def test_parts_of_stories():
     parts = ["a", "b"], "AT&amp;T &lt;T>", "One\ntwo&#3;\nthree"
     [found] = parse(HEAD + story(7, "NOT-USED", *parts, "BYPASS"))
     assert (found.number, found.split) == (7, "NOT-USED")
     assert (found.has_topics, found.topics) == (False, ["a", "b"])
     assert found.text == "AT&T <T>\nOne\ntwo \nthree\n "
-
-
-def test_a_story_without_a_body():
     text = story().replace("<BODY>Body\n&#3;</BODY>", "").replace("<TEXT>", '<TEXT TYPE="BRIEF">')
     assert parse(text)[0].text == "TITLE"
     unprocessed = story().replace("<TEXT>", '<TEXT TYPE="UNPROC">')

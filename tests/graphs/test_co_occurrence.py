@@ -96,7 +96,7 @@ def test_correlation_is_that_of_numpy_and_none_for_a_constant_label():
     assert constant == {(0, 0): 0.0, (1, 0): 0.0, (0, 1): 0.0, (1, 1): 1.0}
 
 
-def test_top_k_keeps_the_strongest_sources_of_each_target():
+def test_top_k_keeps_the_strongest_sources_and_of_equal_ones_the_first():
     y = draw(2, 300, 12)
     full = weights_of(co_occurrence(y, weight="correlation", self_loops=False))
     kept = weights_of(co_occurrence(y, weight="correlation", top_k=3, self_loops=False))
@@ -104,15 +104,9 @@ def test_top_k_keeps_the_strongest_sources_of_each_target():
         incoming = {source: value for (source, i), value in full.items() if i == target}
         strongest = sorted(incoming, key=lambda source: -incoming[source])[:3]
         assert {source for source, i in kept if i == target} == set(strongest)
-
-
-def test_top_k_does_not_count_the_label_itself_and_breaks_ties_by_order():
     graph = co_occurrence(torch.ones(2, 5), top_k=2)
     assert graph.edge_index[:, graph.edge_index[1] == 3].tolist() == [[0, 1, 3], [3, 3, 3]]
     assert graph.num_edges == 15
-
-
-def test_pmi_ranks_sources_as_conditional_probability_does():
     conditional, pmi = (
         co_occurrence(draw(3, 300, 9), weight=weight, top_k=2) for weight in ("conditional", "pmi")
     )
@@ -143,10 +137,21 @@ def test_input_is_left_alone():
     assert y.nnz == 3
 
 
-def test_names_are_those_of_a_data_frame_or_given():
+def test_names_of_data_frames():
     frame = pd.DataFrame(Y.numpy(), columns=list("abcd"))
     assert co_occurrence(frame).label_names == list("abcd")
     assert co_occurrence(Y, label_names=list("wxyz")).label_names == list("wxyz")
+    y = pd.DataFrame(Y[:, :2].numpy(), columns=["a", "y"])
+    assert co_occurrence(y).label_names == ["a", "y"]
+    expected = co_occurrence(Y[[0, 3], :2], label_names=["a", "y"])
+    assert weights_of(co_occurrence(y, split=split_of([0, 3]))) == weights_of(expected)
+    frame = pd.DataFrame({"a": [1, 1], "b": [0, 1]})
+    graph, swapped = co_occurrence(frame), co_occurrence(frame, label_names=["b", "a"])
+    assert (weights_of(swapped), swapped.label_names) == (weights_of(graph), ["b", "a"])
+    renamed = co_occurrence(frame, label_names=["x", "y"])
+    assert renamed.edge_weight.tolist() == graph.edge_weight.tolist()
+    with pytest.raises(ValueError, match=r"both: \['b'\]"):
+        co_occurrence(frame, label_names=["b", "c"])
 
 
 def test_what_is_missing_in_a_data_frame_is_unknown():
@@ -157,23 +162,6 @@ def test_what_is_missing_in_a_data_frame_is_unknown():
         assert weights_of(found) == weights_of(expected)
     with pytest.raises(ValueError, match=r"'y' .*'x' in row 1, column 'a'"):
         co_occurrence(pd.DataFrame({"a": ["1", "x"]}))
-
-
-def test_a_data_frame_may_have_a_column_y():
-    y = pd.DataFrame(Y[:, :2].numpy(), columns=["a", "y"])
-    assert co_occurrence(y).label_names == ["a", "y"]
-    expected = co_occurrence(Y[[0, 3], :2], label_names=["a", "y"])
-    assert weights_of(co_occurrence(y, split=split_of([0, 3]))) == weights_of(expected)
-
-
-def test_columns_of_a_data_frame_are_taken_by_their_names():
-    frame = pd.DataFrame({"a": [1, 1], "b": [0, 1]})
-    graph, swapped = co_occurrence(frame), co_occurrence(frame, label_names=["b", "a"])
-    assert (weights_of(swapped), swapped.label_names) == (weights_of(graph), ["b", "a"])
-    renamed = co_occurrence(frame, label_names=["x", "y"])
-    assert renamed.edge_weight.tolist() == graph.edge_weight.tolist()
-    with pytest.raises(ValueError, match=r"both: \['b'\]"):
-        co_occurrence(frame, label_names=["b", "c"])
 
 
 def test_a_split_gives_training_samples_only():

@@ -19,9 +19,14 @@ PAIRS = [(0, 2), (0, 3), (0, 4), (1, 3), (2, 4)]
 NAN = float("nan")
 
 
-def test_closure_holds_every_ancestor_once():
+def test_closure_and_scores_in_parts(monkeypatch):
     assert list(zip(*ancestor_pairs(PARENTS, 5).tolist(), strict=True)) == PAIRS
     assert ancestor_pairs(PARENTS[:, :0], 5).shape == (2, 0)
+    scores, pairs = torch.rand(7, 5), ancestor_pairs(PARENTS, 5)
+    whole = coherent(scores, pairs)
+    monkeypatch.setattr("tg_mlc.graphs.hierarchy._MAX_SCORES", 10)
+    assert torch.equal(coherent(scores, pairs), whole)
+    assert whole[0, 0] == scores[0, [0, 2, 3, 4]].max()
 
 
 @given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=30))
@@ -38,14 +43,6 @@ def test_closure_equals_that_of_networkx(edges):
 def test_a_cycle_is_refused_by_its_labels(cycle):
     with pytest.raises(ValueError, match=r"without cycles \(got one through the labels \["):
         ancestor_pairs(torch.tensor(cycle), 5)
-
-
-def test_scores_in_parts_equal_those_at_once(monkeypatch):
-    scores, pairs = torch.rand(7, 5), ancestor_pairs(PARENTS, 5)
-    whole = coherent(scores, pairs)
-    monkeypatch.setattr("tg_mlc.graphs.hierarchy._MAX_SCORES", 10)
-    assert torch.equal(coherent(scores, pairs), whole)
-    assert whole[0, 0] == scores[0, [0, 2, 3, 4]].max()
 
 
 @pytest.mark.parametrize(
@@ -97,6 +94,10 @@ def test_thresholds_rise_towards_lower_labels():
     assert decider.thresholds.tolist() == [0.6, 0.2, 0.6, 0.6, 0.9]
     assert decider.best_value == 0.5
     assert tuner.thresholds.tolist() == [0.6, 0.2, 0.3, 0.5, 0.9]
+    pairs = torch.tensor([[0], [1]])
+    tuner, sets = tuner_of(0.5), LabelSets(np.array([[1.0, 1.0], [1.0, 0.0]]))
+    assert coherent_decider(tuner, pairs) is tuner
+    assert coherent_decider(sets, pairs) is sets
 
 
 @pytest.mark.parametrize(
@@ -108,10 +109,3 @@ def test_thresholds_are_lowered_where_that_is_better_on_targets(y, thresholds, v
     decider = coherent_decider(tuner_of(0.6, 0.3), torch.tensor([[0], [1]]), np.array(y), scores)
     assert decider.thresholds.tolist() == thresholds
     assert decider.best_value == value
-
-
-def test_one_threshold_and_label_sets_are_coherent_already():
-    pairs = torch.tensor([[0], [1]])
-    tuner, sets = tuner_of(0.5), LabelSets(np.array([[1.0, 1.0], [1.0, 0.0]]))
-    assert coherent_decider(tuner, pairs) is tuner
-    assert coherent_decider(sets, pairs) is sets

@@ -37,14 +37,11 @@ def test_is_a_data_with_attributes(graph):
     assert graph.validate()
 
 
-def test_edges_are_sorted_by_target_then_source_with_their_weights():
+def test_edges_are_sorted_and_unique():
     edges = torch.tensor([[1, 2, 0, 2, 1], [2, 0, 2, 1, 0]])
     graph = LabelGraph(edges, num_nodes=3, edge_weight=torch.arange(5.0))
     assert graph.edge_index.tolist() == [[1, 2, 2, 0, 1], [0, 0, 1, 2, 2]]
     assert graph.edge_weight.tolist() == [4.0, 1.0, 3.0, 2.0, 0.0]
-
-
-def test_edges_given_twice_keep_the_largest_weight():
     edges = torch.tensor([[0, 0], [1, 1]])
     graph = LabelGraph(edges, num_nodes=2, edge_weight=torch.tensor([-3.0, -5.0]))
     assert weights_of(graph) == {(0, 1): -3.0}
@@ -186,9 +183,6 @@ def test_save_and_load(graph, tmp_path):
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["graph.safetensors"]
     LabelGraph(num_nodes=4).save(tmp_path / "unnamed")
     assert LabelGraph.load(tmp_path / "unnamed").num_labels == 4
-
-
-def test_save_refuses_what_it_cannot_hold(graph, tmp_path):
     graph.extra = object()
     with pytest.raises(ValueError, match="plain data"):
         graph.save(tmp_path / "graph")
@@ -342,7 +336,7 @@ def test_terms_by_identifiers_and_saved_graphs(tmp_path):
         LabelGraph.read(tmp_path / "a.safetensors", ["T:2", "T:1"])
 
 
-def test_frame_of_edges_is_read_again(tmp_path):
+def test_frames_and_edges_without_weights(tmp_path):
     edges = {("sport", "golf"): 0.5, ("law", "golf"): 0.25}
     rows = [(*edge, weight) for edge, weight in edges.items()]
     graph = LabelGraph.from_edges(rows, ["law", "golf", "sport", "art"])
@@ -350,9 +344,6 @@ def test_frame_of_edges_is_read_again(tmp_path):
     again = LabelGraph.read(tmp_path / "a.csv", graph.label_names)
     assert weights_of(again) == weights_of(graph) == edges
     assert LabelGraph(num_nodes=2).to_frame().columns.tolist() == ["source", "target"]
-
-
-def test_edges_without_weights():
     for edges in ([("a", "b"), ["b", "a"]], "source,target\na,b\nb,a\n", "a\tb\nb\ta\n"):
         assert weights_of(LabelGraph.from_edges(edges)) == {("a", "b"): None, ("b", "a"): None}
     assert LabelGraph.from_edges([], ["a"]).num_edges == 0

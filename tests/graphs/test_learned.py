@@ -83,7 +83,7 @@ def test_batches_do_not_matter():
     assert torch.allclose(dense(at_once), dense(one_by_one), atol=1e-6)
 
 
-def test_top_k_and_threshold():
+def test_top_k_threshold_and_names():
     model, loader = make_model(fully_connected(NAMES)), make_loader()
     full = dense(learned(model, loader)).fill_diagonal_(-1.0)
     best = learned(model, loader, top_k=1, self_loops=False)
@@ -93,6 +93,10 @@ def test_top_k_and_threshold():
     assert learned(model, loader, threshold=cut - 1e-6).remove_self_loops().num_edges == 1
     alone = learned(model, loader, threshold=2.0, self_loops=False)
     assert alone.edge_index.tolist() == [[0, 1, 2, 3]] * 2
+    graph = learned(make_model(fully_connected(4)), make_loader(), top_k=2, label_names=NAMES)
+    assert isinstance(graph, LabelGraph)
+    assert graph.label_names == NAMES
+    assert make_model(graph)(make_loader()[0]).shape == (3, 4)
 
 
 def test_the_model_is_left_as_it_was():
@@ -139,13 +143,6 @@ def test_any_model_that_returns_attention_along_any_pattern():
     assert torch.allclose(here.edge_weight, there.edge_weight)
     attention = model(loader[0], return_attention_weights=True).attention
     assert isinstance(attention[0].label_to_label[0], Shared)
-
-
-def test_names_and_a_graph_to_train_on():
-    graph = learned(make_model(fully_connected(4)), make_loader(), top_k=2, label_names=NAMES)
-    assert isinstance(graph, LabelGraph)
-    assert graph.label_names == NAMES
-    assert make_model(graph)(make_loader()[0]).shape == (3, 4)
 
 
 class Plain(nn.Module):

@@ -33,23 +33,25 @@ def test_to_networkx_by_name(graph):
         edgeless(2).to_networkx(by_name=True)
 
 
-def test_undirected_edges_run_both_ways():
+def test_edges_of_indices_and_names():
     graph = from_networkx(nx.path_graph(3))
     assert graph.edge_index.tolist() == [[1, 0, 2, 1], [0, 1, 1, 2]]
     assert graph.edge_weight is None
     assert graph.kind == "networkx"
-
-
-def test_unnamed_nodes_are_labels_by_index_whatever_their_order():
     network = nx.DiGraph([(2, 0), (0, 1)])
     for names in (None, ["a", "b", "c"]):
         assert from_networkx(network, names).edge_index.tolist() == [[2, 0], [0, 1]]
-
-
-def test_label_names_set_the_order():
     graph = from_networkx(nx.DiGraph([("a", "b")]), label_names=["b", "a"])
     assert graph.label_names == ["b", "a"]
     assert graph.edge_index.tolist() == [[1], [0]]
+    network = nx.MultiDiGraph()
+    network.add_edge("a", "b", weight=1.0)
+    network.add_edge("a", "b", weight=2.0)
+    assert from_networkx(network).edge_weight.tolist() == [2.0]
+    network = nx.Graph()
+    network.add_nodes_from(["a", "b"])
+    assert from_networkx(network).num_labels == 2
+    assert from_networkx(nx.Graph()).num_labels == 0
 
 
 @pytest.mark.parametrize("label_names", [["a"], ["a", "b", "c"], ["a", "c"]])
@@ -75,17 +77,3 @@ def test_names_and_weights_are_all_or_none():
     with pytest.raises(ValueError, match="'weight'"):
         from_networkx(network)
     assert from_networkx(network, weight=None).edge_weight is None
-
-
-def test_parallel_edges_merge():
-    network = nx.MultiDiGraph()
-    network.add_edge("a", "b", weight=1.0)
-    network.add_edge("a", "b", weight=2.0)
-    assert from_networkx(network).edge_weight.tolist() == [2.0]
-
-
-def test_no_edges():
-    network = nx.Graph()
-    network.add_nodes_from(["a", "b"])
-    assert from_networkx(network).num_labels == 2
-    assert from_networkx(nx.Graph()).num_labels == 0

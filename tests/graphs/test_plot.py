@@ -42,11 +42,17 @@ def test_style_goes_by_size():
     assert edgeless(61).plot().images
 
 
-def test_draws_names_in_given_axes_and_leaves_pyplot_alone():
+def test_names_axes_and_cells():
     ax, names = Figure().add_subplot(), ["left", "a name of several words that is wrapped"]
     assert fully_connected(names).plot(ax=ax, title="T") is ax
     assert set(names) <= set(texts_of(ax))
     assert ax.get_title() == "T"
+    graph = LabelGraph(torch.tensor([[0], [1]]), num_nodes=2, edge_weight=torch.tensor([3.0]))
+    cells = np.ma.filled(graph.plot(style="matrix").images[0].get_array(), np.nan)
+    assert cells[1, 0] == 3.0
+    assert np.isnan(cells[0, 1])
+    title = fully_connected(3).plot().get_title()
+    assert title == "fully-connected: 3 labels, 9 edges, density 1.000"
 
 
 def test_names_do_not_cover_the_dots():
@@ -61,24 +67,12 @@ def test_names_do_not_cover_the_dots():
         assert by_text[name].get_window_extent().y0 >= top
 
 
-def test_matrix_has_targets_in_rows():
-    graph = LabelGraph(torch.tensor([[0], [1]]), num_nodes=2, edge_weight=torch.tensor([3.0]))
-    cells = np.ma.filled(graph.plot(style="matrix").images[0].get_array(), np.nan)
-    assert cells[1, 0] == 3.0
-    assert np.isnan(cells[0, 1])
-    title = fully_connected(3).plot().get_title()
-    assert title == "fully-connected: 3 labels, 9 edges, density 1.000"
-
-
-def test_wrong_style_or_file_type_is_named(tmp_path):
+def test_wrong_options_and_a_missing_extra(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="'style'"):
         edgeless(2).plot(style="tree")
     with pytest.raises(ValueError, match=r"'path'.*png"):
         edgeless(2).plot(path=tmp_path / "graph.doc")
     assert not list(tmp_path.iterdir())
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"tg_mlc\[plot\]"):
         edgeless(2).plot()

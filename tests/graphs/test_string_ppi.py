@@ -65,16 +65,13 @@ def test_names_by_the_info_file(links, write):
     assert weights_of(graph) == pytest.approx(expected)
 
 
-def test_of_proteins_of_one_name_the_preferred_or_most_named_counts(links, write):
+def test_aliases(links, write):
     aliases = [write("aliases.txt.gz", ALIASES), write("info.txt", INFO)]
     names = ["CTCF", "HR21", "P300"]
     graph = string_ppi(links, names, names, aliases, min_score=0, self_loops=False)
     assert edges_of(graph) == both(("CTCF", "HR21"), ("CTCF", "P300"))
     only_aliases = string_ppi(links, names, names, aliases[:1], min_score=0)
     assert only_aliases.unmatched == ["CTCF"]  # five sources give it to a protein without links
-
-
-def test_aliases_from_a_dictionary(links):
     aliases = {"a": "9606.ENSP1", "B": "ENSP2"}
     graph = string_ppi(links, ["A", "B"], aliases=aliases, self_loops=False)
     assert edges_of(graph) == {(0, 1), (1, 0)}
@@ -128,7 +125,8 @@ def test_tables_with_scores(text, options, expected, write):
     "text",
     [
         "combined_score,protein2,protein1\n700,9606.A,9606.B\n20,A,C\n",
-        '"","Protein1","Protein2","combined_score"\n"1","9606.A","9606.B","700"\n"2","A","C","20"\n',
+        '"","Protein1","Protein2","combined_score"\n'
+        '"1","9606.A","9606.B","700"\n"2","A","C","20"\n',
         # R writes names of rows without a name of their column.
         '"protein1" "protein2" "combined_score"\n"1" "9606.A" "9606.B" 700\n"2" "A" "C" 20\n',
         "Unnamed: 0;gene_a;gene_b;score\n0;A;B;700\n1;A;C;20\n",
@@ -260,9 +258,6 @@ def test_the_transcription_factors_of_deepsea(columns, real_file):
         graph = string_ppi(links, symbols, symbols, self_loops=False)
         assert len(symbols) - len(graph.unmatched) == genes
         assert graph.remove_self_loops().num_edges == 2 * edges
-
-
-def test_a_table_of_symbols(columns, real_file):
     links = real_file("string_tf/derived/string_tf_edges.tsv")
     symbols = sorted({row["gene_symbol"] for row in columns} - {""})
     assert string_ppi(links, symbols, self_loops=False).remove_self_loops().num_edges == 2 * 532

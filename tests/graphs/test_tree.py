@@ -29,16 +29,20 @@ def test_parents_in_other_forms(parents):
     assert edges_of(tree(parents)) == edges_of(tree(PAIRS))
 
 
-def test_directed_goes_from_parent_to_child():
+def test_directions_label_names_and_ancestors():
     assert edges_of(tree(PAIRS, undirected=False, self_loops=False)) == {
         ("r", "r"), ("r", "a"), ("r", "b"), ("a", "c"),
     }  # fmt: skip
-
-
-def test_label_names_set_the_order_and_add_lone_labels():
     graph = tree(PAIRS, label_names=["c", "b", "a", "z"])
     assert graph.label_names == ["c", "b", "a", "z"]
     assert edges_of(graph) == both(("a", "c")) | loops("abcz")
+    graph = tree([("c", "a"), ("c", "b")], self_loops=False)
+    assert edges_of(graph) == both(("a", "c"), ("b", "c"))
+    assert edges_of(tree([], label_names=["a"])) == {("a", "a")}
+    assert tree([]).num_labels == 0
+    graph = tree(PAIRS, ancestors=True, self_loops=False, undirected=False)
+    assert edges_of(graph) == {("r", "r"), ("r", "a"), ("r", "b"), ("r", "c"), ("a", "c")}
+    assert "4 ancestor-descendant pairs" in graph.source
 
 
 def test_root_is_dropped_unless_asked_for():
@@ -100,16 +104,13 @@ def test_some_of_the_names_are_labels(labels, options, edges):
     assert ("no labels" in graph.source) == (len(labels) < 7)
 
 
-def test_labels_beside_a_hierarchy_of_other_names_are_told(caplog):
+def test_warnings_of_names(caplog):
     tree(TERMS, ["r", "a", "E"])
     assert "1 of 3 labels are not in the hierarchy and stay alone (E)" in caplog.text
     caplog.clear()
     tree(TERMS, ["r", "a", "e"])
     tree(PAIRS, ["r", "a", "b", "c", "z"])
     assert not caplog.text
-
-
-def test_names_that_differ_in_case_or_space_are_told(caplog):
     tree([("golf", "Sport"), ("judo", "sport")])
     assert "'Sport' and 'sport'" in caplog.text
 
@@ -150,13 +151,6 @@ def test_wrong_arguments_are_named(arguments, message):
         tree(**arguments)
 
 
-def test_several_parents_and_no_pairs():
-    graph = tree([("c", "a"), ("c", "b")], self_loops=False)
-    assert edges_of(graph) == both(("a", "c"), ("b", "c"))
-    assert edges_of(tree([], label_names=["a"])) == {("a", "a")}
-    assert tree([]).num_labels == 0
-
-
 def test_the_topics_of_rcv1(real_file):
     pairs = read_parents(real_file("rcv1v2/raw/rcv1.taxonomy"))
     for include_root, sizes, components in (
@@ -173,12 +167,6 @@ def test_the_topics_of_rcv1(real_file):
             above, by_hand = parent_of[above], by_hand + 1  # noqa: PLW2901
     graph = tree(pairs, root="Root", ancestors=True, self_loops=False)
     assert graph.num_edges == 2 * by_hand > 2 * 99
-
-
-def test_ancestors_go_all_the_way_up():
-    graph = tree(PAIRS, ancestors=True, self_loops=False, undirected=False)
-    assert edges_of(graph) == {("r", "r"), ("r", "a"), ("r", "b"), ("r", "c"), ("a", "c")}
-    assert "4 ancestor-descendant pairs" in graph.source
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_a_part_of_a_day_is_known_on_the_next_day():
     assert dataset.batch([5]).trend[0, 1].tolist() == pytest.approx([0.25] * 3)
 
 
-def test_a_batch_is_its_samples_one_by_one():
+def test_batches_of_any_events():
     dataset = make(histories())
     together = dataset.batch([7, 3, 20])
     for i, target in enumerate((7, 3, 20)):
@@ -131,6 +131,17 @@ def test_a_batch_is_its_samples_one_by_one():
         for name in ("label", "position", "dt", "bin", "amount"):
             assert torch.equal(together[name][together.sample == i], alone[name])
         assert torch.equal(together.memory[together.memory_sample == i], alone.memory)
+    dataset = make(histories())
+    batch = dataset.batch(dataset.ptr[:-1])
+    assert batch.num_graphs == 6
+    assert batch.label.numel() == batch.memory_label.numel() == 0
+    assert batch.memory.shape == (0, len(dataset.memory_features))
+    dataset = make(histories())
+    for target in (-1, len(dataset)):
+        message = rf"events from 0 to {len(dataset) - 1} \(got {target}\)"
+        with pytest.raises(IndexError, match=message):
+            dataset.batch([3, target])
+    assert sum(batch.num_graphs for batch in dataset) == len(dataset)
 
 
 def test_no_sample_knows_its_own_or_a_later_event():
@@ -142,15 +153,6 @@ def test_no_sample_knows_its_own_or_a_later_event():
     after = make(changed)
     for name in ("label", "position", "dt", "memory_label", "memory"):
         assert torch.equal(before[target][name], after[target][name])
-
-
-def test_events_that_are_not_there_are_refused():
-    dataset = make(histories())
-    for target in (-1, len(dataset)):
-        message = rf"events from 0 to {len(dataset) - 1} \(got {target}\)"
-        with pytest.raises(IndexError, match=message):
-            dataset.batch([3, target])
-    assert sum(batch.num_graphs for batch in dataset) == len(dataset)
 
 
 def test_the_next_event_is_a_target_that_changes_no_other():
@@ -182,14 +184,6 @@ def test_a_window_of_models(window_size, expected):
     batch = dataset.batch(range(len(dataset)))
     assert batch.position.max() == expected
     assert WindowViews(1, 4, **dataset.window).by_label(batch).shape == (5, 1, 12)
-
-
-def test_first_events_have_no_history():
-    dataset = make(histories())
-    batch = dataset.batch(dataset.ptr[:-1])
-    assert batch.num_graphs == 6
-    assert batch.label.numel() == batch.memory_label.numel() == 0
-    assert batch.memory.shape == (0, len(dataset.memory_features))
 
 
 def test_unsorted_and_duplicate_rows_time_zones_and_long_gaps():
@@ -229,9 +223,6 @@ def test_parts_follow_one_another_in_every_entity():
     for start, stop in zip(events.ptr[:-1], events.ptr[1:], strict=True):
         assert (np.diff(part[start:stop]) >= 0).all()
         assert part[start] == 0
-
-
-def test_targets_need_a_history():
     events = days(20, 3)
     assert time_split(events, min_history=2).train.tolist() == [*range(2, 14), 22]
     inside = time_split(events, min_history=2, cross_borders=False)
@@ -274,9 +265,6 @@ def test_loaders_hold_their_parts():
         loaded = sorted(torch.cat([batch.y for batch in batches]).tolist())
         assert loaded == sorted(data.dataset.batch(part).y.tolist())
     assert torch.equal(batches[0].memory, data.dataset.batch(data.split.test[:16]).memory)
-
-
-def test_workers_load_the_same():
     loaders = (loaded_module(num_workers=n)[0].train_dataloader() for n in (0, 1))
     for alone, worker in zip(*loaders, strict=True):
         assert torch.equal(alone.memory, worker.memory)

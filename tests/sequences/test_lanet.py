@@ -136,13 +136,10 @@ def test_attention_is_that_of_the_edges_of_the_label_graph(graph):
     torch.testing.assert_close(output.logits, model(data), **LOOSE)
 
 
-def test_attention_makes_a_label_graph():
+def test_label_graphs_of_attention_and_of_weights():
     graph = learned(lanet(), [batch(7), batch(3, seed=1)])
     assert graph.num_labels == NUM_LABELS
     assert 0.0 < float(graph.edge_weight.sum()) < NUM_LABELS  # the entity takes its share
-
-
-def test_weights_of_another_graph_are_refused():
     model = lanet()
     with pytest.raises(ValueError, match="weights of a model with the same label graph"):
         model.load_state_dict(lanet(PATH).state_dict())

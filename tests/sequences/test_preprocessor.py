@@ -84,16 +84,13 @@ def test_training_has_amounts_in_every_bin(amounts):
     assert set(dataset.batch([size + 1]).bin.tolist()) <= trained
 
 
-def test_gaps_are_those_of_windows_of_training():
+def test_gaps_and_amounts_that_are_missing():
     days = [0, 7, 14, 35.5, 99, 5000, 5003]
     rows = pd.DataFrame({"who": "a", "day": days, "item": "x", "cost": 1.0})
     split = Split(torch.arange(5), torch.tensor([5]), torch.tensor([6]), "by hand")
     dataset = EventPreprocessor().fit_transform(from_events(rows, **COLUMNS), split)
     assert dataset.gaps == [0, 7, 21]
     assert dataset.is_training.tolist() == [True] * 5 + [False] * 2
-
-
-def test_amounts_that_are_all_zero_or_missing():
     events = histories()
     for value in (0.0, np.nan):
         events.amount.data[:] = value

@@ -13,14 +13,11 @@ def views(**options):
     return WindowViews(NUM_LABELS, 4, **{**window, **options})
 
 
-def test_labels_absent_from_a_window_are_their_embedding_alone():
+def test_states_are_sums_over_occurrences():
     layer, data = views(), batch()
     states = layer.by_label(data)
     assert torch.equal(states[0, :, :4], layer.label.weight)
     assert not states[0, :, 4:].any()
-
-
-def test_an_occurrence_adds_its_time_and_its_amount():
     layer, data = views(), batch()
     before = layer.by_label(data)
     for name, value in {"sample": 0, "label": 2, "position": 1, "bin": 3}.items():
