@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Style = Literal["auto", "graph", "matrix"]
 RowOrder = Literal["labels", "rcm", "tree"]
 
-# Beyond these, arrows and names lie on top of each other.
+# With more, arrows and names cover each other.
 MAX_LABELS, MAX_EDGES = 60, 400
 # With more labels, a row is too low for letters.
 MAX_NAMED = 120

@@ -1,4 +1,4 @@
-"""Label graphs from interactions of the proteins that labels stand for."""
+"""Label graphs from interactions of the proteins of labels."""
 
 from __future__ import annotations
 
@@ -145,14 +145,14 @@ def _read_proteins(
 
 @lru_cache(maxsize=2**18)  # a file of millions of links holds some ten thousand names
 def _protein_key(name: str) -> str:
-    """The name without regard to case, and without the organism in front of it (:obj:`"9606."`)."""
+    """Returns the name in one case, without the organism in front of it (:obj:`"9606."`)."""
     organism, _, rest = name.partition(".")
     return (rest if rest and organism.isdigit() else name).casefold()
 
 
 def _resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str, str]:
-    """The key under which the links know a protein, by the key of every name; of several that share
-    a name, that of the one to which most sources give it.
+    """Returns the key of each name in the links, by the key of the name. Of several proteins that
+    share a name, the one of most sources counts.
     """
     own = {_protein_key(name): _protein_key(name) for name in names}
     if aliases is None:

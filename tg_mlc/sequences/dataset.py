@@ -80,12 +80,12 @@ class LabelMemory:
         events_since = event - 1 - self._event[last]
         days = self.time[event - 1] - self.time[self._event[last]]
         decayed = self._decayed[last] * np.power(DECAYS, events_since[:, None])
-        shares = decayed * (1.0 - np.array(DECAYS)) / (1.0 - np.power(DECAYS, num_events)) / RARE
+        fractions = decayed * (1.0 - np.array(DECAYS)) / (1.0 - np.power(DECAYS, num_events)) / RARE
         # Events between the last two occurrences, and between occurrences on average.
         first = self._start[pair]
         last_gap = self._event[last] - self._event[np.maximum(last - 1, first)]
         mean_gap = (self._event[last] - self._event[first]) / np.maximum(last - first, 1)
-        logs = np.log1p(np.column_stack([count, shares, days, events_since, last_gap, mean_gap]))
+        logs = np.log1p(np.column_stack([count, fractions, days, events_since, last_gap, mean_gap]))
         features = np.column_stack([logs, count[:, None] / num_events]).astype(np.float32)
         return self._label[pair], sample, features
 
@@ -293,5 +293,5 @@ def time_split(
     starts = np.repeat(borders, lengths, axis=1)
     part = (rank >= starts[1:]).sum(axis=0)
     history = rank if cross_borders else rank - np.take_along_axis(starts, part[None], axis=0)[0]
-    name = f"by time, {'/'.join(f'{share:g}' for share in fractions)}"
+    name = f"by time, {'/'.join(f'{fraction:g}' for fraction in fractions)}"
     return Split.from_assignment(np.where(history >= min_history, part, -1), name)

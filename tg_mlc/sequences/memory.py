@@ -72,10 +72,10 @@ class Neighbours(nn.Module):
         self.register_buffer("between_labels", torch.stack(between))
 
     @torch.no_grad()
-    def forward(self, share: Tensor, entity: Tensor) -> Tensor:
+    def forward(self, fraction: Tensor, entity: Tensor) -> Tensor:
         itself = torch.arange(self.profiles.size(0), device=entity.device) == entity.unsqueeze(1)
-        scaled = self._scale(share)
-        spaces = zip((scaled, share), self.keys, SHARPNESS, strict=True)
+        scaled = self._scale(fraction)
+        spaces = zip((scaled, fraction), self.keys, SHARPNESS, strict=True)
         similar = [self._similar(*space, itself) for space in spaces]
         regressed = scaled.new_empty(len(scaled), self.between_labels.size(2))
         for part, weights in enumerate(self.between_labels):
@@ -87,15 +87,15 @@ class Neighbours(nn.Module):
         similarity = F.normalize(query, dim=1) @ key.T
         weight = (sharpness * similarity).masked_fill(itself, -torch.inf).softmax(dim=1)
         # The weights of an only entity, which has no neighbours, are NaN.
-        return log_share(weight.nan_to_num(0.0) @ self.profiles)
+        return log_fraction(weight.nan_to_num(0.0) @ self.profiles)
 
-    def _scale(self, share: Tensor) -> Tensor:
-        return (share.sqrt() - self.mean.sqrt()) / self.mean.sqrt().clamp(min=RAREST).sqrt()
+    def _scale(self, fraction: Tensor) -> Tensor:
+        return (fraction.sqrt() - self.mean.sqrt()) / self.mean.sqrt().clamp(min=RAREST).sqrt()
 
 
-def log_share(share: Tensor) -> Tensor:
+def log_fraction(fraction: Tensor) -> Tensor:
     """Returns the logarithm of a fraction, and of one in a thousand for zero."""
-    return (share + 1e-3).log()
+    return (fraction + 1e-3).log()
 
 
 class PersonalMemory(nn.Module):
@@ -188,10 +188,10 @@ class PersonalMemory(nn.Module):
         own = data.memory.new_zeros(size[0] * size[1], self.num_features)
         own = own.index_copy(0, row, data.memory).view(*size, -1)
         whole = own.sum(dim=1, keepdim=True).log1p().expand_as(own)
-        mean = log_share(self.frequency).expand(size).unsqueeze(-1)
+        mean = log_fraction(self.frequency).expand(size).unsqueeze(-1)
         # Before a first event there is no trend.
         recent = data.trend.where(data.trend > 0, self.frequency.unsqueeze(-1))
-        parts = [own, whole, mean, log_share(recent) - mean]
+        parts = [own, whole, mean, log_fraction(recent) - mean]
         if self.neighbours is not None:
             parts.append(self.neighbours(own[..., -1], data.entity))
         return torch.cat(parts, dim=-1)
@@ -223,8 +223,8 @@ def personal_memory(
         entity = dataset.entity_index[dataset.entity_of[targets]]
         shape = (dataset.num_entities, len(targets))
         of_entity = sp.csr_array((np.ones(len(targets)), (entity, np.arange(len(targets)))), shape)
-        share = (of_entity @ y).toarray() / of_entity.sum(axis=1)[:, None].clip(min=1)
-        profiles = torch.from_numpy(share.astype(np.float32))
+        fraction = (of_entity @ y).toarray() / of_entity.sum(axis=1)[:, None].clip(min=1)
+        profiles = torch.from_numpy(fraction.astype(np.float32))
     num_features = len(dataset.memory_features)
     memory = PersonalMemory(frequency, num_features, channels, profiles=profiles, **options)
     num_scaled = max(min(NUM_SCALED, MAX_SCALED_ENTRIES // dataset.num_labels), 1)
