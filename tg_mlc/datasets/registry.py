@@ -49,7 +49,7 @@ def published(name: str) -> RegistryEntry:
     entries = catalogue()
     if name not in entries:
         known = ", ".join(entries)
-        raise ValueError(f"Expected 'name' to be a data set, one of {known} (got '{name}')")
+        raise ValueError(f"Expected the name of a data set, one of {known} (got '{name}')")
     return entries[name]
 
 

@@ -110,9 +110,9 @@ def propagate(
         row = int(wrong[0, 0])
         above, below = pairs[:, (y[row, pairs[0]] == 0) & (y[row, pairs[1]] == 1)][:, 0].tolist()
         names = range(y.size(1)) if label_names is None else label_names
-        got = f"(got row {row}, with {names[below]!r} but without {names[above]!r} above it)"
+        got = f"row {row}, in which {names[below]!r} applies and {names[above]!r} above it does not"
         hint = "mend one of them, or leave it unknown"
-        raise ValueError(f"Expected '{name}' to agree with its hierarchy {got}; {hint}")
+        raise ValueError(f"Expected '{name}' to agree with its hierarchy (got {got}); {hint}")
     return torch.where(present, 1.0, torch.where(absent, 0.0, torch.nan)).to(y.dtype)
 
 
