@@ -1,4 +1,6 @@
-"""Conversion of documents to matrices of words and back, and of samples to samples with more attributes."""
+"""Conversion of documents to matrices of words and back, and of samples to samples with more
+attributes.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,13 @@ if TYPE_CHECKING:
 
 
 def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
-    """The number of times that each word occurs in each document, bag or sequence, :math:`(N, V)`, or the words'
-    weights where a data set has them.
+    """The number of times that each word occurs in each document, bag or sequence, :math:`(N, V)`,
+    or the words' weights where a data set has them.
     """
     data = dataset._data
     if data.x.dim() != 1 or data.x.is_floating_point() or dataset.num_inputs is None:
-        raise ValueError(
-            f"Expected samples of the numbers of words (got {dataset} of kind {dataset.kind!r})"
-        )
+        expected = "samples of the numbers of words"
+        raise ValueError(f"Expected {expected} (got {dataset} of kind {dataset.kind!r})")
     # PyG keeps no slices of a single sample.
     ptr = np.array([0, data.x.numel()]) if dataset.slices is None else dataset.slices["x"].numpy()
     weight: Tensor | None = data.get("weight")
@@ -38,13 +39,15 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
 
 
 def inputs_of(dataset: MultiLabelDataset) -> Any:
-    """The matrix :math:`(N, F)` that linear and kernel classifiers take: words by numbers or weights, or vectors."""
+    """The matrix :math:`(N, F)` that linear and kernel classifiers take: words by numbers or
+    weights, or vectors.
+    """
     return dataset.rows("x").numpy() if dataset._data.x.dim() == 2 else bag_of_words(dataset)
 
 
 def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
-    """The same samples as bags of the words of a matrix :math:`(N, V)`, with its values as their weights; what a
-    published data set knows of its labels stays.
+    """The same samples as bags of the words of a matrix :math:`(N, V)`, with its values as their
+    weights; what a published data set knows of its labels stays.
     """
     # The rows of an official split are those of the whole data set.
     official = (
@@ -67,11 +70,12 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
 
 
 def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
-    """The same samples with one more attribute of values :math:`(N, *)`, of which each has its row."""
+    """The same samples with one more attribute of values :math:`(N, *)`, of which each has its
+    row.
+    """
     if values.size(0) != len(dataset):
-        raise ValueError(
-            f"Expected '{key}' to have a row for each of {len(dataset)} samples (got {values.size(0)})"
-        )
+        expected = f"'{key}' to have a row for each of {len(dataset)} samples"
+        raise ValueError(f"Expected {expected} (got {values.size(0)})")
     changed = copy(dataset) if dataset._indices is None else dataset.copy()
     changed._data, changed._data_list = copy(changed._data), None
     changed._data[key] = values

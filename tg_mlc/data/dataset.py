@@ -17,12 +17,17 @@ from tg_mlc.data.splits import LabelMatrix, Split, stratified_split
 
 
 class MultiLabelDataset(InMemoryDataset):
-    """A PyG :class:`~torch_geometric.data.InMemoryDataset` whose samples carry ``y`` of shape ``[1, num_labels]``."""
+    """A PyG :class:`~torch_geometric.data.InMemoryDataset` whose samples carry ``y`` of shape ``[1,
+    num_labels]``.
+    """
 
     label_names: list[str]  #: in the order of the columns of ``y``
-    #: The kind of a sample's input, for tables of features: :obj:`"bag"` (the numbers of its words ``x`` of shape
-    #: ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"` (``x`` of shape ``[1, num_inputs]``),
-    #: :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``) or :obj:`"embeddings"` (several
+    #: The kind of a sample's input, for tables of features: :obj:`"bag"` (the numbers of its words
+    #: ``x`` of shape
+    #: ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"` (``x`` of shape
+    #: ``[1, num_inputs]``),
+    #: :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``) or
+    #: :obj:`"embeddings"` (several
     #: vectors, ``x`` of shape ``[n, num_inputs]``).
     kind: str | None = None
     #: the words of the vocabulary, or the names of a vector's entries
@@ -30,7 +35,8 @@ class MultiLabelDataset(InMemoryDataset):
     num_inputs: int | None = None  #: the size of the vocabulary, or of a vector
     label_graph: Any = None  #: the hierarchy of the labels, if the data came with one
     schema: Any = None  #: what the columns of the table are that the samples were made of
-    #: How texts became words, as of :func:`~tg_mlc.data.tokenize`; :obj:`"other"` if by a function of one's own.
+    #: How texts became words, as of :func:`~tg_mlc.data.tokenize`; :obj:`"other"` if by a function
+    #: of one's own.
     tokenizer: str = "words"
     preprocessor: Any = None  #: what made the samples of others, for models to be saved with
     _official: tuple[Tensor, Tensor] | None = None
@@ -61,13 +67,13 @@ class MultiLabelDataset(InMemoryDataset):
         # none of a single sample
         bounds: Tensor = (self.slices or {}).get(key, torch.tensor([0, values.size(0)]))
         if not torch.equal(bounds, torch.arange(bounds.numel())):
-            raise ValueError(
-                f"Expected 'key' to name an attribute of one row for every sample (got {key!r})"
-            )
+            expected = "'key' to name an attribute of one row for every sample"
+            raise ValueError(f"Expected {expected} (got {key!r})")
         return values if self._indices is None else values[list(self._indices)]
 
     def copy(self, idx: IndexType | None = None) -> Self:
-        """A copy of all samples, or of some; one of a part of a data set is without its official split, as the part.
+        """A copy of all samples, or of some; one of a part of a data set is without its official
+        split, as the part.
 
         Args:
             idx (slice, list or tensor, optional): Which samples. (default: :obj:`None`, all)
@@ -79,10 +85,12 @@ class MultiLabelDataset(InMemoryDataset):
         return copied
 
     def official_split(self, val_fraction: float = 0.1, seed: int = 0) -> Split:
-        """The split that the data set was published with, of whose training samples a stratified share validates.
+        """The split that the data set was published with, of whose training samples a stratified
+        share validates.
 
         Args:
-            val_fraction (float, optional): The share of the published training samples. (default: :obj:`0.1`)
+            val_fraction (float, optional): The share of the published training samples. (default:
+                :obj:`0.1`)
             seed (int, optional): Which of them. (default: :obj:`0`)
 
         Raises:
@@ -93,9 +101,8 @@ class MultiLabelDataset(InMemoryDataset):
                 "a part of a data set" if self._is_part() else f"{type(self).__name__} without one"
             )
             hint = "take 'random_split' or 'stratified_split' of tg_mlc.data"
-            raise ValueError(
-                f"Expected a whole data set that was published with a split (got {what}); {hint}"
-            )
+            expected = "a whole data set that was published with a split"
+            raise ValueError(f"Expected {expected} (got {what}); {hint}")
         train, test = self._official
         within = stratified_split(
             self._labels_of(train), (1 - val_fraction, val_fraction, 0.0), seed, self.label_names
@@ -110,7 +117,9 @@ class MultiLabelDataset(InMemoryDataset):
         return self._indices is not None or self._copied is not None
 
     def _places(self) -> Sequence[int]:
-        """The places of all samples in the whole data set, by which to find what is kept beside the samples."""
+        """The places of all samples in the whole data set, by which to find what is kept beside the
+        samples.
+        """
         places: Sequence[int] = self.indices()
         return places if self._copied is None else [self._copied[place] for place in places]
 
@@ -124,7 +133,9 @@ class MultiLabelDataset(InMemoryDataset):
 
 
 class ArrayDataset(MultiLabelDataset):
-    """A data set in memory; :func:`tg_mlc.data.from_arrays` and :func:`tg_mlc.data.from_csv` make one."""
+    """A data set in memory; :func:`tg_mlc.data.from_arrays` and :func:`tg_mlc.data.from_csv` make
+    one.
+    """
 
     def __init__(self, samples: Samples, transform: Callable[[Data], Data] | None = None) -> None:
         super().__init__(None, transform)
@@ -161,7 +172,9 @@ def joined(parts: Sequence[MultiLabelDataset]) -> MultiLabelDataset:
 
 
 def _side_by_side(parts: Sequence[MultiLabelDataset]) -> Samples | None:
-    """The samples of whole data sets, if all of their attributes are tensors: ten times as fast as sample by sample."""
+    """The samples of whole data sets, if all of their attributes are tensors: ten times as fast as
+    sample by sample.
+    """
     first, keys = parts[0], parts[0]._data.keys()
     data, slices = Data(), dict[str, Tensor]()
     if any(part._indices is not None or part.transform for part in parts):
@@ -187,9 +200,8 @@ def _collated(parts: Sequence[MultiLabelDataset]) -> Samples:
         # Words of weight 1 are saved without it.
         samples = [with_weight(sample) for sample in samples]
     if len({frozenset(sample.keys()) for sample in samples}) > 1:
-        raise ValueError(
-            f"Expected samples with the same attributes (got {[part[0] for part in parts][:3]})"
-        )
+        expected = "samples with the same attributes"
+        raise ValueError(f"Expected {expected} (got {[part[0] for part in parts][:3]})")
     return Samples.collate(samples, parts[0].label_names, None)
 
 

@@ -32,10 +32,11 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
 
     Args:
         label_names (Sequence[str]): The names of all labels.
-        given (Any): 0, 1, or NaN or None for unknown: by name, the same for all samples; a list of such mappings, one
-            for each sample; a data frame, whose columns are some of the labels; or a matrix :math:`(B, L)` of
-            all of them.
-        batch_size (int, optional): The number of samples, for what is the same for all. (default: :obj:`1`)
+        given (Any): 0, 1, or NaN or None for unknown: by name, the same for all samples; a list of
+            such mappings, one for each sample; a data frame, whose columns are some of the labels;
+            or a matrix :math:`(B, L)` of all of them.
+        batch_size (int, optional): The number of samples, for what is the same for all. (default:
+            :obj:`1`)
 
     Shapes:
         - **output:** :math:`(B, L)`: 0, 1, or NaN for unknown
@@ -108,7 +109,9 @@ def draw_given(
 
 
 def has_given(samples: Any) -> bool:
-    """Tells whether samples carry known labels as their attribute :obj:`given`: a data set, or a list of samples."""
+    """Tells whether samples carry known labels as their attribute :obj:`given`: a data set, or a
+    list of samples.
+    """
     is_list = isinstance(samples, (list, tuple)) and all(
         isinstance(each, BaseData) for each in samples
     )
@@ -126,9 +129,8 @@ def split_given(samples: Any) -> tuple[Any, Tensor]:
     if isinstance(samples, MultiLabelDataset):
         return without_attribute(samples, "given"), samples.rows("given")
     if others := [row for row, each in enumerate(samples) if "given" not in each]:
-        raise ValueError(
-            f"Expected 'given' of every sample, or of none (got none in row {others[0]})"
-        )
+        expected = "'given' of every sample, or of none"
+        raise ValueError(f"Expected {expected} (got none in row {others[0]})")
     plain = [copy(each) for each in samples]
     for each in plain:
         del each.given

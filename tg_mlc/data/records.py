@@ -15,7 +15,9 @@ from tg_mlc.data.samples import Samples
 
 
 class Tokens(NamedTuple):
-    """Sequences of token ids, or of vectors, one after another: sample :obj:`i` is ``ids[ptr[i]:ptr[i + 1]]``."""
+    """Sequences of token ids, or of vectors, one after another: sample :obj:`i` is
+    ``ids[ptr[i]:ptr[i + 1]]``.
+    """
 
     ids: np.ndarray
     ptr: np.ndarray
@@ -44,7 +46,9 @@ class Records(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The :obj:`kind` of the data set: bags, vectors, sequences or embeddings, by the type of :obj:`x`."""
+        """The :obj:`kind` of the data set: bags, vectors, sequences or embeddings, by the type of
+        :obj:`x`.
+        """
         if isinstance(self.x, Tokens):
             return "sequence" if self.x.ids.ndim == 1 else "embeddings"
         return "bag" if sp.issparse(self.x) else "vector"
@@ -52,9 +56,9 @@ class Records(NamedTuple):
     def to_samples(self) -> Samples:
         """The samples in PyG's collated form.
 
-        A bag has the numbers of its words as ``x`` of shape ``[n]`` and, unless all its entries are 1, their values as
-        ``weight``; a vector is ``x`` of shape ``[1, F]``; a sequence has its words in order as ``x`` of shape ``[n]``;
-        embeddings are ``x`` of shape ``[n, F]``.
+        A bag has the numbers of its words as ``x`` of shape ``[n]`` and, unless all its entries are
+        1, their values as ``weight``; a vector is ``x`` of shape ``[1, F]``; a sequence has its
+        words in order as ``x`` of shape ``[n]``; embeddings are ``x`` of shape ``[n, F]``.
         """
         dense = sp.csr_array(self.y).toarray() if sp.issparse(self.y) else self.y
         y = torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))

@@ -1,5 +1,5 @@
-"""Samples in PyG's collated form, and their file: written at once or not at all, read without running code, and named
-after the settings that made it.
+"""Samples in PyG's collated form, and their file: written at once or not at all, read without
+running code, and named after the settings that made it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ class Samples(NamedTuple):
     ) -> Samples:
         """Collates a list of samples."""
         if not samples:
-            raise ValueError(
-                "Expected at least one sample in the data set (got none); see its report for the reasons"
-            )
+            expected = "at least one sample in the data set"
+            raise ValueError(f"Expected {expected} (got none); see its report for the reasons")
         data, slices = InMemoryDataset.collate(list(samples))
         return cls(data, slices, list(label_names), report)
 
@@ -68,7 +67,9 @@ class Samples(NamedTuple):
 
     @classmethod
     def load(cls, path: str | Path) -> Samples:
-        """Reads the file back; a :class:`RuntimeError` if it is damaged or was written by another version."""
+        """Reads the file back; a :class:`RuntimeError` if it is damaged or was written by another
+        version.
+        """
         try:
             content = read_tensors(path)
             if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -95,8 +96,8 @@ class Samples(NamedTuple):
 
 
 def settings_key(*settings: Any) -> str | None:
-    """A short name for settings, the same in every run: objects are told apart by their class and attributes. None if
-    a function is among them, because its name does not tell what it does.
+    """A short name for settings, the same in every run: objects are told apart by their class and
+    attributes. None if a function is among them, because its name does not tell what it does.
     """
     try:
         words = _words(settings)

@@ -1,4 +1,6 @@
-"""Splits into training, validation and test samples: random, stratified by labels, or predefined."""
+"""Splits into training, validation and test samples: random, stratified by labels, or
+predefined.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ NUM_PARTS = 3
 
 
 def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
-    """The sizes of the three parts: each fraction rounded down, what is left to the largest remainders."""
+    """The sizes of the three parts: each fraction rounded down, what is left to the largest
+    remainders.
+    """
     try:
         num_samples = index(num_samples)
     except TypeError:
@@ -37,22 +41,19 @@ def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
     except TypeError:
         fit = False
     if not fit:
-        raise ValueError(
-            f"Expected 'fractions' to be three numbers of at least 0: train, val, test (got {fractions})"
-        )
+        expected = "'fractions' to be three numbers of at least 0: train, val, test"
+        raise ValueError(f"Expected {expected} (got {fractions})")
     if abs(sum(fractions) - 1) > 1e-6:
-        raise ValueError(
-            f"Expected 'fractions' to sum to 1 (got {fractions}, sum {sum(fractions):g})"
-        )
+        expected = "'fractions' to sum to 1"
+        raise ValueError(f"Expected {expected} (got {fractions}, sum {sum(fractions):g})")
     exact = np.asarray(fractions, dtype=float) * num_samples
     sizes = np.floor(exact + 1e-9).astype(np.int64)
     by_remainder = np.argsort(-(exact - sizes).round(9), kind="stable")
     sizes[by_remainder[: num_samples - sizes.sum()]] += 1
     if any(size == 0 and fraction > 0 for size, fraction in zip(sizes, fractions, strict=True)):
         got = f"{num_samples} samples for {fractions}, so parts of {sizes.tolist()}"
-        raise ValueError(
-            f"Expected enough samples for each part with a fraction above 0 (got {got})"
-        )
+        expected = "enough samples for each part with a fraction above 0"
+        raise ValueError(f"Expected {expected} (got {got})")
     return sizes
 
 
@@ -61,14 +62,16 @@ MISSING_NAMES_SHOWN = 40
 
 
 class SparseLabels(NamedTuple):
-    """Labels as two sparse 0/1 matrices ``[num_samples, num_labels]``: known positives, and unknowns."""
+    """Labels as two sparse 0/1 matrices ``[num_samples, num_labels]``: known positives, and
+    unknowns.
+    """
 
     positive: sp.csr_array
     unknown: sp.csr_array
 
     def class_counts(self, group_of: np.ndarray, num_groups: int) -> np.ndarray:
-        """Counts the known negatives of all labels, and then the known positives, in groups of samples:
-        ``[num_groups, 2 * num_labels]``.
+        """Counts the known negatives of all labels, and then the known positives, in groups of
+        samples: ``[num_groups, 2 * num_labels]``.
         """
         num_samples = self.positive.shape[0]
         ones = np.ones(num_samples, dtype=np.int64)
@@ -82,11 +85,13 @@ class SparseLabels(NamedTuple):
 
 
 def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> SparseLabels:
-    """Reads labels of any kind: dense or sparse, of torch, numpy or scipy; what a sparse matrix does not store is 0."""
+    """Reads labels of any kind: dense or sparse, of torch, numpy or scipy; what a sparse matrix
+    does not store is 0.
+    """
     if not hasattr(y, "ndim"):
-        raise ValueError(
-            f"Expected 'y' to be a matrix (got {type(y).__name__}); of a data set take 'dataset.y'"
-        )
+        expected = "'y' to be a matrix"
+        got = f"{type(y).__name__}"
+        raise ValueError(f"Expected {expected} (got {got}); of a data set take 'dataset.y'")
     labels = to_label_csr(y)
     if label_names is not None:
         check_names(label_names, labels.shape[1], "label_names")
@@ -103,7 +108,9 @@ def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> Spars
 def coverage_report(
     labels: SparseLabels, part_of: np.ndarray, label_names: list[str] | None
 ) -> str:
-    """A list of the labels that lack a class in a part, by their names, or their numbers if there are none."""
+    """A list of the labels that lack a class in a part, by their names, or their numbers if there
+    are none.
+    """
     num_labels = labels.positive.shape[1]
     names = label_names if label_names is not None else [str(i) for i in range(num_labels)]
     counts = labels.class_counts(part_of, len(PARTS))
@@ -139,10 +146,12 @@ class Split:
     Args:
         train, val, test (torch.Tensor): Indices of the samples of each part, ``long``.
         name (str): How the split was made.
-        report (str, optional): Remarks of its maker, *e.g.* which labels lack a class in which part.
+        report (str, optional): Remarks of its maker, *e.g.* which labels lack a class in which
+            part.
 
     Raises:
-        ValueError: If an index is negative or occurs twice, or if a part is not a one-dimensional ``long`` tensor.
+        ValueError: If an index is negative or occurs twice, or if a part is not a one-dimensional
+            ``long`` tensor.
     """
 
     train: Tensor
@@ -171,7 +180,8 @@ class Split:
         """Makes a split from the part of each sample.
 
         Args:
-            part_of (numpy.ndarray): 0, 1 or 2 for each sample; samples of any other number are in no part.
+            part_of (numpy.ndarray): 0, 1 or 2 for each sample; samples of any other number are in
+                no part.
             name (str): How the split was made.
             report (str, optional): As above. (default: :obj:`None`)
         """
@@ -196,12 +206,13 @@ class Split:
         return sum(self.sizes)
 
     def check_fits(self, num_samples: int, of: str = "'dataset'") -> None:
-        """Refuses samples that are too few for the split, and warns if some are in none of its parts: it may have been
-        made of other samples.
+        """Refuses samples that are too few for the split, and warns if some are in none of its
+        parts: it may have been made of other samples.
 
         Args:
             num_samples (int): The number of samples that are to be divided.
-            of (str, optional): The name of their data set, for the message. (default: :obj:`"'dataset'"`)
+            of (str, optional): The name of their data set, for the message. (default:
+                :obj:`"'dataset'"`)
 
         Raises:
             ValueError: If the split names a sample that is not there.
@@ -209,9 +220,8 @@ class Split:
         highest = max((int(part[-1]) for part in self.parts if part.numel() > 0), default=-1)
         if highest >= num_samples:
             got = f"{num_samples} samples, and sample {highest} in the split"
-            raise ValueError(
-                f"Expected {of} to hold all samples that 'split' divides (got {got}); give all of them"
-            )
+            expected = f"{of} to hold all samples that 'split' divides"
+            raise ValueError(f"Expected {expected} (got {got}); give all of them")
         if self.num_samples < num_samples:
             left_out = num_samples - self.num_samples
             warnings.warn(
@@ -221,7 +231,9 @@ class Split:
 
     @property
     def hash(self) -> str:
-        """The SHA-256 of the three sets of indices: equal for equal splits, whatever their names."""
+        """The SHA-256 of the three sets of indices: equal for equal splits, whatever their
+        names.
+        """
         digest = hashlib.sha256()
         for part in self.parts:
             digest.update(part.numel().to_bytes(8, "little"))
@@ -248,13 +260,11 @@ def _as_indices(indices: Tensor | Sequence[int], part: str) -> Tensor:
         or indices.dim() != 1
     ):
         got = f"shape {list(indices.shape)}, {indices.dtype}"
-        raise ValueError(
-            f"Expected '{part}' to be a one-dimensional tensor of integers (got {got})"
-        )
+        expected = f"'{part}' to be a one-dimensional tensor of integers"
+        raise ValueError(f"Expected {expected} (got {got})")
     if indices.min() < 0:
-        raise ValueError(
-            f"Expected '{part}' to hold indices of at least 0 (got {int(indices.min())})"
-        )
+        expected = f"'{part}' to hold indices of at least 0"
+        raise ValueError(f"Expected {expected} (got {int(indices.min())})")
     return indices.long().sort().values
 
 
@@ -286,7 +296,8 @@ def predefined_split(
     """Makes a split from given indices, *e.g.* those that a data set was published with.
 
     Args:
-        train, val, test (torch.Tensor, numpy.ndarray or list[int]): Indices of the samples of each part.
+        train, val, test (torch.Tensor, numpy.ndarray or list[int]): Indices of the samples of each
+            part.
         num_samples (int): Number of samples of the data set; not all of them need to be used.
 
     Raises:
@@ -309,23 +320,27 @@ def stratified_split(
     seed: int = 0,
     label_names: list[str] | None = None,
 ) -> Split:
-    """Splits samples by iterative stratification from the `"On the Stratification of Multi-Label Data"
-    <https://doi.org/10.1007/978-3-642-23808-6_10>`_ paper: the rarest label that has samples left is shared out first,
-    each of its samples to the part that most lacks that label.
+    """Splits samples by iterative stratification from the `"On the Stratification of Multi-Label
+    Data" <https://doi.org/10.1007/978-3-642-23808-6_10>`_ paper: the rarest label that has samples
+    left is shared out first, each of its samples to the part that most lacks that label.
 
-    Unlike the paper's, a part that is full gets no more samples, so the parts have the sizes of :func:`random_split`.
-    Time and memory grow with the number of positive labels, not with the size of the matrix.
+    Unlike the paper's, a part that is full gets no more samples, so the parts have the sizes of
+    :func:`random_split`. Time and memory grow with the number of positive labels, not with the size
+    of the matrix.
 
     Args:
-        y (torch.Tensor, numpy.ndarray or scipy.sparse matrix): Labels ``[num_samples, num_labels]``, dense or sparse:
-            0, 1 or NaN (unknown, not counted).
-        fractions (tuple[float], optional): As in :func:`random_split`. (default: :obj:`(0.8, 0.1, 0.1)`)
-        seed (int, optional): Determines the order of samples and how ties are broken. (default: :obj:`0`)
-        label_names (list[str], optional): Names of the labels for the report. (default: :obj:`None`)
+        y (torch.Tensor, numpy.ndarray or scipy.sparse matrix): Labels ``[num_samples,
+            num_labels]``, dense or sparse: 0, 1 or NaN (unknown, not counted).
+        fractions (tuple[float], optional): As in :func:`random_split`. (default: :obj:`(0.8, 0.1,
+            0.1)`)
+        seed (int, optional): Determines the order of samples and how ties are broken. (default:
+            :obj:`0`)
+        label_names (list[str], optional): Names of the labels for the report. (default:
+            :obj:`None`)
 
     Raises:
-        ValueError: If labels are not 0, 1 or NaN, or if the fractions are no shares or leave a part empty that should
-            not be.
+        ValueError: If labels are not 0, 1 or NaN, or if the fractions are no shares or leave a part
+            empty that should not be.
     """
     labels = sparse_labels(y, label_names)
     sizes = part_sizes(labels.positive.shape[0], fractions)
@@ -341,9 +356,8 @@ def stratified_folds(y: LabelMatrix, num_folds: int = 5, seed: int = 0) -> np.nd
     labels = sparse_labels(y)
     num_samples = labels.positive.shape[0]
     if not 2 <= num_folds <= num_samples:
-        raise ValueError(
-            f"Expected 'num_folds' between 2 and the {num_samples} samples (got {num_folds})"
-        )
+        expected = f"'num_folds' between 2 and the {num_samples} samples"
+        raise ValueError(f"Expected {expected} (got {num_folds})")
     sizes = np.bincount(np.arange(num_samples) % num_folds)
     return _stratify(labels.positive, sizes, np.random.default_rng(seed))
 

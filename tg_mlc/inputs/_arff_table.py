@@ -1,4 +1,6 @@
-"""Tables in the attribute-relation file format (ARFF), as Weka, Mulan, MEKA, mldr and Clus write them."""
+"""Tables in the attribute-relation file format (ARFF), as Weka, Mulan, MEKA, mldr and Clus write
+them.
+"""
 
 from __future__ import annotations
 
@@ -699,7 +701,9 @@ def _plain_dense(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray,
 
 
 def _plain_sparse(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray, ...] | None:
-    """The counts, indices and values of sparse rows of nothing but numbers, or nothing if there are others."""
+    """The counts, indices and values of sparse rows of nothing but numbers, or nothing if there are
+    others.
+    """
     dtype = next((dtype for form, dtype in _PLAIN_SPARSE if all(map(form.fullmatch, rows))), None)
     if dtype is None:
         return None
@@ -723,25 +727,22 @@ def _fit(values: np.ndarray, is_nominal: np.ndarray) -> bool:
 def _dense_cells(text: str, width: int) -> list[str]:
     cells = _split_cells(text, width)
     if len(cells) != width:
-        raise ValueError(
-            f"Expected {width} values, one for each attribute (got {len(cells)}; is it cut off?)"
-        )
+        expected = f"{width} values, one for each attribute"
+        raise ValueError(f"Expected {expected} (got {len(cells)}; is it cut off?)")
     return cells
 
 
 def _sparse_cells(row: str, width: int) -> dict[int, str]:
     if not (row.startswith("{") and row.endswith("}")):
-        raise ValueError(
-            f"Expected a row in braces, as the first one is (got {shorten(row)!r}; is it cut off?)"
-        )
+        expected = "a row in braces, as the first one is"
+        raise ValueError(f"Expected {expected} (got {shorten(row)!r}; is it cut off?)")
     text, cells, position = row[1:-1], dict[int, str](), 0
     comma = "," if text.strip() else ""
     while comma:
         match = _PAIR.match(text, position)
         if match is None:
-            raise ValueError(
-                f"Expected 'index value' between commas (got {shorten(text[position:])!r})"
-            )
+            expected = "'index value' between commas"
+            raise ValueError(f"Expected {expected} (got {shorten(text[position:])!r})")
         number, quoted, bare, comma = match.groups()
         index, position = int(number), match.end()
         if index >= width:
@@ -763,7 +764,9 @@ def _parse_numbers(text: bytes, separator: str, dtype: type = np.float64) -> np.
 
 
 def _split_cells(text: str, width: int = 1) -> list[str]:
-    """Splits at the commas that are not within quotes, or at spaces if there are none, and takes the quotes off."""
+    """Splits at the commas that are not within quotes, or at spaces if there are none, and takes
+    the quotes off.
+    """
     has_quotes = "'" in text or '"' in text
     bare = re.sub(_QUOTED, "", text, flags=re.DOTALL) if has_quotes else text
     form = _CELL if width == 1 or "," in bare else _SPACED_CELL
@@ -773,9 +776,8 @@ def _split_cells(text: str, width: int = 1) -> list[str]:
     while separator:
         match = form.match(text, position)
         if match is None:
-            raise ValueError(
-                f"Expected values between commas, with closed quotes (got {shorten(text[position:])!r})"
-            )
+            expected = "values between commas, with closed quotes"
+            raise ValueError(f"Expected {expected} (got {shorten(text[position:])!r})")
         quoted, bare, separator = match.groups()
         cells.append(_unquote(quoted) if quoted else (bare or "").strip())
         position = match.end()
@@ -799,9 +801,9 @@ def _decode(line: bytes) -> str:
     except UnicodeDecodeError as error:
         likely = "utf-16" if line[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
         hint = f"pass its encoding, such as encoding='{likely}', or it is no text at all"
-        raise ValueError(
-            f"Expected text in UTF-8 (got the byte {line[error.start]:#04x}); {hint}"
-        ) from None
+        expected = "text in UTF-8"
+        got = f"the byte {line[error.start]:#04x}"
+        raise ValueError(f"Expected {expected} (got {got}); {hint}") from None
     if "\0" in text:
         raise ValueError("Expected text (got a zero byte)")
     return _COMMENT.sub(lambda match: match[1] or "", text).strip() if "%" in text else text

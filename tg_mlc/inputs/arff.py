@@ -1,4 +1,6 @@
-"""Data sets from ARFF files, as Mulan, MEKA and mldr write them: their labels, and their parts joined."""
+"""Data sets from ARFF files, as Mulan, MEKA and mldr write them: their labels, and their parts
+joined.
+"""
 
 from __future__ import annotations
 
@@ -49,30 +51,34 @@ def from_arff(
     """Makes a data set in memory from ARFF files.
 
     Args:
-        train (str or Path): All samples, or the training samples; may be compressed (.gz, .bz2, .xz).
-        test (str or Path, optional): The test samples, those of the official split. (default: :obj:`None`)
-        labels (str or Path or list of str or int, optional): The attributes that are labels: Mulan's XML file, their
-            names, or how many stand first (or, negative, last) among all attributes of the file. One of more than two
-            values becomes a label for each of them, ``name=value``; one of Clus' type ``hierarchical`` a label for each
-            path but roots, which applies with all paths below it, and the data set has their :obj:`label_graph`.
-            (default: :obj:`None`, the number that MEKA and mldr write after ``-C`` into the relation, or the
-            hierarchical attributes)
-        kind (str, optional): The kind of the other attributes: :obj:`"bag"` (words) or :obj:`"vector"`.
-            (default: :obj:`None`, a bag if no value is unknown, and the rows are sparse or all values 0 and 1; the
-            choice is printed)
-        drop (list of str or str, optional): Attributes to leave out, or :obj:`"text"` for all that are no
-            numbers. Dates are numbers, of days since 1970. (default: :obj:`()`)
+        train (str or Path): All samples, or the training samples; may be compressed (.gz, .bz2,
+            .xz).
+        test (str or Path, optional): The test samples, those of the official split. (default:
+            :obj:`None`)
+        labels (str or Path or list of str or int, optional): The attributes that are labels:
+            Mulan's XML file, their names, or how many stand first (or, negative, last) among all
+            attributes of the file. One of more than two values becomes a label for each of them,
+            ``name=value``; one of Clus' type ``hierarchical`` a label for each path but roots,
+            which applies with all paths below it, and the data set has their :obj:`label_graph`.
+            (default: :obj:`None`, the number that MEKA and mldr write after ``-C`` into the
+            relation, or the hierarchical attributes)
+        kind (str, optional): The kind of the other attributes: :obj:`"bag"` (words) or
+            :obj:`"vector"`. (default: :obj:`None`, a bag if no value is unknown, and the rows are
+            sparse or all values 0 and 1; the choice is printed)
+        drop (list of str or str, optional): Attributes to leave out, or :obj:`"text"` for all that
+            are no numbers. Dates are numbers, of days since 1970. (default: :obj:`()`)
         transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        encoding (str, optional): How characters are stored, such as :obj:`"latin1"`. (default: UTF-8)
+        encoding (str, optional): How characters are stored, such as :obj:`"latin1"`. (default:
+            UTF-8)
 
     Warns:
-        UserWarning: If rows have weights, which are left out, a label has one value in all samples, or an input alone
-            tells a label; numbers of rows under the name of an id are left out.
+        UserWarning: If rows have weights, which are left out, a label has one value in all samples,
+            or an input alone tells a label; numbers of rows under the name of an id are left out.
 
     Raises:
         FileNotFoundError: If a file is missing.
-        ValueError: If a file is malformed, the files do not fit together, or a label is no attribute or has
-            values that are not known to mean 0 and 1.
+        ValueError: If a file is malformed, the files do not fit together, or a label is no
+            attribute or has values that are not known to mean 0 and 1.
     """
     specified = read_label_xml(labels).names if isinstance(labels, str | Path) else labels
     first = read_arff(train, drop, labels=specified, encoding=encoding)
@@ -119,7 +125,9 @@ def read_label_xml(path: str | Path) -> LabelFile:
 
 
 def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
-    """Reads Mulan's XML file of labels: ``<labels>`` of ``<label name=...>``, each perhaps within its parent."""
+    """Reads Mulan's XML file of labels: ``<labels>`` of ``<label name=...>``, each perhaps within
+    its parent.
+    """
     try:
         if b"<!DOCTYPE" in content:  # entities may stand for gigabytes
             raise ValueError("Expected no document type (got one); delete its declaration")
@@ -127,9 +135,8 @@ def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
         tags = [element.tag.rpartition("}")[2] for element in (root, *labels)]
         names = [label.get("name", "") for label in labels]
         if tags != ["labels"] + ["label"] * len(labels) or not labels or "" in names:
-            raise ValueError(
-                f"Expected <labels> of <label name=...> (got {list(dict.fromkeys(tags))}, {names[:5]})"
-            )
+            expected = "<labels> of <label name=...>"
+            raise ValueError(f"Expected {expected} (got {list(dict.fromkeys(tags))}, {names[:5]})")
         if len(set(names)) < len(names):
             repeated = next(name for name in names if names.count(name) > 1)
             raise ValueError(f"Expected distinct labels (got '{repeated}' twice)")

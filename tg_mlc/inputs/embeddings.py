@@ -1,4 +1,6 @@
-"""Embeddings: several vectors for each sample, such as a pretrained encoder makes of tokens, patches or residues."""
+"""Embeddings: several vectors for each sample, such as a pretrained encoder makes of tokens,
+patches or residues.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ class Embeddings(TableKind):
     """Matrices :math:`(n_i, F)` of as many columns, whose rows become the components of a sample.
 
     Raises:
-        ValueError: On use, if a sample has no vector, vectors of another size, or entries that are not finite.
+        ValueError: On use, if a sample has no vector, vectors of another size, or entries that are
+            not finite.
     """
 
     forms = {"embeddings": Form("embeddings")}

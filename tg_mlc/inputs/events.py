@@ -25,15 +25,17 @@ MAX_DAYS = 150_000  # in the year 2380; what is more is a date as 202401 or 2024
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EventSequences:
-    """Sequences of label sets: each entity has events in the order of time, and each event has labels with amounts.
+    """Sequences of label sets: each entity has events in the order of time, and each event has
+    labels with amounts.
 
-    The events of entity :obj:`i` are those from ``ptr[i]`` to ``ptr[i + 1]``, which is not among them.
+    The events of entity :obj:`i` are those from ``ptr[i]`` to ``ptr[i + 1]``, which is not among
+    them.
 
     Shapes:
         - **ptr:** :math:`(N + 1)` for :math:`N` entities
         - **time:** :math:`(E)` for :math:`E` events
-        - **y** and **amount:** :math:`(E, L)` for :math:`L` labels; both store the same entries, so that a label whose
-          amounts sum to zero is still there
+        - **y** and **amount:** :math:`(E, L)` for :math:`L` labels; both store the same entries, so
+          that a label whose amounts sum to zero is still there
     """
 
     entities: list[str]  #: sorted by name
@@ -65,8 +67,8 @@ class EventSequences:
         return float(self.y.nnz / self.num_events)
 
     def with_at_least(self, num_events: int) -> EventSequences:
-        """Drops entities that have few events, with a warning that counts them; labels stay, even if no event is left
-        that has them.
+        """Drops entities that have few events, with a warning that counts them; labels stay, even
+        if no event is left that has them.
 
         Args:
             num_events (int): The number of events that an entity needs to stay.
@@ -79,9 +81,8 @@ class EventSequences:
         if not keep.any():
             got = f"at most {int(lengths.max())} events in {self.num_entities} entities"
             hint = "pass a smaller 'num_events'"
-            raise ValueError(
-                f"Expected an entity with at least {num_events} events (got {got}); {hint}"
-            )
+            expected = f"an entity with at least {num_events} events"
+            raise ValueError(f"Expected {expected} (got {got}); {hint}")
         if not keep.all():
             few = f"{int((~keep).sum()):,} of {self.num_entities:,} entities have fewer than {num_events} events"
             warnings.warn(f"{few} and are left out", stacklevel=2)
@@ -94,9 +95,11 @@ class EventSequences:
         )
 
     def with_next(self) -> EventSequences:
-        """Adds to each entity the event to predict: its next one, whose date and labels are unknown.
+        """Adds to each entity the event to predict: its next one, whose date and labels are
+        unknown.
 
-        It is the last event of each entity, at :obj:`ptr[1:] - 1`. Models are fitted on events without it.
+        It is the last event of each entity, at :obj:`ptr[1:] - 1`. Models are fitted on events
+        without it.
         """
         is_next = torch.zeros(self.num_events + self.num_entities, dtype=torch.bool)
         ptr = self.ptr + torch.arange(self.num_entities + 1)
@@ -132,29 +135,33 @@ def from_events(
 ) -> EventSequences:
     """Makes sequences of label sets of a table that has one row for each label of an event.
 
-    As in the `"Label Attention Network for Sequential Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_
-    paper, rows of one entity and time are one event, in which the amounts of a label are summed. The paper drops
-    entities of fewer than seven events: :meth:`EventSequences.with_at_least`.
+    As in the `"Label Attention Network for Sequential Multi-Label Classification"
+    <https://arxiv.org/abs/2303.00280>`_ paper, rows of one entity and time are one event, in which
+    the amounts of a label are summed. The paper drops entities of fewer than seven events:
+    :meth:`EventSequences.with_at_least`.
 
     Args:
-        table (DataFrame, str or Path): The table, of pandas or polars, or its file: ``.parquet``, or else CSV,
-            plain or compressed, as in :func:`from_csv`.
-        entity (str, optional): The column that names what has the events, such as a customer; :obj:`None` if all of
-            them belong to one entity, which is then called :obj:`"all"`.
-        time (str or tuple): The column of dates, or of numbers, which are taken as days and may be at most 150,000;
-            or those of year and month.
+        table (DataFrame, str or Path): The table, of pandas or polars, or its file: ``.parquet``,
+            or else CSV, plain or compressed, as in :func:`from_csv`.
+        entity (str, optional): The column that names what has the events, such as a customer;
+            :obj:`None` if all of them belong to one entity, which is then called :obj:`"all"`.
+        time (str or tuple): The column of dates, or of numbers, which are taken as days and may be
+            at most 150,000; or those of year and month.
         label (str): The column of names of labels.
-        amount (str, optional): The column of amounts. Blank ones are missing: the amount of a label is the sum of those
-            that are known, or NaN. (default: :obj:`None`, 1 in each row)
-        time_format (str, optional): How dates are written, as for :meth:`datetime.datetime.strptime`. Time zones count;
-            dates without one are in UTC. (default: :obj:`None`, as inferred for :func:`from_csv`, unless the first row
-            has a number)
-        columns (list of str, optional): The names of the columns of a CSV file without header. (default: :obj:`None`)
+        amount (str, optional): The column of amounts. Blank ones are missing: the amount of a label
+            is the sum of those that are known, or NaN. (default: :obj:`None`, 1 in each row)
+        time_format (str, optional): How dates are written, as for
+            :meth:`datetime.datetime.strptime`. Time zones count; dates without one are in UTC.
+            (default: :obj:`None`, as inferred for :func:`from_csv`, unless the first row has a
+            number)
+        columns (list of str, optional): The names of the columns of a CSV file without header.
+            (default: :obj:`None`)
         delimiter, encoding: As of :func:`from_csv`.
 
     Raises:
-        ValueError: If the file cannot be read, a column is missing, or a cell is not what its column holds, or blank
-            and no amount; the message names the column and the first such row.
+        ValueError: If the file cannot be read, a column is missing, or a cell is not what its
+            column holds, or blank and no amount; the message names the column and the first such
+            row.
         ImportError: If pandas, or what reads parquet files, is not installed (extra ``parquet``).
     """
     times = (time,) if isinstance(time, str) else tuple(time)
@@ -192,8 +199,8 @@ def from_events(
 
 
 class _EventTable:
-    """The columns of a table that are used: a data frame, a parquet file or a CSV file, whose columns are named here if
-    it has no header.
+    """The columns of a table that are used: a data frame, a parquet file or a CSV file, whose
+    columns are named here if it has no header.
     """
 
     def __init__(
@@ -216,14 +223,12 @@ class _EventTable:
                 for name in used
             }
         elif columns is not None:
-            raise ValueError(
-                f"Expected 'columns' only for a CSV file without header (got them for {self.source})"
-            )
+            expected = "'columns' only for a CSV file without header"
+            raise ValueError(f"Expected {expected} (got them for {self.source})")
         else:
             if not hasattr(table, "columns"):
-                raise ValueError(
-                    f"Expected a data frame, or the path of a file (got {type(table).__name__})"
-                )
+                expected = "a data frame, or the path of a file"
+                raise ValueError(f"Expected {expected} (got {type(table).__name__})")
             check_columns(used, list(table.columns), self.source)
             if len(table) == 0:
                 raise ValueError(f"Expected at least one row in {self.source} (got none)")
@@ -315,7 +320,9 @@ class _EventTable:
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
     def _written(self, column: str, form: str, values: np.ndarray) -> np.ndarray:
-        """The values of a column, of which some are unknown; those of the notation of all its cells, if it has one."""
+        """The values of a column, of which some are unknown; those of the notation of all its
+        cells, if it has one.
+        """
         if np.isnan(values).any() and self.columns[column].dtype.kind not in "biufmM":
             cells = np.asarray(self.columns[column].to_numpy())
             try:

@@ -16,10 +16,11 @@ DatasetT = TypeVar("DatasetT", bound=MultiLabelDataset)
 def with_hierarchy(
     dataset: DatasetT, parents: Parents | LabelGraph, *, listed: bool = False
 ) -> DatasetT:
-    """Gives a data set the hierarchy of its labels as attribute :obj:`label_graph`, of kind :obj:`"hierarchy"`: models
-    that are trained on it make coherent predictions.
+    """Gives a data set the hierarchy of its labels as attribute :obj:`label_graph`, of kind
+    :obj:`"hierarchy"`: models that are trained on it make coherent predictions.
 
-    Labels above one that applies apply where they are unknown, and those below one that does not apply do not.
+    Labels above one that applies apply where they are unknown, and those below one that does not
+    apply do not.
 
     .. code-block:: python
 
@@ -27,12 +28,15 @@ def with_hierarchy(
 
     Args:
         dataset (MultiLabelDataset): The data set, which is changed.
-        parents (dict or list of tuple or LabelGraph): As of :func:`tg_mlc.graphs.tree`, or what that returned.
-        listed (bool, optional): If set to :obj:`True`, labels above one that applies apply where they are 0, too, as
-            lists of labels often leave them out. (default: :obj:`False`, which refuses such samples)
+        parents (dict or list of tuple or LabelGraph): As of :func:`tg_mlc.graphs.tree`, or what
+            that returned.
+        listed (bool, optional): If set to :obj:`True`, labels above one that applies apply where
+            they are 0, too, as lists of labels often leave them out. (default: :obj:`False`, which
+            refuses such samples)
 
     Raises:
-        ValueError: If the hierarchy has a cycle, joins none of the labels, or a label contradicts one above it.
+        ValueError: If the hierarchy has a cycle, joins none of the labels, or a label contradicts
+            one above it.
     """
     names = dataset.label_names
     graph = parents if isinstance(parents, LabelGraph) else tree(parents, names)

@@ -25,23 +25,27 @@ from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 
 MIN_CLAIMED = 10  #: values of a category, of which fewer may be written like molecules by chance
-#: All kinds of input, special ones after general ones, so that a search from the end finds the most special one.
+#: All kinds of input, special ones after general ones, so that a search from the end finds the most
+#: special one.
 KINDS: list[type[InputKind]] = [Embeddings, Words, Vectors, Molecules, DNA]
 
 
 def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
-    """The kind of the samples of a data set; a :class:`ValueError` if it is none of :obj:`KINDS`."""
+    """The kind of the samples of a data set; a :class:`ValueError` if it is none of
+    :obj:`KINDS`.
+    """
     for kind in reversed(KINDS):
         if kind.matches(dataset):
             return kind
     names = [kind.__name__ for kind in KINDS]
-    raise ValueError(
-        f"Expected samples of one of the kinds {names} (got {dataset} of kind {dataset.kind!r})"
-    )
+    expected = f"samples of one of the kinds {names}"
+    raise ValueError(f"Expected {expected} (got {dataset} of kind {dataset.kind!r})")
 
 
 def components_of(dataset: MultiLabelDataset) -> Components:
-    """The components of samples without a fitted kind: those of a kind, or nodes of graphs of one's own."""
+    """The components of samples without a fitted kind: those of a kind, or nodes of graphs of one's
+    own.
+    """
     if dataset.kind is None and "smiles" not in dataset[0]:
         return Nodes()
     rows = torch.arange(len(dataset))
@@ -49,7 +53,9 @@ def components_of(dataset: MultiLabelDataset) -> Components:
 
 
 def kind_named(name: Any) -> type[InputKind]:
-    """The kind of arrays that become data sets whose :obj:`kind` has this name; a :class:`ValueError` if none does."""
+    """The kind of arrays that become data sets whose :obj:`kind` has this name; a
+    :class:`ValueError` if none does.
+    """
     named = {
         form.kind: kind
         for kind in reversed(KINDS)
@@ -83,12 +89,16 @@ def kinds_by_form() -> dict[str, type[InputKind]]:
 
 
 def kinds_by_columns() -> dict[str, type[InputKind]]:
-    """The kinds by the options of the command line that name their columns, the last if several share one."""
+    """The kinds by the options of the command line that name their columns, the last if several
+    share one.
+    """
     return {kind.command_option.name: kind for kind in KINDS if kind.command_option is not None}
 
 
 def constant_names(dataset: MultiLabelDataset) -> list[str] | None:
-    """The names of features that are the same for all data sets of a kind, which tell it; :obj:`None` for others."""
+    """The names of features that are the same for all data sets of a kind, which tell it;
+    :obj:`None` for others.
+    """
     return (
         dataset.feature_names
         if any(dataset.feature_names == kind.constant_names for kind in KINDS)
@@ -97,8 +107,8 @@ def constant_names(dataset: MultiLabelDataset) -> list[str] | None:
 
 
 def infer_form(X: Any) -> str:
-    """The form of raw inputs: a sparse matrix holds bags of words, a dense one vectors, several matrices embeddings;
-    strings are SMILES if all are molecules, and texts if at most half are.
+    """The form of raw inputs: a sparse matrix holds bags of words, a dense one vectors, several
+    matrices embeddings; strings are SMILES if all are molecules, and texts if at most half are.
     """
     texts = as_texts(X)
     if texts is None and Embeddings.recognise(X) is not None:
@@ -109,8 +119,9 @@ def infer_form(X: Any) -> str:
 
 
 def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
-    """Names the kind of input that a column seems to hold: in a column that is left out, most of the first 50 cells
-    look like it; in a category, which needs :obj:`MIN_CLAIMED` values, all of them do.
+    """Names the kind of input that a column seems to hold: in a column that is left out, most of
+    the first 50 cells look like it; in a category, which needs :obj:`MIN_CLAIMED` values, all of
+    them do.
     """
     for column, kind in _claimed(schema, cells):
         column.role, column.reason = (
@@ -121,7 +132,9 @@ def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
 
 
 def warn_of_claimed(schema: Schema, cells: Mapping[str, np.ndarray], told: Collection[str]) -> None:
-    """Warns of columns that may be the inputs, and are not used as these, but for those that the caller left out."""
+    """Warns of columns that may be the inputs, and are not used as these, but for those that the
+    caller left out.
+    """
     for column, kind in _claimed(schema, cells):
         if column.name not in told:
             use = "is a category" if column.role == "category" else "is left out"
@@ -181,13 +194,17 @@ def input_encoder(
     Args:
         train (MultiLabelDataset): The training samples.
         channels (int): Size of all states.
-        num_components (int, optional): Number of components that a vector becomes. (default: :obj:`8`)
-        input_dropout (float, optional): Dropout on words of bags, or on the entries of a vector. (default: :obj:`0.2`)
-        min_df (int, optional): Number of training documents from which a word of a bag is kept. (default: :obj:`1`)
-        latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a latent semantic
-            analysis of training documents (see :meth:`.BagEncoder.start_from_documents`). (default: :obj:`False`)
-        given_labels (bool, optional): If set to :obj:`True`, labels that are given become components (see
-            :class:`~tg_mlc.nn.encoders.GivenComponents`). (default: :obj:`False`)
+        num_components (int, optional): Number of components that a vector becomes. (default:
+            :obj:`8`)
+        input_dropout (float, optional): Dropout on words of bags, or on the entries of a vector.
+            (default: :obj:`0.2`)
+        min_df (int, optional): Number of training documents from which a word of a bag is kept.
+            (default: :obj:`1`)
+        latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a
+            latent semantic analysis of training documents (see
+            :meth:`.BagEncoder.start_from_documents`). (default: :obj:`False`)
+        given_labels (bool, optional): If set to :obj:`True`, labels that are given become
+            components (see :class:`~tg_mlc.nn.encoders.GivenComponents`). (default: :obj:`False`)
     """
     from tg_mlc.nn.encoders import BagEncoder, GivenComponents
 
@@ -205,7 +222,9 @@ def input_encoder(
 def pop_input_encoder(
     train: MultiLabelDataset, channels: int, options: dict[str, Any]
 ) -> nn.Module:
-    """Makes the encoder by :func:`input_encoder`, whose arguments are removed from those of a whole model."""
+    """Makes the encoder by :func:`input_encoder`, whose arguments are removed from those of a whole
+    model.
+    """
     taken = {
         key: options.pop(key) for key in (input_encoder.__kwdefaults__ or {}) if key in options
     }

@@ -34,9 +34,9 @@ class LogCounts(nn.Module):
 
 
 class StandardScaler(nn.Module):
-    r"""Shifts and scales each entry of vectors :math:`(B, F)` to mean 0 and variance 1 among training vectors, and all
-    vectors to a mean square length of 1; entries that did not vary in training are only shifted, and those that are
-    missing (NaN) are a :class:`ValueError`.
+    r"""Shifts and scales each entry of vectors :math:`(B, F)` to mean 0 and variance 1 among
+    training vectors, and all vectors to a mean square length of 1; entries that did not vary in
+    training are only shifted, and those that are missing (NaN) are a :class:`ValueError`.
 
     .. math::
         x^{\prime}_f = \frac{1}{\sqrt{F}} \frac{x_f - \mu_f}{\sigma_f}
@@ -63,8 +63,9 @@ class StandardScaler(nn.Module):
 
 
 class QuantileScaler(nn.Module):
-    r"""Maps each entry to the standard normal quantile of its rank among training vectors, so that neither units nor
-    outliers matter; entries that are missing or did not vary in training become zero.
+    r"""Maps each entry to the standard normal quantile of its rank among training vectors, so that
+    neither units nor outliers matter; entries that are missing or did not vary in training become
+    zero.
 
     .. math::
         x^{\prime}_f = \Phi^{-1} \big( \hat{F}_f(x_f) \big)
@@ -73,7 +74,8 @@ class QuantileScaler(nn.Module):
 
     Args:
         in_channels (int): Size :math:`F` of a vector.
-        num_quantiles (int, optional): The number of quantiles kept of each entry. (default: :obj:`200`)
+        num_quantiles (int, optional): The number of quantiles kept of each entry. (default:
+            :obj:`200`)
 
     Shapes:
         - **input:** vectors :math:`(B, F)`
@@ -100,9 +102,8 @@ class QuantileScaler(nn.Module):
         """Takes the quantiles from training vectors :math:`(N, F)`."""
         num_entries, num_quantiles = self.quantiles.shape
         if x.dim() != 2 or x.size(1) != num_entries or x.size(0) == 0:
-            raise ValueError(
-                f"Expected training vectors of shape [N, {num_entries}] (got {list(x.shape)})"
-            )
+            expected = f"training vectors of shape [N, {num_entries}]"
+            raise ValueError(f"Expected {expected} (got {list(x.shape)})")
         levels = torch.linspace(0, 1, num_quantiles, dtype=torch.float64, device=x.device)
         quantiles = x.double().nanquantile(levels, dim=0).t()
         self.varies.copy_(quantiles[:, -1] > quantiles[:, 0])  # False where all are missing
@@ -111,13 +112,12 @@ class QuantileScaler(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if not torch.compiler.is_compiling() and self.quantiles[:1, :1].isnan().any():
-            raise ValueError(
-                "Expected a scaler that knows quantiles (got a new one); call its 'fit', or load weights"
-            )
+            expected = "a scaler that knows quantiles"
+            got = "a new one"
+            raise ValueError(f"Expected {expected} (got {got}); call its 'fit', or load weights")
         if x.dim() != 2 or x.size(1) != self.quantiles.size(0):
-            raise ValueError(
-                f"Expected vectors to scale of shape [N, {self.quantiles.size(0)}] (got {list(x.shape)})"
-            )
+            expected = f"vectors to scale of shape [N, {self.quantiles.size(0)}]"
+            raise ValueError(f"Expected {expected} (got {list(x.shape)})")
         # contiguous() would ask whether a size is 1
         columns = x.t().clone(memory_format=torch.contiguous_format)
         below = torch.searchsorted(self.quantiles, columns, right=False)
@@ -137,11 +137,13 @@ class Scale(Preprocessor):
     """Vectors on a scale that linear and kernel classifiers can work with.
 
     Args:
-        method (str, optional): :obj:`"standard"` for :class:`StandardScaler`, or :obj:`"quantile"` for
-            :class:`QuantileScaler`, which takes entries that are missing. (default: :obj:`"standard"`)
+        method (str, optional): :obj:`"standard"` for :class:`StandardScaler`, or :obj:`"quantile"`
+            for :class:`QuantileScaler`, which takes entries that are missing. (default:
+            :obj:`"standard"`)
 
     Raises:
-        ValueError: If there is no such :obj:`method`; on use, if an entry is missing that the scaler does not take.
+        ValueError: If there is no such :obj:`method`; on use, if an entry is missing that the
+            scaler does not take.
     """
 
     scaler: StandardScaler | QuantileScaler

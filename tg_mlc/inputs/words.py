@@ -54,8 +54,8 @@ class WordMatrix(View):
 
 
 class Words(TableKind):
-    """Texts, lists of words, or matrices of words as samples with the vocabulary that a model was trained on;
-    :func:`~tg_mlc.data.tokenize` splits texts into words.
+    """Texts, lists of words, or matrices of words as samples with the vocabulary that a model was
+    trained on; :func:`~tg_mlc.data.tokenize` splits texts into words.
 
     Raises:
         ValueError: On use, if texts are given although training words had weights.
@@ -86,9 +86,8 @@ class Words(TableKind):
                     "'bag'"
                 )
                 got = f"{len(documents)} of length {len(documents[0])}"
-                raise ValueError(
-                    f"Expected 'kind' for lists of whole numbers all of one length (got {got}): {hint}"
-                )
+                expected = "'kind' for lists of whole numbers all of one length"
+                raise ValueError(f"Expected {expected} (got {got}): {hint}")
             if any(isinstance(word, str) for document in documents for word in document):
                 return "sequence", "they are lists of words"
             return (
@@ -111,9 +110,8 @@ class Words(TableKind):
         if documents is None and kind == "bag":
             return read_matrix(X, options.get("feature_names"), num_inputs, sparse=True)
         if documents is None:
-            raise ValueError(
-                "Expected lists of words for kind='sequence' (got a matrix); pass one list per sample"
-            )
+            expected = "lists of words for kind='sequence'"
+            raise ValueError(f"Expected {expected} (got a matrix); pass one list per sample")
         tokens, words, unknown = number_words(documents, kind == "sequence", **options)
         if kind == "sequence":
             return tokens, words
@@ -126,9 +124,9 @@ class Words(TableKind):
         """Lists of words of texts; anything else as it is."""
         if isinstance(raw, (list, tuple)) and any(isinstance(text, str) for text in raw):
             if how not in PATTERNS:
-                raise ValueError(
-                    "Expected lists of words (got texts, and a model of words that others made of texts)"
-                )
+                expected = "lists of words"
+                got = "texts, and a model of words that others made of texts"
+                raise ValueError(f"Expected {expected} (got {got})")
             return [tokenize(text, how) if isinstance(text, str) else text for text in raw]
         return raw
 
@@ -148,18 +146,24 @@ class Words(TableKind):
         return self
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes what another one has learned, which split texts into letters if it does not say how."""
+        """Takes what another one has learned, which split texts into letters if it does not say
+        how.
+        """
         return super().load_state_dict({"tokenizer": "letters", **state})
 
     def _column(self, raw: Any) -> Any:
-        """The only column of a data frame, if it holds texts or lists; else those that training had."""
+        """The only column of a data frame, if it holds texts or lists; else those that training
+        had.
+        """
         if len(getattr(raw, "columns", ())) != 1:
             return super()._column(raw)
         column = as_list(raw[raw.columns[0]])
         return column if isinstance(column, list) else raw
 
     def _of_list(self, raw: list[Any]) -> MultiLabelDataset:
-        """Samples of texts, lists of words, and rows of a matrix, which may stand beside each other."""
+        """Samples of texts, lists of words, and rows of a matrix, which may stand beside each
+        other.
+        """
         places: dict[str, list[int]] = {}
         for place, one in enumerate(raw):
             places.setdefault(self._form(one), []).append(place)
@@ -200,7 +204,9 @@ class Words(TableKind):
         return self._new_samples(self._split(inputs))
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """The reasons, by rows, of inputs that cannot be read by themselves, of which halves are read again."""
+        """The reasons, by rows, of inputs that cannot be read by themselves, of which halves are
+        read again.
+        """
         raw = as_list(self._column(raw))
         return self._unreadable(list(raw), 0) if isinstance(raw, (list, tuple)) else {}
 
@@ -291,8 +297,8 @@ class Words(TableKind):
     def state_fractions(
         self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
     ) -> np.ndarray | None:
-        """The rows of each word, which are fewer where a bag holds each word once, or an encoder keeps
-        frequent words only.
+        """The rows of each word, which are fewer where a bag holds each word once, or an encoder
+        keeps frequent words only.
         """
         fractions = super().state_fractions(sample, prepared, network, num_rows)
         if fractions is not None:
@@ -312,8 +318,8 @@ def number_words(
     train: np.ndarray | None = None,
     num_inputs: int | None = None,
 ) -> tuple[Tokens, list[str] | None, int]:
-    """The numbers of the words of documents, the vocabulary if the words are strings or it is given, and the number
-    that unknown words have.
+    """The numbers of the words of documents, the vocabulary if the words are strings or it is
+    given, and the number that unknown words have.
 
     With :obj:`num_inputs`, the vocabulary is that of an old data set, and stays as it is.
     """
@@ -333,9 +339,8 @@ def number_words(
     elif num_inputs is None and words is not None:
         words = check_words(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words])
     elif words is None:
-        raise ValueError(
-            "Expected the numbers of words, as those of 'like' have no names (got strings)"
-        )
+        expected = "the numbers of words, as those of 'like' have no names"
+        raise ValueError(f"Expected {expected} (got strings)")
     numbers = {word: number for number, word in enumerate(words or ())}
     unknown = numbers.get(UNKNOWN, NO_NUMBER)
     if ordered and unknown == NO_NUMBER:
