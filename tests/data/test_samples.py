@@ -165,7 +165,10 @@ def test_what_functions_do_is_not_known(setting):
 
 def test_keys_are_the_same_in_every_run():
     """In whatever order sets are, and wherever values lie."""
-    print_all = "from tests.data.test_samples import *; print({k: settings_key(v) for k, v in DIFFERENT.items()})"
+    print_all = (
+        "from tests.data.test_samples import *; "
+        "print({k: settings_key(v) for k, v in DIFFERENT.items()})"
+    )
     assert (
         run_python(print_all)[0]
         == f"{ {name: settings_key(setting) for name, setting in DIFFERENT.items()} }\n"

@@ -63,9 +63,7 @@ def test_it_fits_the_samples_that_it_was_made_of(recwarn):
     split = make(train=(0, 3), val=(1,), test=(2, 4))
     split.check_fits(5)
     assert not recwarn
-    with pytest.raises(
-        ValueError, match=r"'y' to hold all samples .* \(got 4 samples, and sample 4 in the split\)"
-    ):
+    with pytest.raises(ValueError, match=r"\(got 4 samples, and sample 4 in the split\)"):
         split.check_fits(4, "'y'")
     with pytest.warns(UserWarning, match="leaves out 2 of 7 samples of 'dataset'"):
         split.check_fits(7)
@@ -235,9 +233,7 @@ def test_the_parts_are_fair():
 
 
 def test_a_data_set_is_not_what_it_takes():
-    with pytest.raises(
-        ValueError, match=r"'num_samples' to be a whole number \(got object\).*of a data set take"
-    ):
+    with pytest.raises(ValueError, match=r"be a whole number \(got object\).*of a data set take"):
         random_split(object())
 
 

@@ -159,11 +159,7 @@ HUE = ["round {0,1}", "n numeric"], ["?,0,1", "1,1,2"]
         (SPARSE, {"labels": 0}, "between 1 and 3"),
         (SPARSE, {"labels": ["u", "v", "A", "B"]}, "got 4 labels alone"),
         (SPARSE, {"labels": -2, "kind": "sequence"}, "'kind' to be one of bag, vector"),
-        (
-            SPARSE + "{0 ?}\n",
-            {"labels": -2, "kind": "bag"},
-            "finite inputs.*nan in row 3, column 0",
-        ),
+        (SPARSE + "{0 ?}\n", {"labels": -2, "kind": "bag"}, "inputs.*nan in row 3, column 0"),
         (SEVEN, {"labels": -2}, r"got 7 in row 3, column 0: label 'A'"),
         (MINUS, {"labels": -2}, r"got -1 in row \d, column 1: label 'B'"),
         (arff(["hue string", *HUE[0]], HUE[1]), {"labels": 1, "drop": "text"}, "line 2: .*string"),

@@ -126,8 +126,7 @@ def test_numbers_of_words_are_taken_as_they_are():
 
 @pytest.mark.parametrize("rows", [[[0, 1, 0], [1, 0, 0]], [np.array([0, 1, 0]), (1, 0, 0)]])
 def test_lists_of_whole_numbers_of_one_length_need_a_kind(rows):
-    message = r"'kind' for .* \(got 2 of length 3\): if they are rows .*kind='vector'; if .*words, pass kind='sequence'"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"rows .*kind='vector'; if .*words, pass kind='sequence'"):
         from_arrays(rows, Y[:2])
     assert from_arrays(rows, Y[:2], kind="vector")[1].x.tolist() == [[1, 0, 0]]
     assert from_arrays(np.array(rows), Y[:2], kind="bag")[1].x.tolist() == [0]
@@ -139,9 +138,7 @@ def test_lists_of_whole_numbers_of_one_length_need_a_kind(rows):
 @pytest.mark.parametrize("inputs", [WORDS[:2], [[1], [0, 1]], MATRIX[:2], sp.csr_array(MATRIX[:2])])
 @pytest.mark.parametrize("train", [None, [0, 2]])
 def test_inputs_are_counted_before_they_are_read(inputs, train):
-    with pytest.raises(
-        ValueError, match=r"'X' and 'Y' to have as many rows as each other \(got 2 and 3\)"
-    ):
+    with pytest.raises(ValueError, match=r"'Y' to have as many rows as each other \(got 2 and 3\)"):
         from_arrays(inputs, Y, train=train)
 
 
@@ -188,9 +185,7 @@ def test_categories_are_nominal_and_other_objects_are_not():
     dataset = from_arrays(frame, [[1], [0], [1]])
     assert dataset.feature_names == ["kind=a", "kind=b", "year"]
     assert dataset.rows("x").tolist() == [[1, 0, 1999], [0, 1, 2000], [1, 0, 1999]]
-    with pytest.raises(
-        ValueError, match=r"Expected numbers.* in row 1, column 'kind'.*\(got 'b', text\)"
-    ):
+    with pytest.raises(ValueError, match=r"numbers.* in row 1, column 'kind'.*\(got 'b', text\)"):
         from_arrays(pd.DataFrame({"kind": [1, "b"]}), [[1], [0]])
 
 
@@ -320,10 +315,7 @@ def test_numbers_that_numpy_does_not_know():
 )
 def test_complex_numbers_are_refused(form):
     z = np.array(Y) * (1 + 1j)
-    with pytest.raises(
-        ValueError,
-        match=r"Expected inputs to be real numbers \(got complex128\); pass the real and",
-    ):
+    with pytest.raises(ValueError, match=r"be real numbers \(got complex128\); pass the real and"):
         from_arrays(form(z), Y)
     with pytest.raises(ValueError, match=r"Expected labels to be real numbers \(got complex128\)"):
         from_arrays(MATRIX, form(z))
@@ -359,10 +351,7 @@ def test_names_that_are_a_frame_s_own_take_its_columns_in_their_order():
     renamed = from_arrays(x, y, ["c", "b"], ["years", "metres"])
     assert (renamed.label_names, renamed.y.tolist()) == (["c", "b"], [[1, 0], [0, 0]])
     assert renamed.rows("x").tolist() == x.to_numpy().tolist()
-    with pytest.raises(
-        ValueError,
-        match=r"'label_names' to be the columns of the data frame.*\['b'\] are names of other",
-    ):
+    with pytest.raises(ValueError, match=r"columns of the data frame.*\['b'\] are names of other"):
         from_arrays(x, y, ["b", "c"])
     with pytest.raises(ValueError, match="'feature_names' to be the columns of the data frame"):
         from_arrays(x, y, feature_names=["metres", "age"])
@@ -373,17 +362,14 @@ def test_rows_of_frames_in_two_orders_are_refused():
         pd.DataFrame({"age": [1.0, 2.0]}, index=[5, 6]),
         pd.DataFrame({"a": [1, 0]}, index=[6, 5]),
     )
-    with pytest.raises(
-        ValueError,
-        match=r"in one order \(got row 0 of index 5 in 'X' and of 6 in 'Y'\); pass 'Y.loc",
-    ):
+    message = r"in one order \(got row 0 of index 5 in 'X' and of 6 in 'Y'\); pass 'Y.loc"
+    with pytest.raises(ValueError, match=message):
         from_arrays(x, y)
     with pytest.raises(ValueError, match="in one order"):
         from_arrays(x, pd.Series([{"a"}, {"b"}], index=[6, 5]))
     some = pd.DataFrame({"a": [1, 0]}, index=[5, 8])
-    with pytest.raises(
-        ValueError, match=r"the same rows .*row 1 of index 6 in 'X' and of 8 in 'Y'\); pass 'Y.loc"
-    ):
+    message = r"the same rows .*row 1 of index 6 in 'X' and of 8 in 'Y'\); pass 'Y.loc"
+    with pytest.raises(ValueError, match=message):
         from_arrays(x, some)
     assert from_arrays(x, some.to_numpy()).y.tolist() == [[1], [0]]
     assert from_arrays(x, y.loc[x.index]).y.tolist() == [[0], [1]]
@@ -450,11 +436,7 @@ def test_masked_entries_are_unknown():
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
-        (
-            ["size", "height"],
-            ["a"],
-            r"the columns \['age'\] .*got the columns \['size', 'height'\]",
-        ),
+        (["size", "height"], ["a"], r"columns \['age'\] .*got the columns \['size', 'height'\]"),
         (["age", "size", "age"], ["a"], r"every column to be used once \(got \['age'\]"),
         (["age", "size"], ["b"], r"'Y' to .* 1 missing: \['a'\], 1 too many: \['b'\]"),
     ],
@@ -473,10 +455,7 @@ def test_words_of_an_old_vocabulary_keep_their_numbers():
     old = from_arrays([[0, 1, 2], [1], []], Y, feature_names=["u", "v", "w"])
     new = from_arrays([["u", "v"]], like=old)
     assert (new[0].x.tolist(), new.feature_names, new.num_inputs) == ([0, 1], ["u", "v", "w"], 3)
-    with pytest.raises(
-        ValueError,
-        match=r"'like' has, as it has no '<unk>' for others \(got 'z' as word 1 of row 1\)",
-    ):
+    with pytest.raises(ValueError, match=r"no '<unk>' for others \(got 'z' as word 1 of row 1\)"):
         from_arrays([["u"], ["v", "z"]], like=old)
     padded = from_arrays([[0, 1, 2], [1], []], Y, feature_names=["<pad>", "<unk>", "u"])
     assert from_arrays([["u", "z"]], like=padded)[0].x.tolist() == [2, 1]
@@ -506,9 +485,7 @@ def test_numbers_of_words_belong_to_the_old_vocabulary(kind):
     old = from_arrays([[0, 5], [1], []], Y, kind=kind)
     new = from_arrays([[0, 2]], like=old)
     assert (new[0].x.tolist(), new.num_inputs) == ([0, 2], 6)
-    with pytest.raises(
-        ValueError, match=r"from 0 to 5, as many as 'like' has \(got 99 as word 1 of row 0\)"
-    ):
+    with pytest.raises(ValueError, match=r"5, as many as 'like' has \(got 99 as word 1 of row 0\)"):
         from_arrays([[0, 99]], like=old)
     with pytest.raises(ValueError, match=r"those of 'like' have no names \(got strings\)"):
         from_arrays([["u", "v"]], like=old)
@@ -561,32 +538,17 @@ def test_samples_make_batches_and_can_be_transformed():
     [
         ({"Y": [[1, 0], [0, 2], [1, 1]]}, r"got 2 in row 1, column 1: label 'label_1'"),
         ({"Y": [[1, 0], [0, 1.0000001], [1, 1]]}, r"got 1.0000001 in row 1, column 1"),
-        (
-            {"Y": [["1", "0"], ["0", "1"], ["1", "0"]]},
-            r"got \['0', '1'\] in all rows, as of vectors",
-        ),
-        (
-            {"Y": [["1", "0"], ["0", "0"], ["1", "0"]]},
-            r"row 1 \(got \['0', '0'\], as of a vector\)",
-        ),
-        (
-            {"Y": sp.csr_array((3, 10**9))},
-            r"1,000,000,000 labels of 3 samples, which take 11.2 GiB",
-        ),
+        ({"Y": [["1", "0"], ["0", "1"], ["1", "0"]]}, r"\['0', '1'\] in all rows, as of vectors"),
+        ({"Y": [["1", "0"], ["0", "0"], ["1", "0"]]}, r"1 \(got \['0', '0'\], as of a vector\)"),
+        ({"Y": sp.csr_array((3, 10**9))}, r"1,000,000,000 labels .*11.2 GiB"),
         ({"Y": [[1, 0], [0, "x"], [1, 1]]}, r"got \[1, 0\] in row 0"),
         ({"Y": np.array([[1, 0], [0, "x"]], dtype=object)}, r"got 'x' in row 1, column 1"),
         ({"Y": [[1, 0], [0], [1, 1]]}, r"or as a list of sets of label names"),
         ({"Y": [1, 0, 1]}, r"one column per label \(got \[3\]\)"),
-        (
-            {"Y": np.zeros((3, 0))},
-            r"at least one sample and one label \(got labels of shape \[3, 0\]\)",
-        ),
+        ({"Y": np.zeros((3, 0))}, r"one sample and one label \(got labels of shape \[3, 0\]\)"),
         ({"Y": Y[:2]}, r"'X' and 'Y' to have as many rows as each other \(got 3 and 2\)"),
         ({"Y": [{"a"}, "b", {"c"}]}, r"got 'b' in row 1"),
-        (
-            {"Y": [{"a"}, {"b"}, {"c"}], "label_names": ["a", "b"]},
-            r"among 'label_names' \(got 'c' in row 2\)",
-        ),
+        ({"Y": [{"a"}, {"b"}, {"c"}], "label_names": ["a", "b"]}, r"'label_names' .*'c' in row 2"),
         ({"label_names": ["a"]}, r"'label_names' to name each of the 2 columns \(got 1 names\)"),
         ({"label_names": ["a", "a"]}, r"'label_names' to be unique \(got \['a'\]"),
         ({"label_names": "ab"}, r"got the string 'ab'"),
@@ -597,10 +559,7 @@ def test_samples_make_batches_and_can_be_transformed():
         ({"X": WORDS, "kind": "vector"}, r"got lists of words"),
         ({"X": [["a", 1], ["b"], ["c"]]}, r"got 1 as word 1 of row 0"),
         ({"X": [[1], [-1], [2]], "kind": "sequence"}, r"from 0 \(got -1 as word 0 of row 1\)"),
-        (
-            {"X": [[1], [0, 0], [2]], "feature_names": ["u", "v"]},
-            r"from 0 to 1, .*got 2 as word 0 of row 2",
-        ),
+        ({"X": [[1], [0, 0], [2]], "feature_names": ["u", "v"]}, r"0 to 1, .*got 2 as word 0"),
         ({"X": ["a b", "c", "d"]}, r"split texts into words first"),
         ({"X": [[1.5, 2.0], [1.0], [0.5, 1.0]]}, r"rows of one length"),
         ({"X": [[1.0, np.inf], [0.5, 1.0], [1.0, 1.0]]}, r"got inf in row 0, column 1"),
@@ -610,14 +569,8 @@ def test_samples_make_batches_and_can_be_transformed():
         ({"train": [-1, 2]}, r"'train' to hold indices of at least 0 \(got -1\)"),
         ({"train": [0, 0]}, r"got sample 0 more than once, in \['train'\]"),
         ({"test": [0.5]}, r"'test' to be numbers of rows"),
-        (
-            {"test": [[0, 1]]},
-            r"'test' to be a one-dimensional tensor of integers \(got shape \[1, 2\]",
-        ),
-        (
-            {"test": [True, False]},
-            r"'test' to be .* or a mask of 3 entries \(got bool of shape \[2\]\)",
-        ),
+        ({"test": [[0, 1]]}, r"'test' to be .*shape \[1, 2\]"),
+        ({"test": [True, False]}, r"to be .* or a mask of 3 entries \(got bool of shape \[2\]\)"),
         ({"train": [0, 1], "test": [1, 2]}, r"got sample 1 more than once, in \['train', 'test'\]"),
     ],
 )
@@ -662,8 +615,8 @@ def test_rows_of_attributes_are_those_of_the_samples_that_are_left():
 
 
 def test_importing_the_entry_points_imports_no_data_sets():
-    code = "import sys, tg_mlc.inputs.arrays, tg_mlc.inputs.csv_files; print('tg_mlc.datasets' in sys.modules)"
-    assert run_python(code)[0] == "False\n"
+    code = "import sys, tg_mlc.inputs.arrays, tg_mlc.inputs.csv_files; "
+    assert run_python(f"{code}print('tg_mlc.datasets' in sys.modules)")[0] == "False\n"
 
 
 @pytest.mark.parametrize(
@@ -687,16 +640,15 @@ def test_lists_of_the_numbers_of_labels(rows, names, y):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (
-            ["red", "blue", "red"],
-            r"one name per sample, such as 'red'\); pass \[\[name\], \.\.\.\]",
-        ),
+        (["red", "blue", "red"], r"such as 'red'\); pass \[\[name\] for name in Y\]"),
+        (["a, b", "a", "b"], r"pass \[\[name.strip\(\) for name in text.split\(','\)\] for"),
+        (["16 0", "3", "1"], r"such as '16 0'\); pass \[text.split\(\) for text in Y\]"),
+        ([[1, -1], [0, 1], [1, 1]], r"got -1 in row 0, column 1: label 'label_1'\)$"),
+        ([[1, 2], [0, 1], [1, 1]], r"got 2 in row 0.*numbers of labels, pass"),
+        ([["a", ["b" * 200]], ["a"], ["b"]], r"^.{,170}$"),
         ([(3,), (1,), (0,)], r"0, 1 or NaN \(got 3 in row 0.*numbers of labels, pass"),
-        ([[1, 0], [1, 1], [0]], r"with rows of one length.*\[1, 1\] in row 1"),
-        (
-            [[1, -1], [1], [0]],
-            r"rows of differing lengths or types\); if rows hold the numbers of labels",
-        ),
+        ([[1, 0], [1, 1], [0]], r"distinct numbers of labels.*\[1, 1\] in row 1"),
+        ([[1, -1], [1], [0]], r"sets of label names \(got rows of differing lengths"),
     ],
 )
 def test_labels_in_no_form_are_refused_with_what_to_pass(labels, message):
@@ -705,10 +657,7 @@ def test_labels_in_no_form_are_refused_with_what_to_pass(labels, message):
 
 
 def test_tuples_of_one_length_may_be_numbers_of_labels():
-    with pytest.warns(
-        UserWarning,
-        match="Took tuples .* for the rows of a matrix; if rows hold the numbers of labels",
-    ):
+    with pytest.warns(UserWarning, match="rows of a matrix; if rows hold the numbers of labels"):
         assert from_arrays(np.eye(2) / 2, [(1, 0), (0, 1)]).y.tolist() == [[1, 0], [0, 1]]
 
 

@@ -42,7 +42,5 @@ def test_vectors_of_another_size_are_refused(shape: tuple[int, ...]) -> None:
 
 
 def test_other_methods_are_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"'method' to be one of standard, quantile \(got 'centred'\)"
-    ):
+    with pytest.raises(ValueError, match=r"to be one of standard, quantile \(got 'centred'\)"):
         Scale("centred")

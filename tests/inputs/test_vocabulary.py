@@ -118,19 +118,15 @@ def test_words_that_are_no_vocabulary(words, message):
 
 
 @pytest.mark.parametrize(
-    "options", [{"min_count": 0}, {"min_count": True}, {"max_size": 0}, {"max_size": 1.5}]
+    ("name", "value"), [("min_count", 0), ("min_count", True), ("max_size", 0), ("max_size", 1.5)]
 )
-def test_options_out_of_range(options):
-    with pytest.raises(
-        ValueError, match=f"Expected '{next(iter(options))}' to be a whole number of at least 1"
-    ):
-        build_vocabulary(DOCUMENTS, **options)
+def test_options_out_of_range(name, value):
+    with pytest.raises(ValueError, match=f"'{name}' to be a whole number of at least 1"):
+        build_vocabulary(DOCUMENTS, **{name: value})
 
 
 def test_texts_instead_of_lists_of_words():
-    with pytest.raises(
-        ValueError, match=r"lists of words \(got the text 'some text'\); split it with 'tokenize'"
-    ):
+    with pytest.raises(ValueError, match=r"\(got the text 'some text'\); split it with 'tokenize'"):
         build_vocabulary(["some text"])
     with pytest.raises(ValueError, match="lists of words"):
         encode(["some text"], {}, 0)

@@ -60,7 +60,8 @@ def _from_matrix(
     is_list = isinstance(Y, (list, tuple))
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        got = f"{values[row, column]:.7g} in row {row}, column {column}: label '{names[column]}'"
+        value = str(values[row, column]).removesuffix(".0")
+        got = f"{value} in row {row}, column {column}: label '{names[column]}'"
         known = values[~np.isnan(values)]
         may_be_indices = is_list and (known >= 0).all() and (known % 1 == 0).all()
         hint = f"; {_INDICES_HINT}" if may_be_indices else ""
