@@ -50,19 +50,15 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
     weights; what a published data set knows of its labels stays.
     """
     # The rows of an official split are those of the whole data set.
-    official = (
-        [rows.numpy() for rows in dataset._official or ()] if dataset._indices is None else []
-    )
-    words = words.sorted_indices()
-    samples = Records(
-        words, dataset.y.numpy(), dataset.label_names, dataset.feature_names, *official
-    ).to_samples()
-    # Also where all weights are 1, as the next samples may have others.
+    parts = (dataset._official or ()) if dataset._indices is None else ()
+    official = [rows.numpy() for rows in parts]
+    words, y = words.sorted_indices(), dataset.y.numpy()
+    records = Records(words, y, dataset.label_names, dataset.feature_names, *official)
+    samples = records.to_samples()
+    # Weights are stored even if all are 1, because those of the next samples may differ.
     samples.data.weight = torch.from_numpy(words.data.astype(np.float32))
-    ptr = torch.from_numpy(words.indptr.astype(np.int64))
-    bags = ArrayDataset(
-        samples._replace(slices={**(samples.slices or {}), "weight": ptr}), dataset.transform
-    )
+    slices = {**(samples.slices or {}), "weight": torch.from_numpy(words.indptr.astype(np.int64))}
+    bags = ArrayDataset(samples._replace(slices=slices), dataset.transform)
     for name in ("label_descriptions", "label_parents"):
         if hasattr(dataset, name):
             setattr(bags, name, getattr(dataset, name))
@@ -76,19 +72,24 @@ def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
     if values.size(0) != len(dataset):
         expected = f"'{key}' to have a row for each of {len(dataset)} samples"
         raise ValueError(f"Expected {expected} (got {values.size(0)})")
-    changed = copy(dataset) if dataset._indices is None else dataset.copy()
-    changed._data, changed._data_list = copy(changed._data), None
+    changed = _changeable(dataset)
     changed._data[key] = values
-    if changed.slices is not None:  # PyG keeps none of a single sample
+    if changed.slices is not None:  # PyG keeps no slices of a single sample.
         changed.slices = {**changed.slices, key: torch.arange(len(dataset) + 1)}
     return changed
 
 
 def without_attribute(dataset: DatasetT, key: str) -> DatasetT:
     """The same samples without an attribute."""
-    changed = copy(dataset) if dataset._indices is None else dataset.copy()
-    changed._data, changed._data_list = copy(changed._data), None
+    changed = _changeable(dataset)
     del changed._data[key]
     if changed.slices is not None:
         changed.slices = {name: ends for name, ends in changed.slices.items() if name != key}
+    return changed
+
+
+def _changeable(dataset: DatasetT) -> DatasetT:
+    """A copy whose attributes can change, while tensors are shared."""
+    changed = copy(dataset) if dataset._indices is None else dataset.copy()
+    changed._data, changed._data_list = copy(changed._data), None
     return changed

@@ -25,9 +25,7 @@ class Tokens(NamedTuple):
     @classmethod
     def of(cls, sequences: Sequence[Sequence[int]]) -> Tokens:
         """Puts sequences one after another."""
-        ptr = np.concatenate([[0], np.cumsum([len(sequence) for sequence in sequences])]).astype(
-            np.int64
-        )
+        ptr = np.cumsum([0, *map(len, sequences)]).astype(np.int64)
         parts = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
         return cls(np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64), ptr)
 
@@ -69,10 +67,8 @@ class Records(NamedTuple):
             if self.x.ids.ndim == 2:
                 x, size = np.asarray(self.x.ids, dtype=np.float32), self.x.ids.shape[1]
             else:
-                x = np.asarray(self.x.ids, dtype=np.int64)
-                size = (
-                    x.max(initial=-1) + 1 if self.feature_names is None else len(self.feature_names)
-                )
+                x, names = np.asarray(self.x.ids, dtype=np.int64), self.feature_names
+                size = x.max(initial=-1) + 1 if names is None else len(names)
         elif sp.issparse(self.x):
             bags = sp.csr_array(self.x)
             bags.sort_indices()

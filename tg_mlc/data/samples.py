@@ -19,6 +19,8 @@ from tg_mlc._files import read_tensors, replace_when_done, sha256
 
 FORMAT = 2
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError)
+_UNREADABLE += (pickle.UnpicklingError,)
 
 
 class Samples(NamedTuple):
@@ -30,9 +32,9 @@ class Samples(NamedTuple):
     report: dict[str, Any] | None
     kind: str | None = None  #: what the input of a sample is, *e.g.* "bag"
     feature_names: list[str] | None = None
-    num_features: int | None = None  #: the number of words, or of a vector's entries
-    train: Tensor | None = None  #: rows of the official training part
-    test: Tensor | None = None  #: rows of the official test part
+    num_features: int | None = None  #: The number of words, or of a vector's entries.
+    train: Tensor | None = None  #: The rows of the official training part.
+    test: Tensor | None = None  #: The rows of the official test part.
 
     @classmethod
     def collate(
@@ -49,21 +51,16 @@ class Samples(NamedTuple):
         """Writes a file that :meth:`load` can read."""
         # One string is read a hundred times as fast as a list of them.
         names = None if self.feature_names is None else "\n".join(self.feature_names)
-        content = {
-            **self._asdict(),
-            "data": self.data.to_dict(),
-            "feature_names": names,
-            "format": FORMAT,
-        }
+        content = {**self._asdict(), "data": self.data.to_dict(), "feature_names": names}
+        content["format"] = FORMAT
         with replace_when_done(path) as unfinished:
             torch.save(content, unfinished)
             try:
                 torch.load(unfinished, weights_only=True)
             except pickle.UnpicklingError as error:
-                expected = "samples of tensors, numbers and strings, which can be stored without pickled code"
-                raise TypeError(
-                    f"Expected {expected} (got others, perhaps of 'pre_transform'): {error}"
-                ) from error
+                expected = "samples of tensors, numbers and strings, which need no pickled code"
+                got = f"others, perhaps of 'pre_transform'): {error}"
+                raise TypeError(f"Expected {expected} (got {got}") from error
 
     @classmethod
     def load(cls, path: str | Path) -> Samples:
@@ -78,20 +75,10 @@ class Samples(NamedTuple):
             content["feature_names"] = None if names is None else names.split("\n")
             content["data"] = Data.from_dict(content["data"])
             return cls(**{field: content[field] for field in cls._fields})
-        except (
-            OSError,
-            EOFError,
-            RuntimeError,
-            ValueError,
-            KeyError,
-            TypeError,
-            pickle.UnpicklingError,
-        ) as error:
+        except _UNREADABLE as error:
             expected = f"'{path}' to be a processed data set of this version"
-            got, hint = (
-                f"a file that cannot be used: {error!r}",
-                "pass 'force_reload=True' to build it again",
-            )
+            got = f"a file that cannot be used: {error!r}"
+            hint = "pass 'force_reload=True' to build it again"
             raise RuntimeError(f"Expected {expected} (got {got}); {hint}") from error
 
 

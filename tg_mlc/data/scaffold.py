@@ -142,11 +142,8 @@ def scaffold_split(
     scaffolds, group_of = np.unique(
         np.asarray(murcko_scaffolds(smiles), dtype=str), return_inverse=True
     )
-    counts = (
-        np.empty((len(scaffolds), 0))
-        if labels is None
-        else labels.class_counts(group_of, len(scaffolds))
-    )
+    num_groups, counts = len(scaffolds), np.empty((len(scaffolds), 0))
+    counts = counts if labels is None else labels.class_counts(group_of, num_groups)
     groups = Groups(np.bincount(group_of), counts)
     part_of = _best(groups, sizes, seed)[group_of]
     filled = np.bincount(part_of, minlength=NUM_PARTS)
@@ -171,9 +168,8 @@ def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
         for row, text in enumerate(smiles):
             if not isinstance(text, str):
                 got = f"{type(text).__name__} for sample {row}"
-                raise ValueError(
-                    f"Expected 'smiles' to hold strings (got {got}); of a data set take 'dataset.smiles'"
-                )
+                hint = "of a data set take 'dataset.smiles'"
+                raise ValueError(f"Expected 'smiles' to hold strings (got {got}); {hint}")
             if (mol := chem.MolFromSmiles(text)) is None:
                 expected = "a valid SMILES for every sample"
                 raise ValueError(f"Expected {expected} (got '{shorten(text)}' for sample {row})")

@@ -26,21 +26,18 @@ NUM_PARTS = 3
 
 
 def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
-    """The sizes of the three parts: each fraction rounded down, what is left to the largest
-    remainders.
-    """
+    """The sizes of three parts: fractions rounded down, and the rest by the largest remainders."""
     try:
         num_samples = index(num_samples)
     except TypeError:
         got = f"{type(num_samples).__name__}); of a data set take 'len(dataset)'"
         raise ValueError(f"Expected 'num_samples' to be a whole number (got {got}") from None
     try:
-        fit = len(fractions) == NUM_PARTS and all(
-            math.isfinite(share) and share >= 0 for share in fractions
-        )
+        is_valid = all(math.isfinite(fraction) and fraction >= 0 for fraction in fractions)
+        is_valid = is_valid and len(fractions) == NUM_PARTS
     except TypeError:
-        fit = False
-    if not fit:
+        is_valid = False
+    if not is_valid:
         expected = "'fractions' to be three numbers of at least 0: train, val, test"
         raise ValueError(f"Expected {expected} (got {fractions})")
     if abs(sum(fractions) - 1) > 1e-6:
@@ -62,9 +59,7 @@ MISSING_NAMES_SHOWN = 40
 
 
 class SparseLabels(NamedTuple):
-    """Labels as two sparse 0/1 matrices ``[num_samples, num_labels]``: known positives, and
-    unknowns.
-    """
+    """Sparse 0/1 matrices ``[num_samples, num_labels]`` of known positives and of unknowns."""
 
     positive: sp.csr_array
     unknown: sp.csr_array
@@ -75,31 +70,25 @@ class SparseLabels(NamedTuple):
         """
         num_samples = self.positive.shape[0]
         ones = np.ones(num_samples, dtype=np.int64)
-        members = sp.csr_array(
-            (ones, (group_of, np.arange(num_samples))), shape=(num_groups, num_samples)
-        )
-        positive = (members @ self.positive).toarray()
-        unknown = (members @ self.unknown).toarray()
+        indices, shape = (group_of, np.arange(num_samples)), (num_groups, num_samples)
+        members = sp.csr_array((ones, indices), shape=shape)
+        positive, unknown = ((members @ part).toarray() for part in self)
         sizes = np.bincount(group_of, minlength=num_groups)[:, None]
         return np.hstack([sizes - positive - unknown, positive])
 
 
 def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> SparseLabels:
-    """Reads labels of any kind: dense or sparse, of torch, numpy or scipy; what a sparse matrix
-    does not store is 0.
-    """
+    """Reads dense or sparse labels of any library. Entries that are not stored are 0."""
     if not hasattr(y, "ndim"):
-        expected = "'y' to be a matrix"
-        got = f"{type(y).__name__}"
-        raise ValueError(f"Expected {expected} (got {got}); of a data set take 'dataset.y'")
+        got, hint = type(y).__name__, "of a data set take 'dataset.y'"
+        raise ValueError(f"Expected 'y' to be a matrix (got {got}); {hint}")
     labels = to_label_csr(y)
     if label_names is not None:
         check_names(label_names, labels.shape[1], "label_names")
     parts = []
     for chosen in (labels.data == 1, np.isnan(labels.data)):
-        part = sp.csr_array(
-            (chosen.astype(np.int64), labels.indices, labels.indptr), shape=labels.shape, copy=True
-        )
+        stored = chosen.astype(np.int64), labels.indices, labels.indptr
+        part = sp.csr_array(stored, shape=labels.shape, copy=True)
         part.eliminate_zeros()
         parts.append(part)
     return SparseLabels(*parts)
@@ -108,31 +97,22 @@ def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> Spars
 def coverage_report(
     labels: SparseLabels, part_of: np.ndarray, label_names: list[str] | None
 ) -> str:
-    """A list of the labels that lack a class in a part, by their names, or their numbers if there
-    are none.
-    """
+    """A list of the labels that lack a class in a part, by name, or else by index."""
     num_labels = labels.positive.shape[1]
     names = label_names if label_names is not None else [str(i) for i in range(num_labels)]
     counts = labels.class_counts(part_of, len(PARTS))
     parts = [(i, part) for i, part in enumerate(PARTS) if (part_of == i).any()]
     lines = []
-    for value, of_value in (
-        ("negative", counts[:, :num_labels]),
-        ("positive", counts[:, num_labels:]),
-    ):
+    for value, of_value in zip(("negative", "positive"), np.hsplit(counts, 2), strict=True):
         nowhere = (of_value == 0).all(axis=0)
-        lacking = [
-            ("anywhere", nowhere),
-            *((f"in {part}", (of_value[i] == 0) & ~nowhere) for i, part in parts),
-        ]
-        for where, absent in lacking:
-            if absent.any():
-                listed = [names[i] for i in np.flatnonzero(absent)]
-                if len(listed) > MISSING_NAMES_SHOWN:
-                    listed[MISSING_NAMES_SHOWN:] = [f"and {len(listed) - MISSING_NAMES_SHOWN} more"]
-                lines.append(
-                    f"no known {value} {where} for {absent.sum()} of {num_labels} labels: {'; '.join(listed)}"
-                )
+        lacking = {f"in {part}": (of_value[i] == 0) & ~nowhere for i, part in parts}
+        for where, is_absent in {"anywhere": nowhere, **lacking}.items():
+            absent = [names[i] for i in np.flatnonzero(is_absent)]
+            if absent:
+                count = f"no known {value} {where} for {len(absent)} of {num_labels} labels"
+                if len(absent) > MISSING_NAMES_SHOWN:
+                    absent[MISSING_NAMES_SHOWN:] = [f"and {len(absent) - MISSING_NAMES_SHOWN} more"]
+                lines.append(f"{count}: {'; '.join(absent)}")
     return "\n".join(lines) or f"both classes of all {num_labels} labels in every part"
 
 
@@ -167,13 +147,9 @@ class Split:
         repeated = indices[1:][indices[1:] == indices[:-1]]
         if repeated.numel() > 0:
             index = int(repeated[0])
-            owners = [
-                part for part, members in zip(PARTS, self.parts, strict=True) if index in members
-            ]
-            expected = "every sample once, in one part"
-            raise ValueError(
-                f"Expected {expected} (got sample {index} more than once, in {owners})"
-            )
+            parts = zip(PARTS, self.parts, strict=True)
+            got = f"sample {index} more than once, in {[name for name, of in parts if index in of]}"
+            raise ValueError(f"Expected every sample once, in one part (got {got})")
 
     @classmethod
     def from_assignment(cls, part_of: np.ndarray, name: str, report: str | None = None) -> Split:
@@ -185,9 +161,8 @@ class Split:
             name (str): How the split was made.
             report (str, optional): As above. (default: :obj:`None`)
         """
-        train, val, test = (
-            torch.from_numpy(np.flatnonzero(part_of == part)) for part in range(len(PARTS))
-        )
+        indices = (torch.from_numpy(np.flatnonzero(part_of == i)) for i in range(len(PARTS)))
+        train, val, test = indices
         return cls(train, val, test, name, report)
 
     @property
@@ -224,10 +199,9 @@ class Split:
             raise ValueError(f"Expected {expected} (got {got}); give all of them")
         if self.num_samples < num_samples:
             left_out = num_samples - self.num_samples
-            warnings.warn(
-                f"The split leaves out {left_out} of {num_samples} samples of {of}; if it should not, make it of all",
-                stacklevel=4,  # the line that called what checks its arguments
-            )
+            message = f"The split leaves out {left_out} of {num_samples} samples of {of}"
+            # Level 4 is the line that called a function which checks its arguments.
+            warnings.warn(f"{message}; if it should not, make it of all", stacklevel=4)
 
     @property
     def hash(self) -> str:
@@ -248,17 +222,16 @@ class Split:
 
     def __repr__(self) -> str:
         train, val, test = self.sizes
-        return f"Split(name='{self.name}', train={train}, val={val}, test={test}, hash='{self.hash[:12]}')"
+        sizes = f"train={train}, val={val}, test={test}"
+        return f"Split(name='{self.name}', {sizes}, hash='{self.hash[:12]}')"
 
 
 def _as_indices(indices: Tensor | Sequence[int], part: str) -> Tensor:
     indices = torch.as_tensor(indices).cpu()
+    integers = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
     if indices.numel() == 0:
         return torch.empty(0, dtype=torch.long)
-    if (
-        indices.dtype not in {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8}
-        or indices.dim() != 1
-    ):
+    if indices.dtype not in integers or indices.dim() != 1:
         got = f"shape {list(indices.shape)}, {indices.dtype}"
         expected = f"'{part}' to be a one-dimensional tensor of integers"
         raise ValueError(f"Expected {expected} (got {got})")
@@ -303,9 +276,7 @@ def predefined_split(
     Raises:
         ValueError: If an index is out of range or occurs twice.
     """
-    split = Split(
-        torch.as_tensor(train), torch.as_tensor(val), torch.as_tensor(test), name="predefined"
-    )
+    split = Split(*map(torch.as_tensor, (train, val, test)), name="predefined")
     for part, indices in zip(PARTS, split.parts, strict=True):
         if indices.numel() > 0 and indices[-1] >= num_samples:
             expected = f"the indices of '{part}' to be below num_samples={num_samples}"
@@ -368,7 +339,7 @@ def _stratify(positive: sp.csr_array, sizes: np.ndarray, rng: np.random.Generato
     order = rng.permutation(num_samples)
     by_sample = positive[order]
     by_label = by_sample.tocsc()
-    left = np.diff(by_label.indptr).astype(np.int64)  # positives of each label not yet shared out
+    left = np.diff(by_label.indptr).astype(np.int64)  # Positives of each label without a part.
     room = sizes.astype(np.int64).copy()
     # Column by column in memory: the loop below reads the three numbers of one label at a time.
     wanted = np.outer(left, sizes / num_samples)

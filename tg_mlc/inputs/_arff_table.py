@@ -211,12 +211,8 @@ class Arff(NamedTuple):
         return [one.cells(matrix[:, index]) for index, one in enumerate(self.attributes)]
 
     def spread(self, names: Iterable[str], unknown: float = np.nan) -> tuple[list[str], Matrix]:
-        """Attributes as columns, one of 0 and 1 for each of more than two values or for each path.
-
-        Args:
-            names (iterable of str): The attributes.
-            unknown (float, optional): Stands in columns of values that are not known.
-                (default: NaN)
+        """Attributes as columns: a column of 0 and 1 for each path, or for each of more than two
+        values, which hold :obj:`unknown` where the value is not known.
         """
         index = {name: index for index, name in enumerate(self.names)}
         is_sparse, columns, parts = sp.issparse(self.matrix), list[str](), list[Any]()
@@ -242,12 +238,8 @@ class Arff(NamedTuple):
         return columns, matrix
 
     def declares(self, labels: Sequence[str] | str, *, lists_names: bool) -> bool:
-        """Tells whether the header says what attributes mean as labels.
-
-        Args:
-            labels (list of str or str): The attributes.
-            lists_names (bool): Whether a person says that their cells list names, which holds for
-                all but paths.
+        """Tells whether the header says what attributes mean as labels. It does not where cells
+        list names, unless these are paths.
         """
         names = [labels] if isinstance(labels, str) else labels
         attributes = [attribute for attribute in self.attributes if attribute.name in names]
@@ -278,21 +270,20 @@ class Arff(NamedTuple):
         *,
         strict: bool = True,
     ) -> Schema:
-        """The schema, in which the header decides what each attribute is, and cells decide for
-        texts.
+        """The schema: the header decides what attributes are, and cells decide for texts.
 
-        Args:
-            hints (Hints, optional): A person's choices. (default: :obj:`None`)
-            labels (list of str, optional): The attributes that are labels. (default: those of the
-                file)
-            inputs (list of str, optional): The only attributes that are inputs, none of which is
-                left out. (default: all others)
-            strict (bool, optional): If set to :obj:`False`, an attribute that cannot be read is
-                noted instead of refused. (default: :obj:`True`)
+        Labels are by default those of the file, and inputs all other attributes; if inputs are
+        specified, none is left out. Unless :obj:`strict`, texts that cannot be read are noted
+        instead of refused.
         """
         hints = hints or Hints(of="arff")
         hints.check(self.names)
         labels = self.labels if labels is None else labels
+        roles: dict[str, Role] = {
+            **dict.fromkeys(hints.ids, "id"),
+            **dict.fromkeys(hints.ignore, "ignored"),
+            **dict.fromkeys(labels, "label"),
+        }
         is_sparse = sp.issparse(self.matrix)
         matrix: Any = sp.csc_array(self.matrix) if is_sparse else self.matrix
         columns = []
@@ -303,15 +294,11 @@ class Arff(NamedTuple):
             else:
                 cells = matrix[:, index]
             known = cells[~np.isnan(cells)]
-            column = Column(name, "number", "attribute of the header", missing=len(cells))
-            column.missing = len(cells) - len(known)
+            missing = len(cells) - len(known)
+            column = Column(name, "number", "attribute of the header", missing=missing)
             column.example = "".join(texts_of(attribute.cells(known[:1]))) or "0"
-            if name in labels or name in hints.ignore or name in hints.ids:
-                roles: tuple[Role, ...] = ("label", "ignored", "id")
-                choices = (labels, hints.ignore, hints.ids)
-                column.role = next(
-                    role for role, names in zip(roles, choices, strict=True) if name in names
-                )
+            if name in roles:
+                column.role = roles[name]
             elif inputs and name not in inputs:
                 column.role, column.reason = "ignored", "not asked for"
             elif attribute.paths is not None:
@@ -353,7 +340,7 @@ def read_arff(
     encoding: str = "utf-8",
     keep_text: bool = False,
 ) -> Arff:
-    """Reads an ARFF file, whose sparse rows stay sparse.
+    """Reads an ARFF file, or its content, whose sparse rows stay sparse.
 
     Numeric attributes stay as they are, and dates are days since 1970. Nominal attributes of one or
     two values are 0 and 1 by their meaning if they are spelled as in ``{NO,YES}``, ``{-1,1}`` or
@@ -361,19 +348,11 @@ def read_arff(
     between commas, or tabs or spaces in rows without commas; ``%`` after a space begins a comment.
     Attributes that share a name are read as ``name``, ``name.1``, ..., labels first.
 
-    Args:
-        source (str or Path or bytes): The file, which may be compressed, or its content.
-        drop (list of str or str, optional): Attributes to leave out, or :obj:`"text"`: strings,
-            dates of unusual formats, and nominal attributes of more than 100 values.
-            (default: :obj:`()`)
-        name (str, optional): The name of the content in messages. (default: :obj:`None`)
-        max_bytes (int, optional): The largest unpacked size. (default: 4 GiB)
-        labels (list of str or int, optional): The labels, or how many attributes of the file are,
-            from the first or, negative, the last ones. (default: the number that MEKA writes into
-            the relation, or the ``hierarchical`` attributes of Clus)
-        encoding (str, optional): The encoding of characters. (default: UTF-8)
-        keep_text (bool, optional): If set to :obj:`True`, texts are numbered and not refused.
-            (default: :obj:`False`)
+    :obj:`drop` names attributes to leave out, or is :obj:`"text"`: strings, dates of unusual
+    formats, and nominal attributes of more than 100 values, which are refused otherwise unless
+    :obj:`keep_text`. :obj:`labels` are named, or counted among all attributes (negative: from the
+    last); the default is the number that MEKA writes into the relation, or the ``hierarchical``
+    attributes of Clus.
     """
     content = source if isinstance(source, bytes) else read_unpacked(source, max_bytes)
     title = name or ("ARFF content" if isinstance(source, bytes) else f"'{source}'")

@@ -105,15 +105,13 @@ def from_arrays(
     if num_rows(X) not in (None, len(y)):
         expected = "'X' and 'Y' to have as many rows as each other"
         raise ValueError(f"Expected {expected} (got {num_rows(X)} and {len(y)})")
-    parts = predefined_split(
-        _row_numbers(train, len(y), "train"), (), _row_numbers(test, len(y), "test"), len(y)
-    )
+    train_rows, test_rows = _rows(train, len(y), "train"), _rows(test, len(y), "test")
+    parts = predefined_split(train_rows, (), test_rows, len(y))
     schema = None if like is None else like.schema
     if kind is None and not is_mixed_frame(X):
         kind = infer_kind(X)
-    X, feature_names, schema = read_frame(
-        X, feature_names, kind, is_old=num_inputs is not None, schema=schema
-    )
+    is_old = num_inputs is not None
+    X, feature_names, schema = read_frame(X, feature_names, kind, is_old=is_old, schema=schema)
     kind = kind or infer_kind(X)
     dataset = kind_named(kind).samples(
         X,
@@ -132,14 +130,13 @@ def from_arrays(
     return dataset
 
 
-def _row_numbers(rows: Any, num_samples: int, name: str) -> np.ndarray:
-    """The numbers of the rows of a part, which may be given as a mask."""
-    given = np.asarray([] if rows is None else rows)
-    if given.dtype == bool and given.shape == (num_samples,):
-        return np.flatnonzero(given)
-    if given.size and given.dtype.kind not in "iu":
+def _rows(rows: Any, num_samples: int, name: str) -> np.ndarray:
+    """The indices of the rows of a part, which may be specified as a mask."""
+    indices = np.asarray([] if rows is None else rows)
+    if indices.dtype == bool and indices.shape == (num_samples,):
+        return np.flatnonzero(indices)
+    if indices.size and indices.dtype.kind not in "iu":
         expected = f"numbers of rows, or a mask of {num_samples} entries"
-        raise ValueError(
-            f"Expected '{name}' to be {expected} (got {given.dtype} of shape {list(given.shape)})"
-        )
-    return given.astype(np.int64)
+        got = f"{indices.dtype} of shape {list(indices.shape)}"
+        raise ValueError(f"Expected '{name}' to be {expected} (got {got})")
+    return indices.astype(np.int64)

@@ -42,10 +42,9 @@ def with_hierarchy(
     graph = parents if isinstance(parents, LabelGraph) else tree(parents, names)
     pairs = pairs_of(graph, names, "parents")
     if len(names) > 1 and not pairs.numel() and not isinstance(parents, LabelGraph):
-        got = ", ".join(map(repr, names[:3]))
-        raise ValueError(
-            f"Expected 'parents' to join labels (got none of {got}); do they have other names there?"
-        )
+        expected, got = "'parents' to join labels", ", ".join(map(repr, names[:3]))
+        hint = "do they have other names there?"
+        raise ValueError(f"Expected {expected} (got none of {got}); {hint}")
     y = dataset._data.y
     dataset._data["y"] = coherent(y, pairs) if listed else propagate(y, pairs, names, "labels")
     dataset.label_graph = LabelGraph(**{**graph.to_dict(), "kind": "hierarchy"})
@@ -54,8 +53,4 @@ def with_hierarchy(
 
 def pairs(parents: Mapping[str, Sequence[str]]) -> list[tuple[str, str | None]]:
     """Pairs of child and parent, :obj:`None` for those without one."""
-    return [
-        (child, each)
-        for child, above in parents.items()
-        for each in [*above, *([] if above else [None])]
-    ]
+    return [(child, parent) for child, above in parents.items() for parent in above or [None]]

@@ -1,5 +1,4 @@
-"""Data sets from files in the multi-label format of LibSVM and of the Extreme Classification
-Repository (XMC)."""
+"""Data sets from files in the multi-label format of LibSVM and the XMC repository."""
 
 from __future__ import annotations
 

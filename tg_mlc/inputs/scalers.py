@@ -91,11 +91,10 @@ class QuantileScaler(nn.Module):
         # NaN until they are fitted.
         self.register_buffer("quantiles", torch.full((in_channels, num_quantiles), torch.nan))
         self.register_buffer("varies", torch.zeros(in_channels, dtype=torch.bool))
-        # Half a step inside the range, where the normal quantile is finite:
-        rank = (torch.arange(2 * num_quantiles + 1) / 2).clamp(
-            0.5, num_quantiles - 0.5
-        ) / num_quantiles
-        self.register_buffer("scaled", torch.special.ndtri(rank), persistent=False)
+        # Ranks stay half a step inside the range, where the normal quantile is finite.
+        rank = (torch.arange(2 * num_quantiles + 1) / 2).clamp(0.5, num_quantiles - 0.5)
+        scaled = torch.special.ndtri(rank / num_quantiles)
+        self.register_buffer("scaled", scaled, persistent=False)
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> QuantileScaler:
@@ -122,14 +121,12 @@ class QuantileScaler(nn.Module):
         columns = x.t().clone(memory_format=torch.contiguous_format)
         below = torch.searchsorted(self.quantiles, columns, right=False)
         above = torch.searchsorted(self.quantiles, columns, right=True)
-        scaled = self.scaled[below + above].masked_fill(
-            ~self.varies.unsqueeze(-1) | columns.isnan(), 0.0
-        )
-        return scaled.t().to(x.dtype)
+        is_zero = ~self.varies.unsqueeze(-1) | columns.isnan()
+        return self.scaled[below + above].masked_fill(is_zero, 0.0).t().to(x.dtype)
 
 
 def make_scaler(method: str, size: int) -> StandardScaler | QuantileScaler:
-    """The scaler of a method, not fitted yet, for vectors of so many entries."""
+    """A new scaler for vectors of so many entries."""
     return QuantileScaler(size) if method == "quantile" else StandardScaler(size)
 
 

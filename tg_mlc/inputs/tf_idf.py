@@ -15,8 +15,8 @@ from tg_mlc.data.bags import bag_of_words, with_words
 from tg_mlc.inputs.preprocessor import Preprocessor
 
 _NO_COUNTS = (
-    "Expected whole numbers of words, none of them negative, as in the training documents (got others); count words, "
-    "or learn from documents with weights"
+    "Expected whole numbers of words, none of them negative, as in the training documents "
+    "(got others); count words, or learn from documents with weights"
 )
 
 
@@ -76,10 +76,8 @@ class TfIdf(Preprocessor):
         self.counts = _are_counts(words)
         known, idf = (words != 0).sum(axis=0).A1 > 0, 1.0
         if self.counts:
-            transformer = require("sklearn.feature_extraction.text", extra="data").TfidfTransformer(
-                sublinear_tf=True
-            )
-            idf = transformer.fit(words).idf_
+            text = require("sklearn.feature_extraction.text", extra="data")
+            idf = text.TfidfTransformer(sublinear_tf=True).fit(words).idf_
         self.idf = np.where(known, idf, 0.0)
         return self
 
@@ -107,10 +105,8 @@ class TfIdf(Preprocessor):
         words = words.copy()
         words.eliminate_zeros()
         if self.counts:
-            values = (
-                np.log(words.data.astype(np.float32 if words.dtype == np.float32 else np.float64))
-                + 1
-            )
+            dtype = np.float32 if words.dtype == np.float32 else np.float64
+            values = np.log(words.data.astype(dtype)) + 1
             values *= self.idf[words.indices]
         else:
             values = words.data * self.idf[words.indices]

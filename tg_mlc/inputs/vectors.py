@@ -115,11 +115,8 @@ class Vectors(TableKind):
     ) -> nn.Module:
         from tg_mlc.nn.encoders import VectorEncoder
 
-        num_components, dropout = (
-            options.get("num_components", 8),
-            options.get("input_dropout", 0.2),
-        )
-        return VectorEncoder(train.num_inputs or 0, channels, num_components, dropout=dropout)
+        size, dropout = options.get("num_components", 8), options.get("input_dropout", 0.2)
+        return VectorEncoder(train.num_inputs or 0, channels, size, dropout=dropout)
 
     def examples(self, number: int) -> Any:
         return np.random.default_rng(0).normal(size=(number, self.num_inputs)).round(3)

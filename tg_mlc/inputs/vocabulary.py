@@ -18,7 +18,8 @@ from tg_mlc.data.records import Tokens
 #: The word that stands for every word outside the vocabulary; its number is 0.
 UNKNOWN = "<unk>"
 #: Scripts without spaces between words: Thai to Myanmar, Khmer, Chinese and Japanese.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007"
+_UNSPACED += "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 #: Signs within words that are no letters for Python: accents, points of Hebrew and Arabic, vowels
 #: of Indian scripts.
 _SIGNS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u200c\u200d"
@@ -89,7 +90,7 @@ def check_words(words: list[str]) -> list[str]:
     """Refuses words that are there twice or have a line break in them."""
     check_names(words, len(words), "words")
     broken = next((word for word in words if "\n" in word), None)
-    if broken is not None:  # the processed file of a data set keeps one word a line
+    if broken is not None:  # The processed file of a data set keeps one word a line.
         raise ValueError(f"Expected 'words' without line breaks (got {broken!r})")
     return words
 
