@@ -150,7 +150,9 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
         if outside.size:
             row = int(np.repeat(np.arange(len(rows)), counts)[outside[0]])
             expected = f"{noun} from {limits[0]} to {limits[1]}"
-            got = f"got {values[outside[0]]} in line {row + first_line} of '{path}'"
-            hint = "pass 'zero_based' if numbers begin elsewhere"
+            value = int(values[outside[0]])
+            got = f"got {value} in line {row + first_line} of '{path}'"
+            is_near = value in (limits[0] - 1, limits[1] + 1)
+            hint = "pass 'zero_based' if numbers begin elsewhere" if is_near else "renumber them"
             raise ValueError(f"Expected {expected} ({got}); {hint}")
     return _Part((int(sizes[2]), int(sizes[3])) if sizes else None, labels, x)
