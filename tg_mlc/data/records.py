@@ -44,9 +44,7 @@ class Records(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The :obj:`kind` of the data set: bags, vectors, sequences or embeddings, by the type of
-        :obj:`x`.
-        """
+        """The :obj:`kind` of the data set, by the type of :obj:`x`."""
         if isinstance(self.x, Tokens):
             return "sequence" if self.x.ids.ndim == 1 else "embeddings"
         return "bag" if sp.issparse(self.x) else "vector"
@@ -60,8 +58,8 @@ class Records(NamedTuple):
         """
         dense = sp.csr_array(self.y).toarray() if sp.issparse(self.y) else self.y
         y = torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
-        each = torch.arange(len(y) + 1)
-        weight, ptr = None, each
+        row_ptr = torch.arange(len(y) + 1)
+        weight, ptr = None, row_ptr
         if isinstance(self.x, Tokens):
             ptr = _numbers(self.x.ptr)
             if self.x.ids.ndim == 2:
@@ -78,7 +76,7 @@ class Records(NamedTuple):
             x, size = np.ascontiguousarray(self.x, dtype=np.float32), self.x.shape[1]
         attributes = {"x": x} if weight is None else {"x": x, "weight": weight}
         data = Data(**{name: torch.from_numpy(values) for name, values in attributes.items()}, y=y)
-        slices = {**dict.fromkeys(attributes, ptr), "y": each}
+        slices = {**dict.fromkeys(attributes, ptr), "y": row_ptr}
         inputs = self.kind, self.feature_names, int(size)
         train, test = (None if rows is None else _numbers(rows) for rows in (self.train, self.test))
         return Samples(data, slices, list(self.label_names), None, *inputs, train, test)

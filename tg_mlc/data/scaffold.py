@@ -122,8 +122,9 @@ def scaffold_split(
         smiles (list[str]): One SMILES string per molecule.
         y (torch.Tensor, numpy.ndarray or scipy.sparse matrix, optional): As in
             :func:`~tg_mlc.data.stratified_split`. (default: :obj:`None`)
-        fractions (tuple[float], optional): Shares of training, validation and test molecules; the
-            parts come as close to them as whole scaffolds allow. (default: :obj:`(0.8, 0.1, 0.1)`)
+        fractions (tuple[float], optional): Fractions of training, validation and test molecules;
+            the parts come as close to them as whole scaffolds allow.
+            (default: :obj:`(0.8, 0.1, 0.1)`)
         seed (int, optional): Determines the random order in which scaffolds are shared out. If
             :obj:`None`, they go from the most to the least common, which puts the rarest into the
             test part. (default: :obj:`None`)
@@ -132,7 +133,7 @@ def scaffold_split(
 
     Raises:
         ValueError: If a SMILES string is invalid, sizes disagree, labels are not 0, 1 or NaN, the
-            fractions are no shares, or there are too few scaffolds to give each part one.
+            fractions are invalid, or there are too few scaffolds to give each part one.
     """
     labels = None if y is None else sparse_labels(y, label_names)
     if labels is not None and (rows := labels.positive.shape[0]) != len(smiles):

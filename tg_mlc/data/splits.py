@@ -248,12 +248,12 @@ def random_split(
 
     Args:
         num_samples (int): Number of samples.
-        fractions (tuple[float], optional): Shares of training, validation and test samples.
+        fractions (tuple[float], optional): Fractions of training, validation and test samples.
             (default: :obj:`(0.8, 0.1, 0.1)`)
         seed (int, optional): Determines the split. (default: :obj:`0`)
 
     Raises:
-        ValueError: If the fractions are no shares, or leave a part empty that should not be.
+        ValueError: If the fractions are invalid, or leave a part empty that should not be.
     """
     sizes = part_sizes(num_samples, fractions)
     shuffled = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
@@ -310,7 +310,7 @@ def stratified_split(
             :obj:`None`)
 
     Raises:
-        ValueError: If labels are not 0, 1 or NaN, or if the fractions are no shares or leave a part
+        ValueError: If labels are not 0, 1 or NaN, or if the fractions are invalid or leave a part
             empty that should not be.
     """
     labels = sparse_labels(y, label_names)

@@ -180,10 +180,12 @@ def from_events(
     event_of = np.empty(len(cells), dtype=np.int64)
     event_of[order] = np.cumsum(is_new) - 1
     first = order[is_new]
-    known, places, shape = ~np.isnan(amounts), (event_of, label_of), (len(first), len(label_names))
-    summed = sp.csr_array((np.nan_to_num(amounts), places), shape=shape)
+    known, shape = ~np.isnan(amounts), (len(first), len(label_names))
+    entries = event_of, label_of
+    summed = sp.csr_array((np.nan_to_num(amounts), entries), shape=shape)
     if not known.all():
-        summed.data[sp.csr_array((known.astype(np.int64), places), shape=shape).data == 0] = np.nan
+        num_known = sp.csr_array((known.astype(np.int64), entries), shape=shape)
+        summed.data[num_known.data == 0] = np.nan
     present = (np.ones(summed.nnz, dtype=np.float32), summed.indices.copy(), summed.indptr.copy())
     return EventSequences(
         entities,

@@ -177,9 +177,9 @@ class Words(TableKind):
         if not isinstance(words, (list, tuple)):
             return "other"
         types = {*map(type, words)}
-        if all(issubclass(each, str) for each in types):
+        if all(issubclass(dtype, str) for dtype in types):
             return "words"
-        is_number = all(issubclass(each, (int, np.integer)) and each is not bool for each in types)
+        is_number = bool not in types and all(issubclass(t, (int, np.integer)) for t in types)
         if is_number and not (self.kind == "bag" and len(words) == self.num_inputs):
             return "numbers"
         return "row" if self.kind == "bag" else "other"
@@ -328,8 +328,9 @@ def count_words(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_a
     """The number of times that each known word occurs."""
     width = int(tokens.ids.max(initial=-1)) + 1 if num_words is None else num_words
     rows = np.repeat(np.arange(len(tokens.ptr) - 1), np.diff(tokens.ptr))
-    kept = tokens.ids != unknown
-    occurrences = (np.ones(int(kept.sum()), dtype=np.float32), (rows[kept], tokens.ids[kept]))
+    is_known = tokens.ids != unknown
+    words = tokens.ids[is_known]
+    occurrences = np.ones(len(words), dtype=np.float32), (rows[is_known], words)
     bags = sp.csr_array(occurrences, shape=(len(tokens.ptr) - 1, width))
     bags.sum_duplicates()
     return bags
