@@ -23,12 +23,8 @@ def documents():
 
 
 def test_words_are_counted(documents):
-    assert bag_of_words(documents).toarray().tolist() == [
-        [1, 0, 2],
-        [0, 1, 0],
-        [0, 0, 0],
-        [1, 1, 1],
-    ]
+    expected = [[1, 0, 2], [0, 1, 0], [0, 0, 0], [1, 1, 1]]
+    assert bag_of_words(documents).toarray().tolist() == expected
     # left as they were
     assert [data.x.tolist() for data in documents] == [[0, 2, 2], [1], [], [2, 1, 0]]
     assert bag_of_words(documents[[3, 1]]).toarray().tolist() == [[1, 1, 1], [0, 1, 0]]

@@ -387,9 +387,8 @@ def test_python_and_the_command_line_read_the_same_columns(write, tmp_path, caps
 
     written, model = tmp_path / "schema.yaml", str(tmp_path / "model")
     assert cli.main(["data", "check", str(path), "--write", str(written)]) == 0
-    assert Schema.from_dict(pytest.importorskip("yaml").safe_load(written.read_text())) == (
-        dataset.schema
-    )
+    expected = dataset.schema
+    assert Schema.from_dict(pytest.importorskip("yaml").safe_load(written.read_text())) == expected
     assert cli.main(["train", "--arff", str(path), "--out", model, "--seconds", "0"]) == 0
     preprocessor = tg_mlc.load(model).stage(Features).kind
     assert Schema.from_dict(preprocessor.schema) == dataset.schema
@@ -421,10 +420,8 @@ def test_attributes_that_share_a_name_are_told_apart_by_their_roles(write):
     assert dataset.y.tolist() == [[1, 0], [0, 1], [1, 0]]
     with pytest.warns(UserWarning, match="share a name"):
         table = Vectors.from_csv(first, [], ["b", "b.1"])
-    assert (table.feature_names, table.x.tolist()) == (
-        dataset.feature_names,
-        dataset.x[:2].tolist(),
-    )
+    expected = dataset.feature_names, dataset.x[:2].tolist()
+    assert (table.feature_names, table.x.tolist()) == expected
 
 
 @pytest.mark.parametrize(

@@ -60,11 +60,8 @@ def test_kinds_are_inferred_and_announced(inputs, kind, reason, values, capsys):
     assert capsys.readouterr().out.startswith(
         f"Taking the inputs as kind='{kind}' because {reason}"
     )
-    assert (dataset.kind, dataset.label_names, dataset.y.tolist()) == (
-        kind,
-        ["label_0", "label_1"],
-        Y,
-    )
+    expected = kind, ["label_0", "label_1"], Y
+    assert (dataset.kind, dataset.label_names, dataset.y.tolist()) == expected
     assert {
         key: [data[key].tolist() for data in dataset]
         for key in ("x", "weight")
@@ -94,10 +91,8 @@ def test_explicit_zeros_are_absent_words():
         (np.array([1.0, 0.0, 2.0, 3.0]), np.array([0, 1, 2, 2]), np.array([0, 2, 4])), shape=(2, 3)
     )
     dataset = from_arrays(matrix, Y[:2])
-    assert [(data.x.tolist(), data.weight.tolist()) for data in dataset] == [
-        ([0], [1.0]),
-        ([2], [5.0]),
-    ]
+    expected = [([0], [1.0]), ([2], [5.0])]
+    assert [(data.x.tolist(), data.weight.tolist()) for data in dataset] == expected
 
 
 def test_the_vocabulary_is_taken_from_training_rows_alone():
@@ -157,19 +152,14 @@ def test_nominal_columns_of_frames_become_columns(library):
     of = pytest.importorskip(library).DataFrame
     frame = of({"size": [1.5, None, 3.0], "colour": ["red", None, " blue"]})
     dataset = from_arrays(frame, [[1], [0], [1]])
-    assert (dataset.kind, dataset.feature_names) == (
-        "vector",
-        ["size", "colour=blue", "colour=red"],
-    )
+    expected = "vector", ["size", "colour=blue", "colour=red"]
+    assert (dataset.kind, dataset.feature_names) == expected
     assert dataset.rows("x").nan_to_num(-1).tolist() == [[1.5, 0, 1], [-1, 0, 0], [3, 1, 0]]
     with pytest.warns(UserWarning, match="'colour' has values that training did not have.*'green'"):
         new = from_arrays(of({"colour": ["blue", "green"], "size": [2, 4]}), like=dataset)
     assert new.rows("x").tolist() == [[2, 1, 0], [4, 0, 0]]
-    assert from_arrays(frame, [[1], [0], [1]], feature_names=["a", "b"]).feature_names == [
-        "a",
-        "b=blue",
-        "b=red",
-    ]
+    expected = ["a", "b=blue", "b=red"]
+    assert from_arrays(frame, [[1], [0], [1]], feature_names=["a", "b"]).feature_names == expected
     chosen = from_arrays(frame, [[1], [0], [1]], feature_names=["colour", "size"])
     assert chosen.feature_names == ["colour=blue", "colour=red", "size"]
     with pytest.raises(ValueError, match=r"Expected the columns \['size'\]"):
@@ -204,11 +194,8 @@ def test_messages_of_frames_say_what_to_do_with_the_frame():
 def test_sparse_data_frames_are_bags():
     frame = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(MATRIX), columns=["u", "v", "w"])
     dataset = from_arrays(frame, Y)
-    assert (dataset.kind, dataset.feature_names, dataset[0].x.tolist()) == (
-        "bag",
-        ["u", "v", "w"],
-        [1, 2],
-    )
+    expected = "bag", ["u", "v", "w"], [1, 2]
+    assert (dataset.kind, dataset.feature_names, dataset[0].x.tolist()) == expected
 
 
 @pytest.mark.parametrize(
@@ -246,11 +233,8 @@ def test_labels_as_sets_of_names():
     assert dataset.label_names == ["a", "b"]
     assert dataset.y[[0, 2]].tolist() == [[0, 1], [1, 1]]
     assert dataset.y[1].isnan().all()
-    assert from_arrays(MATRIX, [{"b"}, set(), {"a"}], ["b", "c", "a"]).y.tolist() == [
-        [1, 0, 0],
-        [0, 0, 0],
-        [0, 0, 1],
-    ]
+    expected = [[1, 0, 0], [0, 0, 0], [0, 0, 1]]
+    assert from_arrays(MATRIX, [{"b"}, set(), {"a"}], ["b", "c", "a"]).y.tolist() == expected
     assert from_arrays(MATRIX, [{3}, {10}, set()]).label_names == ["10", "3"]
 
 
@@ -324,11 +308,8 @@ def test_complex_numbers_are_refused(form):
 def test_new_samples_have_the_words_and_labels_of_the_old_ones():
     dataset = from_arrays([["red", "apple"], ["green", "pear"]], [{"fruit", "red"}, {"fruit"}])
     new = from_arrays([["red", "plum"]], like=dataset)
-    assert (new.kind, new.label_names, new.feature_names) == (
-        "sequence",
-        dataset.label_names,
-        dataset.feature_names,
-    )
+    expected = "sequence", dataset.label_names, dataset.feature_names
+    assert (new.kind, new.label_names, new.feature_names) == expected
     assert [dataset.feature_names[i] for i in new[0].x] == ["red", "<unk>"]
     assert new.y.isnan().all()
     known = from_arrays([["pear"]], [{"red"}], like=dataset)
@@ -344,10 +325,8 @@ def test_names_that_are_a_frame_s_own_take_its_columns_in_their_order():
     )
     dataset = from_arrays(x, y, ["b", "a"], ["size", "age"])
     assert (dataset.label_names, dataset.y.tolist()) == (["b", "a"], [[0, 1], [0, 0]])
-    assert (dataset.feature_names, dataset.rows("x").tolist()) == (
-        ["size", "age"],
-        [[3, 1], [4, 2]],
-    )
+    expected = ["size", "age"], [[3, 1], [4, 2]]
+    assert (dataset.feature_names, dataset.rows("x").tolist()) == expected
     renamed = from_arrays(x, y, ["c", "b"], ["years", "metres"])
     assert (renamed.label_names, renamed.y.tolist()) == (["c", "b"], [[1, 0], [0, 0]])
     assert renamed.rows("x").tolist() == x.to_numpy().tolist()
@@ -419,10 +398,8 @@ def test_frames_are_read_as_files_are(tmp_path):
     new = from_arrays(frame[["size", "id"]], like=of_frame)
     assert torch.equal(new.rows("x"), of_file.rows("x"))
     # words
-    assert from_arrays(frame[["id", "size"]], frame[["a"]], kind="bag").feature_names == [
-        "id",
-        "size",
-    ]
+    expected = ["id", "size"]
+    assert from_arrays(frame[["id", "size"]], frame[["a"]], kind="bag").feature_names == expected
 
 
 def test_masked_entries_are_unknown():
@@ -471,11 +448,8 @@ def test_dna_as_the_old_samples(tmp_path):
 def test_words_outside_of_an_old_vocabulary_are_left_out_of_bags():
     old = from_arrays(sp.csr_array(MATRIX), Y, feature_names=["u", "v", "w"])
     new = from_arrays([["w", "z", "u"], ["z"]], like=old)
-    assert ([data.x.tolist() for data in new], new.num_inputs, new.feature_names) == (
-        [[0, 2], []],
-        3,
-        ["u", "v", "w"],
-    )
+    expected = [[0, 2], []], 3, ["u", "v", "w"]
+    assert ([data.x.tolist() for data in new], new.num_inputs, new.feature_names) == expected
     words = from_arrays(WORDS, Y, kind="bag")
     assert from_arrays([["red", "z", "<unk>"]], like=words)[0].x.tolist() == [2]
 
@@ -526,11 +500,8 @@ def test_parts_make_an_official_split():
 def test_samples_make_batches_and_can_be_transformed():
     dataset = from_arrays(WORDS, Y, transform=lambda data: data.update({"length": data.x.numel()}))
     batch = next(iter(DataLoader(dataset, batch_size=3)))
-    assert (batch.ptr.tolist(), batch.length.tolist(), list(batch.y.shape)) == (
-        [0, 3, 3, 5],
-        [3, 0, 2],
-        [3, 2],
-    )
+    expected = [0, 3, 3, 5], [3, 0, 2], [3, 2]
+    assert (batch.ptr.tolist(), batch.length.tolist(), list(batch.y.shape)) == expected
 
 
 @pytest.mark.parametrize(

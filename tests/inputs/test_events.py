@@ -49,13 +49,8 @@ def check_baskets(events):
     assert (events.ptr.dtype, events.time.dtype) == (torch.int64, torch.float64)
     assert events.time.tolist() == [19723, 19724, 19723, 19724, 19725]
     assert events.y.toarray().tolist() == [[0, 0, 1], [0, 1, 0], [0, 1, 0], [1, 0, 0], [1, 0, 1]]
-    assert events.amount.toarray().tolist() == [
-        [0, 0, 4],
-        [0, 1, 0],
-        [0, 0.5, 0],
-        [0, 0, 0],
-        [-1, 0, 2.25],
-    ]
+    expected = [[0, 0, 4], [0, 1, 0], [0, 0.5, 0], [0, 0, 0], [-1, 0, 2.25]]
+    assert events.amount.toarray().tolist() == expected
 
 
 def test_rows_of_one_entity_and_time_are_merged(write):
@@ -81,13 +76,8 @@ def test_a_label_whose_amount_is_zero_is_there(write):
 
 def test_rows_count_without_amounts(write):
     events = from_events(write(BASKETS), **USED)
-    assert events.amount.toarray().tolist() == [
-        [0, 0, 1],
-        [0, 1, 0],
-        [0, 1, 0],
-        [1, 0, 0],
-        [1, 0, 2],
-    ]
+    expected = [[0, 0, 1], [0, 1, 0], [0, 1, 0], [1, 0, 0], [1, 0, 2]]
+    assert events.amount.toarray().tolist() == expected
 
 
 @pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".xz", lzma.open)])
@@ -161,11 +151,8 @@ def test_data_frames_of_numbers():
 
 def test_one_entity(write):
     events = from_events(write(BASKETS), **{**USED, "entity": None})
-    assert (events.entities, events.ptr.tolist(), events.time.tolist()) == (
-        ["all"],
-        [0, 3],
-        [19723, 19724, 19725],
-    )
+    expected = ["all"], [0, 3], [19723, 19724, 19725]
+    assert (events.entities, events.ptr.tolist(), events.time.tolist()) == expected
     assert events.amount.toarray().tolist() == [[0, 1, 1], [1, 1, 0], [1, 0, 2]]
 
 
@@ -210,11 +197,8 @@ def test_short_sequences_are_dropped(write):
     events = from_events(write(BASKETS), **USED, amount="cost")
     with pytest.warns(UserWarning, match="of 2 entities have fewer than 3 events and are left out"):
         longer = events.with_at_least(3)
-    assert (longer.entities, longer.ptr.tolist(), longer.time.tolist()) == (
-        ["eve"],
-        [0, 3],
-        [19723, 19724, 19725],
-    )
+    expected = ["eve"], [0, 3], [19723, 19724, 19725]
+    assert (longer.entities, longer.ptr.tolist(), longer.time.tolist()) == expected
     assert (longer.label_names, longer.y.nnz, longer.amount.nnz) == (["egg", "jam", "tea"], 4, 4)
     assert longer.amount.toarray().tolist() == events.amount.toarray()[2:].tolist()
     check_baskets(events)
@@ -420,11 +404,8 @@ def test_groceries(real_file):
     path = real_file("groceries/raw/Groceries_dataset.csv.xz")
     used = {"entity": "customer_unique_id", "time": "Date", "label": "product_id"}
     events = from_events(path, **used, time_format="%d-%m-%Y")
-    assert (events.num_entities, events.num_labels, events.time.unique().numel()) == (
-        3_898,
-        167,
-        728,
-    )
+    expected = 3_898, 167, 728
+    assert (events.num_entities, events.num_labels, events.time.unique().numel()) == expected
     assert (events.amount.sum(), events.num_events, events.y.nnz) == (38_765, 14_963, 38_006)
     span = np.array([events.time.min(), events.time.max()]).astype("datetime64[D]")
     assert span.astype(str).tolist() == ["2014-01-01", "2015-12-30"]

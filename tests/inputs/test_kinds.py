@@ -101,10 +101,8 @@ def test_raw_inputs_are_a_list_of_one_at_least(kind, raw, message):
 )
 def test_raw_inputs_may_be_a_column(column):
     words, _, dna = FITTED
-    assert [data.x.tolist() for data in words.transform(column(["Red pear", "pear"]))] == [
-        [2, 1],
-        [1],
-    ]
+    expected = [[2, 1], [1]]
+    assert [data.x.tolist() for data in words.transform(column(["Red pear", "pear"]))] == expected
     assert [data.x.tolist() for data in dna.transform(column(["AC", "T"]))] == [[0, 1], [3]]
 
 

@@ -48,9 +48,8 @@ def test_labels_and_inputs_have_their_numbers_as_names(write, text, options, lab
     assert dataset.schema.feature_names == list(inputs)
     assert (dataset.x[: len(x)].tolist(), dataset.y[: len(y)].tolist()) == (x, y)
     bag = from_libsvm(write("a.txt", text), **options)[0]
-    assert [x[0][i] for i in bag.x.tolist()] == (
-        bag.weight.tolist() if "weight" in bag else [1] * len(bag.x)
-    )
+    expected = bag.weight.tolist() if "weight" in bag else [1] * len(bag.x)
+    assert [x[0][i] for i in bag.x.tolist()] == expected
 
 
 def test_training_and_test_files_have_labels_and_inputs_in_common(write, tmp_path):

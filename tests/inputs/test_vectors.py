@@ -19,11 +19,8 @@ def test_rows_are_those_of_the_same_columns():
     samples = vectors.transform([[1, 2, 3.5]])
     assert samples[0].x.tolist() == [[1, 2, 3.5]]
     assert vectors.components(samples[0]) == ["u", "v", "w"]
-    assert fitted(Vectors(), from_arrays(X, Y)).components(samples[0]) == [
-        "column 0",
-        "column 1",
-        "column 2",
-    ]
+    expected = ["column 0", "column 1", "column 2"]
+    assert fitted(Vectors(), from_arrays(X, Y)).components(samples[0]) == expected
     with pytest.raises(ValueError, match="3 columns"):
         vectors.transform([[1.0, 2.0]])
 
