@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -214,28 +214,23 @@ class Arff(NamedTuple):
         """Attributes as columns: a column of 0 and 1 for each path, or for each of more than two
         values, which hold :obj:`unknown` where the value is not known.
         """
-        index = {name: index for index, name in enumerate(self.names)}
+        index = {name: position for position, name in enumerate(self.names)}
         is_sparse, columns, parts = sp.issparse(self.matrix), list[str](), list[Any]()
-        single = list[int]()  # Attributes side by side that are one column each are taken at once.
-        for position in [*(index[name] for name in names), None]:
-            is_spread = position is not None and self.attributes[position].is_spread
-            if single and (is_spread or position is None):
-                parts.append(self.matrix[:, single])
-                single = []
-            if position is None:
-                break
+        chosen = [(index[name], self.attributes[index[name]]) for name in names]
+        for is_spread, run in groupby(chosen, lambda pair: pair[1].is_spread):
+            positions, attributes = zip(*run, strict=True)
+            matrix: Any = self.matrix[:, list(positions)]
             if not is_spread:
-                single.append(position)
-                columns.append(self.attributes[position].name)
+                columns += [attribute.name for attribute in attributes]
+                parts.append(matrix)
                 continue
-            numbers: Any = self.matrix[:, [position]]
-            numbers = (numbers.toarray() if is_sparse else numbers)[:, 0]
-            values, spread = self.attributes[position].spread(numbers)
-            spread[np.isnan(spread)] = unknown
-            columns += values
-            parts.append(sp.csr_array(spread) if is_sparse else spread)
-        matrix = sp.hstack(parts, format="csr") if is_sparse else np.hstack(parts)
-        return columns, matrix
+            numbers = matrix.toarray() if is_sparse else matrix
+            for attribute, codes in zip(attributes, numbers.T, strict=True):
+                names_of_values, spread = attribute.spread(codes)
+                spread[np.isnan(spread)] = unknown
+                columns += names_of_values
+                parts.append(sp.csr_array(spread) if is_sparse else spread)
+        return columns, sp.hstack(parts, format="csr") if is_sparse else np.hstack(parts)
 
     def declares(self, labels: Sequence[str] | str, *, lists_names: bool) -> bool:
         """Tells whether the header says what attributes mean as labels. It does not where cells
