@@ -19,8 +19,7 @@ from tg_mlc._files import read_tensors, replace_when_done, sha256
 
 FORMAT = 2
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError)
-_UNREADABLE += (pickle.UnpicklingError,)
+_DAMAGED = OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError, pickle.UnpicklingError
 
 
 class Samples(NamedTuple):
@@ -75,7 +74,7 @@ class Samples(NamedTuple):
             content["feature_names"] = None if names is None else names.split("\n")
             content["data"] = Data.from_dict(content["data"])
             return cls(**{field: content[field] for field in cls._fields})
-        except _UNREADABLE as error:
+        except _DAMAGED as error:
             expected = f"'{path}' to be a processed data set of this version"
             got = f"a file that cannot be used: {error!r}"
             hint = "pass 'force_reload=True' to build it again"

@@ -276,7 +276,7 @@ def predefined_split(
     Raises:
         ValueError: If an index is out of range or occurs twice.
     """
-    split = Split(*map(torch.as_tensor, (train, val, test)), name="predefined")
+    split = Split(torch.as_tensor(train), torch.as_tensor(val), torch.as_tensor(test), "predefined")
     for part, indices in zip(PARTS, split.parts, strict=True):
         if indices.numel() > 0 and indices[-1] >= num_samples:
             expected = f"the indices of '{part}' to be below num_samples={num_samples}"

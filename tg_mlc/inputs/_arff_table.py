@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import count, groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -72,7 +72,7 @@ _PLAIN_SPARSE: tuple[tuple[re.Pattern[bytes], type], ...] = (
 )
 _TO_SPACES = bytes.maketrans(b"{},", b"   ")
 
-Matrix = sp.csr_array | np.ndarray
+Matrix: TypeAlias = sp.csr_array | np.ndarray
 
 
 @dataclass(eq=False)

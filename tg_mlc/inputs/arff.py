@@ -169,9 +169,9 @@ def make_records(
     parts: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
     if test is not None:
         _check_same(train, test)
-        test_y = _in_order(*reversed(test.targets(train.labels)), label_names)
+        test_y, names = test.targets(train.labels)
+        y = np.concatenate([y, _in_order(names, test_y, label_names)])
         test_x = _in_order(*test.spread(features, unknown=0), feature_names)
-        y = np.concatenate([y, test_y])
         if sp.issparse(x) or sp.issparse(test_x):
             x = sp.csr_array(sp.vstack([sp.csr_array(x), sp.csr_array(test_x)]))
         else:

@@ -53,4 +53,4 @@ def with_hierarchy(
 
 def pairs(parents: Mapping[str, Sequence[str]]) -> list[tuple[str, str | None]]:
     """Pairs of child and parent, :obj:`None` for those without one."""
-    return [(child, parent) for child, above in parents.items() for parent in above or [None]]
+    return [(child, parent) for child, above in parents.items() for parent in above or (None,)]
