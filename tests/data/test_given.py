@@ -69,7 +69,7 @@ def test_masks_give_a_fraction_of_what_is_known(present_only):
     y = torch.tensor([[1.0, 0.0, NAN]]).repeat(2000, 1)
     given, rest = draw_given(y, 0.7, torch.Generator().manual_seed(0), present_only=present_only)
     is_given = ~given.isnan()
-    assert torch.equal(is_given ^ ~rest.isnan(), ~y.isnan())  # every known label is on one side
+    assert torch.equal(is_given ^ ~rest.isnan(), ~y.isnan())  # Every known label is on one side.
     assert torch.equal(given[is_given], y[is_given])
     assert torch.equal(rest[~rest.isnan()], y[~rest.isnan()])
     means = is_given.float().mean(dim=0).tolist()

@@ -116,7 +116,7 @@ DIFFERENT = {
     "another object": Marker(2),
     "an object in an object": Marker(Marker(1)),
     "another object in one": Marker(Marker(2)),
-    "a transform": T.AddLaplacianEigenvectorPE(4),  # which prints itself without its number
+    "a transform": T.AddLaplacianEigenvectorPE(4),  # Prints itself without its number.
     "another transform": T.AddLaplacianEigenvectorPE(8),
     "transforms": T.Compose([T.ToUndirected(), T.AddLaplacianEigenvectorPE(4)]),
     "other transforms": T.Compose([T.ToUndirected(), T.AddLaplacianEigenvectorPE(8)]),
@@ -147,7 +147,7 @@ def test_settings_that_differ_have_keys_that_differ():
         Marker(1).__call__,
         T.Compose([lambda data: data]),
         Slots(),
-        logging.getLogger(__name__),  # which leads to itself
+        logging.getLogger(__name__),  # Leads to itself.
     ],
 )
 def test_what_functions_do_is_not_known(setting):

@@ -110,8 +110,8 @@ RINGS = [
 @pytest.mark.parametrize("seed", [None, 0, 1, 2])
 def test_both_classes_reach_every_part_where_possible(seed):
     y = torch.zeros(10, 2)
-    y[:3, 0] = 1  # one positive for each part
-    y[:2, 1] = 1  # positives for two parts only
+    y[:3, 0] = 1  # One positive for each part.
+    y[:2, 1] = 1  # Positives for two parts only.
     split = scaffold_split(RINGS, y, (0.6, 0.2, 0.2), seed=seed, label_names=["enough", "rare"])
     assert split.sizes == (6, 2, 2)
     assert lacking(split, y) == 1

@@ -57,7 +57,7 @@ def test_it_fits_the_samples_that_it_was_made_of(recwarn):
 @pytest.mark.parametrize(
     ("num_samples", "fractions", "sizes"),
     [
-        (1427, (0.8, 0.1, 0.1), [1141, 143, 143]),  # the sizes of the papers
+        (1427, (0.8, 0.1, 0.1), [1141, 143, 143]),  # The sizes of the papers.
         (100, (0.8, 0.1, 0.1), [80, 10, 10]),
         (10, (0.7, 0.2, 0.1), [7, 2, 1]),
         (3, (1 / 3, 1 / 3, 1 / 3), [1, 1, 1]),

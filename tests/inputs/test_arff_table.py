@@ -33,7 +33,7 @@ def test_dense_and_sparse_rows():
     assert isinstance(sparse, sp.csr_array)
     assert sparse.toarray().tolist() == [[1.5, 0, -2000], [0, 0, 0], [0, 1, 0.25]]
     assert (sparse.has_canonical_format, sparse.nnz) == (True, 4)
-    assert read(f"{HEADER}{{0 0,1 1}}\n").matrix.nnz == 1  # zeros are not stored
+    assert read(f"{HEADER}{{0 0,1 1}}\n").matrix.nnz == 1  # Zeros are not stored.
 
 
 SPARSE_ROWS = ["{0 1, 2 3}", "{ 0 1 ,2 3 }", "{2 3,0 1}", "{0\t1,2\t3}", "{0 '1',2 \"3\"}"]
@@ -288,7 +288,7 @@ def test_compressed_files(tmp_path, suffix, compress):
         read_arff(path, max_bytes=100_000)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 2**24  # xz keeps a window of 8 MiB
+    assert peak < 2**24  # The codec xz keeps a window of 8 MiB.
 
 
 def test_messages_have_the_file(tmp_path):
@@ -308,7 +308,7 @@ def test_wide_sparse_tables_take_little_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert matrix.shape == (rows, width)
-    assert peak < width * rows  # a dense one has four bytes for each entry
+    assert peak < width * rows  # A dense one has four bytes for each entry.
 
 
 LONG = 200_000

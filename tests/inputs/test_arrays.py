@@ -68,7 +68,7 @@ def test_kinds_are_inferred_and_announced(inputs, kind, reason, values, capsys):
         if key in dataset[0]
     } == values
     from_arrays(inputs, Y, kind=kind)
-    assert capsys.readouterr().out == ""  # nothing was inferred
+    assert capsys.readouterr().out == ""  # Nothing was inferred.
 
 
 def test_kinds_can_be_chosen():
@@ -98,7 +98,7 @@ def test_explicit_zeros_are_absent_words():
 def test_the_vocabulary_is_taken_from_training_rows_alone():
     dataset = from_arrays(WORDS, Y, train=[0, 1], test=[2])
     assert dataset.feature_names == ["<unk>", "red", "apple"]
-    assert dataset[2].x.tolist() == [0, 2]  # "green" is unknown
+    assert dataset[2].x.tolist() == [0, 2]  # "green" is unknown.
     assert from_arrays(WORDS, Y, kind="bag", train=[0, 1])[2].x.tolist() == [2]
 
 
@@ -126,7 +126,7 @@ def test_lists_of_whole_numbers_of_one_length_need_a_kind(rows):
     assert from_arrays(rows, Y[:2], kind="vector")[1].x.tolist() == [[1, 0, 0]]
     assert from_arrays(np.array(rows), Y[:2], kind="bag")[1].x.tolist() == [0]
     assert from_arrays(rows, Y[:2], kind="sequence")[1].x.tolist() == [1, 0, 0]
-    # the words that are present
+    # The words that are present.
     assert from_arrays(rows, Y[:2], kind="bag")[1].x.tolist() == [0, 1]
 
 
@@ -352,7 +352,7 @@ def test_rows_of_frames_in_two_orders_are_refused():
         from_arrays(x, some)
     assert from_arrays(x, some.to_numpy()).y.tolist() == [[1], [0]]
     assert from_arrays(x, y.loc[x.index]).y.tolist() == [[0], [1]]
-    # other entries, paired by place
+    # Indices without a common entry are paired by position.
     assert from_arrays(x, y.reset_index(drop=True)).y.tolist() == [[1], [0]]
 
 
@@ -397,7 +397,7 @@ def test_frames_are_read_as_files_are(tmp_path):
     assert roles[0] == [*roles[1], ("a", "label")]
     new = from_arrays(frame[["size", "id"]], like=of_frame)
     assert torch.equal(new.rows("x"), of_file.rows("x"))
-    # words
+    # The columns are words.
     expected = ["id", "size"]
     assert from_arrays(frame[["id", "size"]], frame[["a"]], kind="bag").feature_names == expected
 
@@ -467,7 +467,7 @@ def test_numbers_of_words_belong_to_the_old_vocabulary(kind):
 
 def test_samples_without_a_kind_are_nothing_to_be_like():
     old = from_arrays(MATRIX, Y)
-    old.kind = old.num_inputs = None  # as those of molecules
+    old.kind = old.num_inputs = None  # Molecules have neither.
     with pytest.raises(ValueError, match="'like' to be a data set of bags, vectors or sequences"):
         from_arrays([["u"]], like=old)
 
@@ -638,6 +638,6 @@ def test_numbers_are_no_dates(write):
     dates = pd.DataFrame({"day": pd.to_datetime(["2022-02-03"])})
     assert from_arrays(dates, like=old).rows("x").tolist() == old.rows("x")[2:3].tolist()
     with pytest.raises(ValueError, match=r"Expected dates .*row 0, column 'day' \(got '5022022'"):
-        # what readers of thousands make of 05.02.2022
+        # Readers of thousands make this number of 05.02.2022.
         from_arrays(pd.DataFrame({"day": [5022022]}), like=old)
     assert from_arrays(pd.DataFrame({"day": [np.nan]}), like=old).rows("x").isnan().all()

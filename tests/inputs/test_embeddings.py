@@ -104,7 +104,7 @@ def test_the_estimator_learns_them_and_is_saved(tmp_path):
     classifier.save(tmp_path / "model")
     predictor = tg_mlc.load(tmp_path / "model")
     np.testing.assert_allclose(predictor.probabilities(X[60:]), scores, atol=1e-6)
-    # a batch equals its samples
+    # A batch equals its samples.
     np.testing.assert_allclose(predictor.probabilities(X[60:61]), scores[:1], atol=1e-5)
     with pytest.warns(UserWarning, match="2 inputs cannot be read, the first of them row 1"):
         frame = predictor.predict([X[60], X[61][:, :2], None])

@@ -145,7 +145,7 @@ def test_months_without_a_separator():
 
 def test_data_frames_of_numbers():
     events = from_events(frame(who=[10, 9], day=[2.5, -1], item=[3, 3]), **USED)
-    assert (events.entities, events.label_names) == (["10", "9"], ["3"])  # by name
+    assert (events.entities, events.label_names) == (["10", "9"], ["3"])  # Sorted by name.
     assert events.time.tolist() == [2.5, -1]
 
 
@@ -216,7 +216,7 @@ def test_the_next_event_of_each_entity_has_no_labels(write):
     kept = [0, 1, 3, 4, 5]
     assert longer.y[kept].toarray().tolist() == events.y.toarray().tolist()
     assert longer.amount[kept].toarray().tolist() == events.amount.toarray().tolist()
-    assert (longer.y.nnz, longer.amount.nnz) == (6, 6)  # a label of amount 0 among them
+    assert (longer.y.nnz, longer.amount.nnz) == (6, 6)  # A label of amount 0 is among them.
     check_baskets(events)
 
 
@@ -370,7 +370,7 @@ def test_damaged_files_give_one_clear_error(tmp_path, data):
     path.write_bytes(mutated[: data.draw(st.integers(0, len(mutated)))])
     try:
         events = from_events(path, **USED, amount="cost", time_format=time_format)
-    except ValueError:  # any other error fails the test
+    except ValueError:  # Any other error fails the test.
         return
     assert events.y.shape == events.amount.shape == (events.num_events, events.num_labels)
     assert events.ptr[-1] == events.num_events
@@ -421,7 +421,7 @@ def test_bread_basket(real_file):
     minutes = from_events(
         path, entity=None, time="date_time", label="Item", time_format="%d-%m-%Y %H:%M"
     )
-    # some buy in the same minute
+    # Some customers buy in the same minute.
     assert (minutes.num_events, minutes.amount.sum()) == (9_182, 20_507)
 
 

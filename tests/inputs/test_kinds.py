@@ -145,7 +145,7 @@ def test_kinds_are_compared_nowhere_else():
         if path.parent.name != "inputs" and compared.search(line)
     ]
     of_graph = 'graphs/label_graph.py: return self.parent_index is not None or self.kind == "tree"'
-    assert found == [of_graph]  # another kind
+    assert found == [of_graph]  # That is the kind of a label graph.
 
 
 class Digits(InputKind):

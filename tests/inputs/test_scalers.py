@@ -20,7 +20,7 @@ def test_quantile_scaler() -> None:
     scaled = scaler(x)
     assert scaled[:, 0].mean().item() == pytest.approx(0, abs=0.05)
     assert scaled[:, 0].std().item() == pytest.approx(1, abs=0.05)
-    assert (scaled[:, 1] == 0).all()  # did not vary
+    assert (scaled[:, 1] == 0).all()  # A column that does not vary is 0.
     assert (
         torch.equal(scaled[:, 0].argsort(), x[:, 0].argsort())
         or (scaled[x[:, 0].argsort(), 0].diff() >= 0).all()

@@ -44,7 +44,7 @@ def test_views_scale_vectors_and_come_back(scaling):
     again = Vectors.views[scaling]().load_state_dict(view.state_dict())
     np.testing.assert_array_equal(again.matrix(dataset), matrix)
     assert np.isfinite(matrix).all()
-    assert (matrix[:, 2] == 0).all()  # did not vary, and a missing entry counts as the mean
+    assert (matrix[:, 2] == 0).all()  # A constant column, whose missing entry counts as the mean.
     if scaling != "quantile":
         assert np.square(matrix).sum(axis=1).mean() == pytest.approx(
             2 / 3 if scaling == "standard" else 1, rel=1e-4

@@ -41,7 +41,7 @@ def test_samples_of_other_words_are_refused():
     for samples in (same, from_arrays(np.eye(2, 3), Y[:2], ["a", "b"], kind="bag")):
         with pytest.raises(ValueError, match=r"with the 3 words or columns .*pass raw inputs"):
             words.transform(samples)
-    assert words.transform(other) is other  # the very words, in the same order
+    assert words.transform(other) is other  # The words and their order are the same.
 
 
 def bags(*rows):

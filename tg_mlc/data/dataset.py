@@ -22,7 +22,7 @@ class MultiLabelDataset(InMemoryDataset):
     num_labels]``.
     """
 
-    label_names: list[str]  #: in the order of the columns of ``y``
+    label_names: list[str]  #: In the order of the columns of ``y``.
     #: The kind of a sample's input, for tables of features: :obj:`"bag"` (the numbers of its words
     #: ``x`` of shape
     #: ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"` (``x`` of shape
@@ -31,15 +31,15 @@ class MultiLabelDataset(InMemoryDataset):
     #: :obj:`"embeddings"` (several
     #: vectors, ``x`` of shape ``[n, num_inputs]``).
     kind: str | None = None
-    #: the words of the vocabulary, or the names of a vector's entries
+    #: The words of the vocabulary, or the names of a vector's entries.
     feature_names: list[str] | None = None
-    num_inputs: int | None = None  #: the size of the vocabulary, or of a vector
-    label_graph: Any = None  #: the hierarchy of the labels, if the data came with one
-    schema: Any = None  #: what the columns of the table are that the samples were made of
+    num_inputs: int | None = None  #: The size of the vocabulary, or of a vector.
+    label_graph: Any = None  #: The hierarchy of the labels, if the data came with one.
+    schema: Any = None  #: The roles of the columns of the table behind the samples.
     #: How texts became words, as of :func:`~tg_mlc.data.tokenize`; :obj:`"other"` if by a function
     #: of one's own.
     tokenizer: str = "words"
-    preprocessor: Any = None  #: what made the samples of others, for models to be saved with
+    preprocessor: Any = None  #: The preprocessor that made the samples.
     _official: tuple[Tensor, Tensor] | None = None
     # The indices of a copy's samples in the whole data set, if it is a copy of a part.
     _copied: Sequence[int] | None = None

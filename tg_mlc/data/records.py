@@ -33,14 +33,14 @@ class Tokens(NamedTuple):
 class Records(NamedTuple):
     """The samples of a table of features: what every reader of such tables returns."""
 
-    #: bags ``[N, num_words]``, vectors ``[N, F]``, sequences or matrices
+    #: Bags ``[N, num_words]``, vectors ``[N, F]``, sequences or matrices.
     x: sp.csr_array | np.ndarray | Tokens
-    y: sp.csr_array | np.ndarray  #: labels ``[N, L]``: 0, 1 or NaN
+    y: sp.csr_array | np.ndarray  #: Labels ``[N, L]``: 0, 1 or NaN.
     label_names: list[str]
-    #: the words of the vocabulary, or the names of a vector's entries
+    #: The words of the vocabulary, or the names of a vector's entries.
     feature_names: list[str] | None = None
-    train: np.ndarray | None = None  #: rows of the official training part
-    test: np.ndarray | None = None  #: rows of the official test part
+    train: np.ndarray | None = None  #: Rows of the official training part.
+    test: np.ndarray | None = None  #: Rows of the official test part.
 
     @property
     def kind(self) -> str:

@@ -29,7 +29,7 @@ class Samples(NamedTuple):
     slices: dict[str, Tensor] | None
     label_names: list[str]
     report: dict[str, Any] | None
-    kind: str | None = None  #: what the input of a sample is, *e.g.* "bag"
+    kind: str | None = None  #: What the input of a sample is, *e.g.* "bag".
     feature_names: list[str] | None = None
     num_features: int | None = None  #: The number of words, or of a vector's entries.
     train: Tensor | None = None  #: The rows of the official training part.
@@ -87,7 +87,7 @@ def settings_key(*settings: Any) -> str | None:
     """
     try:
         words = _words(settings)
-    except RecursionError:  # of an object that leads to itself
+    except RecursionError:  # An object leads to itself.
         return None
     return None if _ADDRESS.search(words) else sha256(words.encode())[:16]
 
@@ -96,12 +96,12 @@ def _words(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_words, value))}]"
     if isinstance(value, (set, frozenset)):
-        # else in the order of hashes, which runs do not share
+        # The order of hashes differs between runs.
         return f"set {sorted(map(_words, value))}"
     if isinstance(value, dict):
         return f"dict {_words(list(value.items()))}"
     if isinstance(value, (Tensor, np.ndarray)):
-        return f"{value.dtype} {value.tolist()}"  # whole, and not shortened as when it is printed
+        return f"{value.dtype} {value.tolist()}"  # Printing would shorten it.
     if isinstance(value, type) or not hasattr(value, "__dict__"):
         return repr(value)
     # By default, an object prints its address.

@@ -30,7 +30,7 @@ class Groups:
     """Groups of samples with their sizes and how often each class of each label occurs in them."""
 
     sizes: np.ndarray
-    counts: np.ndarray  #: ``[num_groups, num_classes]``
+    counts: np.ndarray  #: ``[num_groups, num_classes]``.
 
     def fill(self, order: Iterable[int], part_sizes: np.ndarray) -> np.ndarray:
         """Puts each group into the first part where it fits, or, if it fits nowhere, where there is
@@ -197,7 +197,7 @@ def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarra
 
 def _orders(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> Iterator[np.ndarray]:
     if seed is None:
-        yield np.argsort(-groups.sizes, kind="stable")  # the rarest into test
+        yield np.argsort(-groups.sizes, kind="stable")  # The rarest go into the test part.
         return
     rng = np.random.default_rng(seed)
     # A group of more than half a small part would leave no room for variety there.

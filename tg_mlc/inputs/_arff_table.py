@@ -729,7 +729,7 @@ def _sparse_cells(row: str, width: int) -> dict[int, str]:
 
 def _parse_numbers(text: bytes, separator: str, dtype: type = np.float64) -> np.ndarray | None:
     with warnings.catch_warnings():
-        # NumPy's answer to a malformed text before 2.3
+        # NumPy before 2.3 only warns of a malformed text.
         warnings.simplefilter("error", DeprecationWarning)
         try:
             return np.fromstring(text, dtype=dtype, sep=separator)

@@ -33,8 +33,8 @@ _REASONS = {
 class LabelFile(NamedTuple):
     """The labels that an XML file names."""
 
-    names: list[str]  #: in the order of the file
-    #: pairs (child, parent), as :func:`tg_mlc.graphs.tree` takes them
+    names: list[str]  #: In the order of the file.
+    #: Pairs (child, parent), as :func:`tg_mlc.graphs.tree` takes them.
     parents: list[tuple[str, str]]
 
 
@@ -129,7 +129,7 @@ def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
     its parent.
     """
     try:
-        if b"<!DOCTYPE" in content:  # entities may stand for gigabytes
+        if b"<!DOCTYPE" in content:  # Entities may stand for gigabytes.
             raise ValueError("Expected no document type (got one); delete its declaration")
         root, *labels = ElementTree.fromstring(content).iter()
         tags = [element.tag.rpartition("}")[2] for element in (root, *labels)]

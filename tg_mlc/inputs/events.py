@@ -20,7 +20,7 @@ from tg_mlc.inputs.notations import AmbiguousError
 from tg_mlc.inputs.schema import read_numbers
 from tg_mlc.inputs.tables import Table, check_columns, read_table
 
-MAX_DAYS = 150_000  # in the year 2380; what is more is a date as 202401 or 20240131, or seconds
+MAX_DAYS = 150_000  # In the year 2380; what is more is a date as 202401 or 20240131, or seconds.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,11 +38,11 @@ class EventSequences:
           that a label whose amounts sum to zero is still there
     """
 
-    entities: list[str]  #: sorted by name
+    entities: list[str]  #: Sorted by name.
     ptr: Tensor
-    time: Tensor  #: days since 1970-01-01, in 64 bits; infinite for events of :meth:`with_next`
-    y: sp.csr_array  #: 1 where an event has a label
-    #: the sum of the amounts of a label in an event, NaN where all of them are missing
+    time: Tensor  #: Days since 1970-01-01, in 64 bits; infinite for events of :meth:`with_next`.
+    y: sp.csr_array  #: 1 where an event has a label.
+    #: The sum of the amounts of a label in an event, NaN where all of them are missing.
     amount: sp.csr_array
     label_names: list[str]
 

@@ -24,7 +24,7 @@ from tg_mlc.inputs.schema import Column, Schema
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 
-MIN_CLAIMED = 10  #: values of a category, of which fewer may be written like molecules by chance
+MIN_CLAIMED = 10  #: Values of a category, of which fewer may be written like molecules by chance.
 #: All kinds of input, special ones after general ones, so that a search from the end finds the most
 #: special one.
 KINDS: list[type[InputKind]] = [Embeddings, Words, Vectors, Molecules, DNA]

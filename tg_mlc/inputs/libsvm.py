@@ -132,7 +132,7 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
         raise ValueError(f"Expected {expected} (got {len(rows)}; is the file cut off?)")
     if not rows:
         return _Part(None, [], sp.csr_array((0, 0)))
-    # scikit-learn skips blank lines, which are samples after a line of sizes.
+    # Blank lines, which scikit-learn skips, are samples after a line of sizes.
     content = "\n".join(line if line.strip() else f"{first}:0" for line in rows).encode()
     load = require("sklearn.datasets", extra="data").load_svmlight_file
     x, y = load(BytesIO(content), multilabel=True, zero_based=True)

@@ -84,7 +84,7 @@ class QuantileScaler(nn.Module):
 
     quantiles: Tensor
     varies: Tensor
-    scaled: Tensor  # by the sum of both ends of a rank
+    scaled: Tensor  # Indexed by the sum of both ends of a rank.
 
     def __init__(self, in_channels: int, num_quantiles: int = 200) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class QuantileScaler(nn.Module):
             raise ValueError(f"Expected {expected} (got {list(x.shape)})")
         levels = torch.linspace(0, 1, num_quantiles, dtype=torch.float64, device=x.device)
         quantiles = x.double().nanquantile(levels, dim=0).t()
-        self.varies.copy_(quantiles[:, -1] > quantiles[:, 0])  # False where all are missing
+        self.varies.copy_(quantiles[:, -1] > quantiles[:, 0])  # False where all are missing.
         self.quantiles.copy_(quantiles.nan_to_num())
         return self
 
@@ -117,7 +117,7 @@ class QuantileScaler(nn.Module):
         if x.dim() != 2 or x.size(1) != self.quantiles.size(0):
             expected = f"vectors to scale of shape [N, {self.quantiles.size(0)}]"
             raise ValueError(f"Expected {expected} (got {list(x.shape)})")
-        # contiguous() would ask whether a size is 1
+        # contiguous() would ask whether a size is 1.
         columns = x.t().clone(memory_format=torch.contiguous_format)
         below = torch.searchsorted(self.quantiles, columns, right=False)
         above = torch.searchsorted(self.quantiles, columns, right=True)

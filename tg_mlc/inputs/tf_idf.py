@@ -45,9 +45,9 @@ class TfIdf(Preprocessor):
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
-    #: the second factor for every word, of shape :math:`(V)`, 0 for words to leave out
+    #: The second factor for every word, of shape :math:`(V)`, 0 for words to leave out.
     idf: np.ndarray
-    counts: bool  #: whether training documents had numbers of words, not weights
+    counts: bool  #: Whether training documents had numbers of words, not weights.
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         return self.learn(bag_of_words(dataset[split.train]))

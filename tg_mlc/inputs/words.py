@@ -68,7 +68,7 @@ class Words(TableKind):
     views = {"words": WordMatrix}
     #: The values that the words of training bags had; texts have no weights.
     values: Literal["presence", "counts", "weights"] = "presence"
-    tokenizer: str = "words"  #: how texts are split, as of :func:`~tg_mlc.data.tokenize`
+    tokenizer: str = "words"  #: How :func:`~tg_mlc.data.tokenize` splits texts.
 
     @classmethod
     def claims(cls, texts: Sequence[Any]) -> bool:
