@@ -207,7 +207,8 @@ class Arff(NamedTuple):
 
     def cells(self) -> list[np.ndarray]:
         """The cells of each attribute, as a table holds them."""
-        matrix = self.matrix.toarray() if sp.issparse(self.matrix) else self.matrix
+        matrix: Any = self.matrix
+        matrix = matrix.toarray() if sp.issparse(matrix) else matrix
         return [one.cells(matrix[:, index]) for index, one in enumerate(self.attributes)]
 
     def spread(self, names: Iterable[str], unknown: float = np.nan) -> tuple[list[str], Matrix]:
