@@ -464,11 +464,13 @@ def test_arff_is_checked(tmp_path, capsys):
     )
     assert cli.main(["data", "check", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "2 rows of 42 attributes."
-    assert [line.split()[0] for line in lines[2:]] == ["x0", "x1", "x2", "(37", "colour", "calm"]
+    assert lines[0] == "2 rows of 43 attributes."
+    names = ["x0", "x1", "x2", "(37", "colour", "name", "calm"]
+    assert [line.split()[0] for line in lines[2:]] == names
     assert lines[2].split()[-2:] == ["1", "1"]
     assert "3 values: red, green, blue" in lines[6]
-    assert "label" in lines[7]
+    assert "1 values: ann" in lines[7]
+    assert "label" in lines[8]
     schema = tmp_path / "schema.yaml"
     assert cli.main(["data", "check", str(path), "--ignore", "x0", "--write", str(schema)]) == 0
     assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["x0", "ignored"]

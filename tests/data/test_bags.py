@@ -23,13 +23,9 @@ def documents():
 
 
 def test_words_are_counted(documents):
-    assert bag_of_words(documents).toarray().tolist() == [
-        [1, 0, 2],
-        [0, 1, 0],
-        [0, 0, 0],
-        [1, 1, 1],
-    ]
-    # left as they were
+    expected = [[1, 0, 2], [0, 1, 0], [0, 0, 0], [1, 1, 1]]
+    assert bag_of_words(documents).toarray().tolist() == expected
+    # The samples of the argument do not change.
     assert [data.x.tolist() for data in documents] == [[0, 2, 2], [1], [], [2, 1, 0]]
     assert bag_of_words(documents[[3, 1]]).toarray().tolist() == [[1, 1, 1], [0, 1, 0]]
 
@@ -44,9 +40,9 @@ def test_weights_are_kept():
 def test_a_part_of_the_documents_has_no_official_split(documents):
     part = documents[[3, 1]]
     bags = with_words(part, bag_of_words(part))
-    assert [data.weight.tolist() for data in bags] == [[1, 1, 1], [1]]  # ones are weights too
+    assert [data.weight.tolist() for data in bags] == [[1, 1, 1], [1]]  # Ones are weights too.
     assert [data.x.tolist() for data in bags] == [[0, 1, 2], [1]]
-    # its rows are those of all documents
+    # The official rows count all documents.
     with pytest.raises(ValueError, match="published with a split"):
         bags.official_split()
 

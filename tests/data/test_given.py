@@ -41,17 +41,11 @@ def test_a_data_frame_of_some_labels(library):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            {"cough": 1},
-            r"'given' to name labels of the model, such as \['nausea', .*\(got \['cough'\]\)",
-        ),
+        ({"cough": 1}, r"\(got \['cough'\]\)"),
         ([{}, {"cough": 1}], r"got \['cough'\]"),
         ({"rash": 2}, r"0, 1 or NaN \(got 2 in row 0, column 1: label 'rash'\)"),
         ([[0.0, 0.5, 1.0]], r"0, 1 or NaN \(got 0\.5 in row 0, column 1: label 'rash'\)"),
-        (
-            {"rash": [1, 0]},
-            r"one value for each name.*several for 'rash'\); pass a list of mappings",
-        ),
+        ({"rash": [1, 0]}, r"pass a list of mappings"),
         ({"rash": "maybe"}, r"\(got 'maybe' in row 0"),
         ([[0.0, 1.0]], r"'given' to be .*a column for each of 3 labels \(got shape \[1, 2\]\)"),
         ("rash", r"'given' to be a mapping from names.*\(got 'rash'\)"),
@@ -75,7 +69,7 @@ def test_masks_give_a_fraction_of_what_is_known(present_only):
     y = torch.tensor([[1.0, 0.0, NAN]]).repeat(2000, 1)
     given, rest = draw_given(y, 0.7, torch.Generator().manual_seed(0), present_only=present_only)
     is_given = ~given.isnan()
-    assert torch.equal(is_given ^ ~rest.isnan(), ~y.isnan())  # every known label is on one side
+    assert torch.equal(is_given ^ ~rest.isnan(), ~y.isnan())  # Every known label is on one side.
     assert torch.equal(given[is_given], y[is_given])
     assert torch.equal(rest[~rest.isnan()], y[~rest.isnan()])
     means = is_given.float().mean(dim=0).tolist()

@@ -40,16 +40,6 @@ def test_no_samples_are_refused():
         Samples.collate([], ["a"], None)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
-def test_a_truncated_file_asks_for_force_reload(tmp_path, share):
-    path = tmp_path / "data.pt"
-    make_samples().save(path)
-    content = path.read_bytes()
-    path.write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(RuntimeError, match="force_reload=True"):
-        Samples.load(path)
-
-
 def test_a_single_changed_byte_of_a_tensor_is_noticed(tmp_path):
     path = tmp_path / "data.pt"
     data = Data(x=torch.arange(1000, dtype=torch.long).view(-1, 1), y=torch.ones(1, 1))
@@ -62,40 +52,41 @@ def test_a_single_changed_byte_of_a_tensor_is_noticed(tmp_path):
         Samples.load(path)
 
 
-def test_files_that_would_run_code_are_refused(tmp_path):
-    class Attack:
-        def __reduce__(self):
-            return (eval, ("open('attacked', 'w')",))
-
-    path = tmp_path / "data.pt"
-    torch.save({"format": 1, "data": Attack()}, path)
-    with pytest.raises(RuntimeError, match="force_reload=True"):
-        Samples.load(path)
-    path.write_bytes(pickle.dumps({"format": 1}))
-    with pytest.raises(RuntimeError, match="force_reload=True"):
-        Samples.load(path)
+class Attack:
+    def __reduce__(self):
+        return (eval, ("open('attacked', 'w')",))
 
 
-@pytest.mark.parametrize("content", [{"format": 0}, {"format": 1}, [1, 2], torch.ones(3)])
-def test_other_content_is_refused(tmp_path, content):
-    path = tmp_path / "data.pt"
-    torch.save(content, path)
+def truncated(path, fraction):
+    make_samples().save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * fraction)])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        *(partial(truncated, fraction=fraction) for fraction in (0.0, 0.5, 0.99)),
+        *(
+            partial(lambda path, content: torch.save(content, path), content=content)
+            for content in ({"format": 0}, {"format": 1}, [1, 2], torch.ones(3))
+        ),
+        lambda path: torch.save({"format": 1, "data": Attack()}, path),
+        lambda path: path.write_bytes(pickle.dumps({"format": 1})),
+    ],
+)
+def test_other_files_ask_for_force_reload(tmp_path, write):
+    write(tmp_path / "data.pt")
     with pytest.raises(RuntimeError, match="force_reload=True"):
-        Samples.load(path)
+        Samples.load(tmp_path / "data.pt")
 
 
 def test_what_could_not_be_read_again_is_not_written(tmp_path):
     path = tmp_path / "data.pt"
-    samples = Samples.collate(
-        [Data(x=torch.ones(1, 1), y=torch.ones(1, 1), odd=pytest)], ["a"], None
-    )
-    with pytest.raises((TypeError, pickle.PicklingError)):
-        samples.save(path)
-    samples = Samples.collate(
-        [Data(x=torch.ones(1, 1), y=torch.ones(1, 1), odd=pytest.approx)], ["a"], None
-    )
-    with pytest.raises(TypeError, match="pre_transform"):
-        samples.save(path)
+    for odd, message in ((pytest, ""), (pytest.approx, "pre_transform")):
+        data = [Data(x=torch.ones(1, 1), y=torch.ones(1, 1), odd=odd)]
+        with pytest.raises((TypeError, pickle.PicklingError), match=message):
+            Samples.collate(data, ["a"], None).save(path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -125,7 +116,7 @@ DIFFERENT = {
     "another object": Marker(2),
     "an object in an object": Marker(Marker(1)),
     "another object in one": Marker(Marker(2)),
-    "a transform": T.AddLaplacianEigenvectorPE(4),  # which prints itself without its number
+    "a transform": T.AddLaplacianEigenvectorPE(4),  # Prints itself without its number.
     "another transform": T.AddLaplacianEigenvectorPE(8),
     "transforms": T.Compose([T.ToUndirected(), T.AddLaplacianEigenvectorPE(4)]),
     "other transforms": T.Compose([T.ToUndirected(), T.AddLaplacianEigenvectorPE(8)]),
@@ -156,7 +147,7 @@ def test_settings_that_differ_have_keys_that_differ():
         Marker(1).__call__,
         T.Compose([lambda data: data]),
         Slots(),
-        logging.getLogger(__name__),  # which leads to itself
+        logging.getLogger(__name__),  # Leads to itself.
     ],
 )
 def test_what_functions_do_is_not_known(setting):
@@ -165,7 +156,10 @@ def test_what_functions_do_is_not_known(setting):
 
 def test_keys_are_the_same_in_every_run():
     """In whatever order sets are, and wherever values lie."""
-    print_all = "from tests.data.test_samples import *; print({k: settings_key(v) for k, v in DIFFERENT.items()})"
+    print_all = (
+        "from tests.data.test_samples import *; "
+        "print({k: settings_key(v) for k, v in DIFFERENT.items()})"
+    )
     assert (
         run_python(print_all)[0]
         == f"{ {name: settings_key(setting) for name, setting in DIFFERENT.items()} }\n"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tg_mlc.inputs import _arff_table
 from tg_mlc.inputs._arff_table import read_arff
+from tg_mlc.inputs.notations import PLAIN, Date, Truth
 
 HEADER = "@relation r\n@attribute a numeric\n@attribute b {0,1}\n@attribute 'c d' numeric\n@data\n"
 DENSE = f"{HEADER}1.5,0,-2e3\n0,1,.25\n"
@@ -24,33 +25,31 @@ def read(text, **options):
 
 
 def test_dense_and_sparse_rows():
-    names, matrix, relation, _, ordered, _ = read(DENSE)
-    assert (names, relation, ordered) == (["a", "b", "c d"], "r", {})
-    assert isinstance(matrix, np.ndarray)
-    assert matrix.dtype == np.float32
-    assert matrix.tolist() == [[1.5, 0, -2000], [0, 1, 0.25]]
+    table = read(DENSE)
+    assert (table.names, table.relation, table.labels) == (["a", "b", "c d"], "r", [])
+    assert isinstance(table.matrix, np.ndarray)
+    assert table.matrix.tolist() == [[1.5, 0, -2000], [0, 1, 0.25]]
     sparse = read(SPARSE).matrix
     assert isinstance(sparse, sp.csr_array)
     assert sparse.toarray().tolist() == [[1.5, 0, -2000], [0, 0, 0], [0, 1, 0.25]]
     assert (sparse.has_canonical_format, sparse.nnz) == (True, 4)
-    assert read(f"{HEADER}{{0 0,1 1}}\n").matrix.nnz == 1  # zeros are not stored
+    assert read(f"{HEADER}{{0 0,1 1}}\n").matrix.nnz == 1  # Zeros are not stored.
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        *(
-            "{0 1, 2 3}",
-            "{ 0 1 ,2 3 }",
-            "{2 3,0 1}",
-            "{0\t1,2\t3}",
-            "{0 '1',2 \"3\"}",
-            "{0 1.0,2 3e0}",
-            "{0 1,2 3}\r",
-        ),
-        *("1,0,3", " 1 , 0 , 3 ", "1,\t0,3", "'1',\"0\",3", "1.,0,3e0", "1,0,3\r", "+1,0.0,3"),
-    ],
-)
+SPARSE_ROWS = ["{0 1, 2 3}", "{ 0 1 ,2 3 }", "{2 3,0 1}", "{0\t1,2\t3}", "{0 '1',2 \"3\"}"]
+SPARSE_ROWS += ["{0 1.0,2 3e0}", "{0 1,2 3}\r", "{0 1,2 3} % why"]
+DENSE_ROWS = ["1,0,3", " 1 , 0 , 3 ", "1,\t0,3", "'1',\"0\",3", "1.,0,3e0", "1,0,3\r", "+1,0.0,3"]
+DENSE_ROWS += [
+    "1\t0\t3",
+    "1 0  3",
+    "'1'\t\"0\"\t3",
+    "1,\t0,\t3",
+    "1,0,3 % why",
+    "1\t0\t3\t% {x}, 'y",
+]
+
+
+@pytest.mark.parametrize("row", [*SPARSE_ROWS, *DENSE_ROWS])
 def test_ways_to_write_a_row(row):
     matrix = read(HEADER + row).matrix
     assert sp.issparse(matrix) == row.startswith("{")
@@ -59,18 +58,20 @@ def test_ways_to_write_a_row(row):
 
 def test_comments_blank_lines_any_case_and_windows_lines():
     text = (
-        "\ufeff% about\r\n\r\n@RELATION 'the name'\r\n  @Attribute\ta\tREAL\r\n% more\r\n@attribute b Integer % why\r\n"
-        "@ATTRIBUTE c{0,1}\r\n@DATA\r\n% rows\r\n\r\n1,2,0\r\n  % in between\r\n\r\n3,4,1\r\n\r\n"
+        "\ufeff% about\r\n\r\n@RELATION 'the name'\r\n  @Attribute\ta\tREAL\r\n% more\r\n"
+        "@attribute b Integer % why\r\n@ATTRIBUTE c{0,1}\r\n@DATA\r\n% rows\r\n\r\n1,2,0\r\n"
+        "  % in between\r\n\r\n3,4,1\r\n\r\n"
     )
-    names, matrix, relation, *_ = read(text)
-    assert (names, relation) == (["a", "b", "c"], "the name")
-    assert matrix.tolist() == [[1, 2, 0], [3, 4, 1]]
+    table = read(text)
+    assert (table.names, table.relation) == (["a", "b", "c"], "the name")
+    assert table.matrix.tolist() == [[1, 2, 0], [3, 4, 1]]
 
 
 def test_quoted_names():
     text = (
-        '@attribute \'it\\\'s\' numeric\n@attribute "say \\"x, {y}\\"" numeric\n@attribute größe numeric\n'
-        "@attribute don't numeric\n@attribute 'two\\nlines' numeric\n@data\n1,2,3,4,5"
+        '@attribute \'it\\\'s\' numeric\n@attribute "say \\"x, {y}\\"" numeric\n'
+        "@attribute größe numeric\n@attribute don't numeric\n"
+        "@attribute 'two\\nlines' numeric\n@data\n1,2,3,4,5"
     )
     assert read(text).names == ["it's", 'say "x, {y}"', "größe", "don't", "two lines"]
 
@@ -99,33 +100,15 @@ def test_nominal_attributes_of_two_values(values, row, numbers):
 
 
 @pytest.mark.parametrize("rows", ["1,b,0\n2,?,1\n0,a,1", "{0 1,1 b}\n{0 2,1 ?,2 1}\n{2 1}"])
-def test_nominal_attributes_of_more_values_are_numbered(rows):
-    text = f"@attribute x numeric\n@attribute city {{a,b,?,'c d'}}\n@attribute y {{0,1}}\n@data\n{rows}\n"
-    names, matrix, *_, columns = read(text)
-    assert (names, columns["city"].names) == (["x", "city", "y"], ["city=a", "city=b", "city=c d"])
-    matrix = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-    np.testing.assert_array_equal(matrix, [[1, 1, 0], [2, np.nan, 1], [0, 0, 1]])
-
-
-@pytest.mark.parametrize(
-    ("row", "numbers"),
-    [
-        *(
-            ("1\t0\t3", [1, 0, 3]),
-            ("1 0  3", [1, 0, 3]),
-            ("'1'\t\"0\"\t3", [1, 0, 3]),
-            ("1,\t0,\t3", [1, 0, 3]),
-        ),
-        *(
-            ("1,0,3 % why", [1, 0, 3]),
-            ("1\t0\t3\t% {x}, 'y", [1, 0, 3]),
-            ("{2 3} % why", [0, 0, 3]),
-        ),
-    ],
-)
-def test_cells_between_spaces_and_comments_after_rows(row, numbers):
-    matrix = read(HEADER + row).matrix
-    assert (matrix.toarray() if sp.issparse(matrix) else matrix).tolist() == [numbers]
+def test_nominal_attributes_of_more_values_are_spread(rows):
+    attributes = "@attribute x numeric\n@attribute city {a,b,?,'c d'}\n@attribute y {0,1}\n"
+    table = read(f"{attributes}@data\n{rows}\n")
+    names, matrix = table.spread(["x", "city", "y"])
+    assert names == ["x", "city=a", "city=b", "city=c d", "y"]
+    matrix = matrix.toarray() if sp.issparse(matrix) else matrix
+    unknown = [2, np.nan, np.nan, np.nan, 1]
+    np.testing.assert_array_equal(matrix, [[1, 0, 1, 0, 0], unknown, [0, 1, 0, 0, 1]])
+    assert table.cells()[1].tolist() == ["b", None, "a"]
 
 
 @pytest.mark.parametrize(
@@ -152,24 +135,26 @@ def test_dates_are_days_since_1970(form, text, days):
     assert read(f"@attribute a date {form}\n@attribute b real\n@data\n{text},1\n?,1\n").matrix[
         0
     ].tolist() == [days, 1]
-    with pytest.raises(
-        ValueError, match=r"line 4: Expected a date as .* for attribute 'a' \(got 'soon'\)"
-    ):
+    with pytest.raises(ValueError, match=r"Expected a date as .* for attribute 'a' \(got 'soon'\)"):
         read(f"@attribute a date {form}\n@attribute b real\n@data\nsoon,1\n")
 
 
 def test_dates_of_other_formats_are_refused_by_name():
-    with pytest.raises(
-        ValueError,
-        match=r"attribute 'a' \(got one of type 'date' in the format 'w/yyyy'\); leave it",
-    ):
+    message = r"attribute 'a' \(got one of type 'date' in the format 'w/yyyy'\); leave it"
+    with pytest.raises(ValueError, match=message):
         read("@attribute a date 'w/yyyy'\n@data\n1/2024\n")
 
 
-def test_values_of_unknown_meaning_are_told_of():
-    text = "@attribute a {pos,neg}\n@attribute b {red,green}\n@attribute c {2,1}\n@attribute d {0}\n@data\npos,red,1,0"
-    assert read(text).ordered == {"b": ["red", "green"], "c": ["2", "1"]}
-    assert read(text, drop=["b"]).ordered == {"c": ["2", "1"]}
+def test_notations():
+    values = ["pos,neg", "red,green", "2,1", "0", "YES,no", "0,1"]
+    header = "".join(f"@attribute a{i} {{{text}}}\n" for i, text in enumerate(values))
+    table = read(f"{header}@attribute d date yyyy\n@data\npos,red,1,0,no,1,2001")
+    ordered = [attribute.name for attribute in table.attributes if attribute.is_ordered]
+    assert ordered == ["a1", "a2"]
+    notations = [attribute.notation for attribute in table.attributes]
+    words = [Truth("neg", "pos"), Truth("red", "green"), Truth("2", "1"), PLAIN, Truth("no", "yes")]
+    assert notations == [*words, PLAIN, Date("%Y")]
+    assert [cells[0] for cells in table.cells()][:6] == ["pos", "red", 1, 0, "no", 1]
 
 
 def test_unknown_values():
@@ -179,13 +164,17 @@ def test_unknown_values():
     assert np.isnan(sparse).tolist() == [[False, True, False]]
 
 
-TEXT = "@attribute id string\n@attribute x numeric\n@attribute city {a,b,c}\n@attribute when date 'yyyy'\n@data\n"
+TEXT = "@attribute id string\n@attribute x numeric\n@attribute city {a,b,c}\n"
+TEXT += "@attribute when date 'yyyy'\n@data\n"
 
 
 def test_attributes_can_be_dropped():
-    names, matrix, *_ = read(TEXT + "'p, q',1,c,2001\nr s,2,?,2002\n", drop="text")
-    assert names == ["x", "city", "when"]
-    np.testing.assert_array_equal(matrix, [[1, 2, 11323], [2, np.nan, 11688]])
+    content = TEXT + "'p, q',1,c,2001\nr s,2,?,2002\n"
+    table = read(content, drop="text")
+    assert table.names == ["x", "city", "when"]
+    np.testing.assert_array_equal(table.matrix, [[1, 2, 11323], [2, np.nan, 11688]])
+    kept = read(content, keep_text=True)
+    assert [kept.names[0], *kept.cells()[0]] == ["id", "p, q", "r s"]
     assert read(SPARSE, drop=["a"]).matrix.toarray().tolist() == [[0, -2000], [0, 0], [1, 0.25]]
     leading = "@attribute id string\n@attribute x numeric\n@data\n"
     assert read(leading + "a.jpg,1\nb.jpg,2\n", drop=["id"]).matrix.tolist() == [[1], [2]]
@@ -193,64 +182,66 @@ def test_attributes_can_be_dropped():
     assert read(leading + "{0 'a b',1 3}\n", drop=["id"]).matrix.toarray().tolist() == [[3]]
 
 
+MANY = f"@attribute a {{{','.join(map(str, range(101)))}}}\n@data\n1"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 1: Expected a line '@data'"),
-        ("@relation r\n@attribute a numeric\n", "line 2: Expected a line '@data' before the end"),
-        ("@data\n1", "line 1: Expected at least one '@attribute'"),
-        ("@atribute a numeric\n@data\n1", "line 1: Expected '@relation', '@attribute' or '@data' .got '@atribute"),
+        ("", "line 1: .*'@data'"),
+        ("@relation r\n@attribute a numeric\n", "line 2: .*'@data' before the end"),
+        ("@data\n1", "line 1: .*at least one '@attribute'"),
+        ("@atribute a numeric\n@data\n1", "line 1: .*'@attribute' or '@data' .got '@atribute"),
         ("1,2\n", "line 1: Expected '@relation'"),
-        ("@attribute a\n@data\n1", r"line 1: Expected a type of attribute 'a', such as numeric or .0,1. \(got ''\)"),
+        ("@attribute a\n@data\n1", "line 1: .*type of attribute 'a', .* or .0,1. .got ''"),
         ("@attribute a number\n@data\n1", "line 1: .*got 'number'"),
         ("@attribute a {0,1\n@data\n1", "line 1: .*got '{0,1'"),
-        ("@attribute a {0,,1}\n@data\n1", "line 1: Expected the values of attribute 'a'.*empty"),
+        ("@attribute a {0,,1}\n@data\n1", "line 1: .*values of attribute 'a'.*empty"),
         ("@attribute 'a numeric\n@data\n1", "line 1: Expected '@attribute name type'"),
-        ("@attribute '' numeric\n@data\n1", "line 1: Expected the attribute to have a name"),
-        ("@attribute a numeric\n\n@attribute 'a' real\n@data\n1,1", "line 3: .*distinct names .got 'a' as on line 1"),
-        ("@attribute a string\n@data\nx", r"line 1: .*'a' \(got one of type 'string'\); .* drop=\['a'\]"),
-        (
-            f"@attribute a {{{','.join(map(str, range(101)))}}}\n@data\n1",
-            r"line 1: .*one of at most 100 values, .*'a' \(got one nominal with 101 values\)",
-        ),
-        ("@attribute a {x,y,z}\n@data\nw", r"line 3: Expected one of x, y, z for attribute 'a' \(got 'w'\)"),
+        ("@attribute '' numeric\n@data\n1", "line 1: .*attribute to have a name"),
+        ("@attribute a string\n@data\nx", r"line 1: .*'a' .*type 'string'\); .* drop=\['a'\]"),
+        (MANY, r"line 1: .*at most 100 values, .*'a' \(got one nominal with 101 values\)"),
+        ("@attribute a {x,y,z}\n@data\nw", r"line 3: .*x, y, z for attribute 'a' \(got 'w'\)"),
         (HEADER, "line 6: Expected at least one row"),
-        (f"{HEADER}1,0\n", "line 6: Expected 3 values, one for each attribute .got 2; is it cut off"),
-        (f"{DENSE}% c\n\n1,0,1,1\n", "line 10: Expected 3 values, one for each attribute .got 4"),
-        (f"{HEADER}1,0,x\n", "line 6: Expected a number for attribute 'c d' .got 'x'"),
-        (f"{HEADER}1,0,\n", "line 6: Expected a number for attribute 'c d' .got ''"),
-        (f"{HEADER}1,0,nan\n", "line 6: Expected a number for attribute 'c d' .got 'nan'"),
-        (f"{HEADER}1,0,inf\n", "got 'inf'"),
-        (f"{HEADER}1,0,1e999\n", "got '1e999'"),
-        (f"{HEADER}1,0,1e39\n", "got '1e39'"),
-        (f"{HEADER}1,0,1_0\n", "got '1_0'"),
-        (f"{HEADER}1,2,3\n", "line 6: Expected one of 0, 1 for attribute 'b' .got '2'"),
-        (f"{HEADER}1,0 0,3\n", "got '0 0'"),
-        (f"{HEADER}'1,0,3\n", "line 6: Expected values between commas, with closed quotes"),
-        (f"{DENSE}{{0 1}}\n", "line 8: Expected 3 values"),
-        (f"{SPARSE}1,0,1\n", "line 9: Expected a row in braces, as the first one is .got '1,0,1'"),
-        (f"{SPARSE}{{0 1,1\n", "line 9: Expected a row in braces.*is it cut off"),
-        (f"{SPARSE}{{0 1,1}}\n", "line 9: Expected 'index value' between commas .got '1'"),
-        (f"{SPARSE}{{0 1,}}\n", "line 9: Expected 'index value' between commas .got ''"),
-        (f"{SPARSE}{{,0 1}}\n", "line 9: Expected 'index value'"),
-        (f"{SPARSE}{{0 1 2}}\n", "line 9: Expected a number for attribute 'a' .got '1 2'"),
-        (f"{SPARSE}{{3 1}}\n", "line 9: Expected an index below 3 .got 3"),
-        (f"{SPARSE}{{-1 1}}\n", "line 9: Expected 'index value' between commas .got '-1 1'"),
-        (f"{SPARSE}{{999999999999999 1}}\n", "line 9: Expected an index below 3 .got 999999999999999"),
-        (f"{SPARSE}{{0 1,0 2}}\n", "line 9: Expected distinct indices .got 0 twice"),
-        (f"{SPARSE}{{2 1,0 1,2 2}}\n", "line 9: Expected distinct indices .got 2 twice"),
-        (f"{SPARSE}{{1 2}}\n", "line 9: Expected one of 0, 1 for attribute 'b' .got '2'"),
-        (f"{SPARSE}{{0 x}}\n", "line 9: Expected a number for attribute 'a' .got 'x'"),
-        (f"{SPARSE}{{0 1}},{{2 1}}\n", "line 9: "),
-        ("@attribute a {YES,NO}\n@data\n{0 NO}\n", "line 3: .*'a' on line 1 .* that means 0.*got 'YES'"),
-        (f"{HEADER}1,0\x00,1\n", "line 6: Expected text .got a zero byte"),
     ],
-)  # fmt: skip
-def test_malformed_files_are_refused_with_their_line(text, message):
-    with pytest.raises(
-        ValueError, match=rf"^ARFF content, {message}" if message.startswith("line") else message
-    ):
+)
+def test_malformed_headers_are_refused_with_their_line(text, message):
+    with pytest.raises(ValueError, match=f"^ARFF content, {message}"):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("1,0\n", "line 6: Expected 3 values.*got 2; is it cut off"),
+        ("1,0,2\n0,1,1\n% c\n\n1,0,1,1\n", "line 10: Expected 3 values.*got 4"),
+        ("1,0,x\n", "line 6: Expected a number for attribute 'c d' .got 'x'"),
+        ("1,0,\n", "line 6: Expected a number for attribute 'c d' .got ''"),
+        *((f"1,0,{text}\n", f"got '{text}'") for text in ("nan", "inf", "1e999", "1e39", "1_0")),
+        ("1,2,3\n", "line 6: Expected one of 0, 1 for attribute 'b' .got '2'"),
+        ("1,0 0,3\n", "got '0 0'"),
+        ("'1,0,3\n", "line 6: .*closed quotes"),
+        ("1,0,2\n{0 1}\n", "line 7: Expected 3 values"),
+        ("1,0\x00,1\n", "line 6: .*zero byte"),
+        ("{}\n1,0,1\n", "line 7: Expected a row in braces.*got '1,0,1'"),
+        ("{0 1,1\n", "line 6: Expected a row in braces.*is it cut off"),
+        ("{0 1,1}\n", "line 6: Expected 'index value' between commas .got '1'"),
+        ("{0 1,}\n", "line 6: Expected 'index value' between commas .got ''"),
+        ("{,0 1}\n", "line 6: Expected 'index value'"),
+        ("{0 1 2}\n", "line 6: Expected a number for attribute 'a' .got '1 2'"),
+        ("{3 1}\n", "line 6: Expected an index below 3 .got 3"),
+        ("{-1 1}\n", "line 6: Expected 'index value' between commas .got '-1 1'"),
+        ("{999999999999999 1}\n", "line 6: Expected an index below 3 .got 999999999999999"),
+        ("{0 1,0 2}\n", "line 6: Expected distinct indices .got 0 twice"),
+        ("{2 1,0 1,2 2}\n", "line 6: Expected distinct indices .got 2 twice"),
+        ("{1 2}\n", "line 6: Expected one of 0, 1 for attribute 'b' .got '2'"),
+        ("{0 x}\n", "line 6: Expected a number for attribute 'a' .got 'x'"),
+        ("{0 1},{2 1}\n", "line 6: "),
+    ],
+)
+def test_malformed_rows_are_refused_with_their_line(rows, message):
+    with pytest.raises(ValueError, match=message):
+        read(HEADER + rows)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +255,7 @@ def test_other_encodings_are_refused(content):
 
 
 @pytest.mark.parametrize(
-    ("drop", "message"), [(["z"], r"got \['z'\]"), ("a", "got 'a'"), (["a", "b", "c d"], "be left")]
+    ("drop", "message"), [(["z"], "got z"), ("a", "got 'a'"), (["a", "b", "c d"], "be left")]
 )
 def test_wrong_drops(drop, message):
     with pytest.raises(ValueError, match=message):
@@ -297,7 +288,7 @@ def test_compressed_files(tmp_path, suffix, compress):
         read_arff(path, max_bytes=100_000)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 2**24  # xz keeps a window of 8 MiB
+    assert peak < 2**24  # The codec xz keeps a window of 8 MiB.
 
 
 def test_messages_have_the_file(tmp_path):
@@ -317,7 +308,7 @@ def test_wide_sparse_tables_take_little_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert matrix.shape == (rows, width)
-    assert peak < width * rows  # a dense one has four bytes for each entry
+    assert peak < width * rows  # A dense one has four bytes for each entry.
 
 
 LONG = 200_000
@@ -395,10 +386,10 @@ def test_mutated_files_are_read_or_refused(content, changes, end):
     ],
 )
 def test_real_files(real_file, name, shape, is_sparse):
-    names, matrix, *_ = read_arff(real_file(name), drop="text")
-    assert matrix.shape == shape
-    assert len(set(names)) == shape[1]
-    assert sp.issparse(matrix) == is_sparse
+    table = read_arff(real_file(name), drop="text")
+    assert table.matrix.shape == shape
+    assert len(set(table.names)) == shape[1]
+    assert sp.issparse(table.matrix) == is_sparse
 
 
 def test_plain_and_other_rows_are_read_alike(real_file, monkeypatch):
@@ -411,10 +402,7 @@ def test_plain_and_other_rows_are_read_alike(real_file, monkeypatch):
 
 
 def test_a_protein_name_is_refused_unless_dropped(real_file):
-    with pytest.raises(
-        ValueError,
-        match=r"genbase-test.arff.xz', line 3: .*'protein' \(got one nominal with 662 values",
-    ):
+    with pytest.raises(ValueError, match=r"one nominal with 662 values"):
         read_arff(real_file("genbase/raw/genbase-test.arff.xz"))
 
 

@@ -62,18 +62,19 @@ def test_paths_in_a_table(tmp_path):
 def test_cells_of_an_arff_file_are_a_table(tmp_path):
     path = tmp_path / "a.arff"
     listed = "root/GO0003674,GO0003674/dog,dog/poodle,GO0003674/cat"
-    text = f"% a\n@relation r\n@attribute size numeric\n@attribute hue {{red,'a b'}}\n@attribute c hierarchical {listed}\n"
+    text = "% a\n@relation r\n@attribute size numeric\n@attribute hue {red,'a b'}\n"
+    text += f"@attribute c hierarchical {listed}\n"
     path.write_text(f"{text}@data\n1.5,'a b',poodle@cat\n% no row\n?,red,GO0003674\n2,red,?\n")
     table = read_table(path)
     assert table.header == ["size", "hue", "c"]
-    assert table.texts("size") == ["1.5", "", "2"]
+    assert table.texts("size") == ["1.5", "", "2.0"]
     assert table.texts("hue") == ["a b", "red", "red"]
     dataset = Vectors.from_csv(path, [], ["c"], FileOptions(label_separator="@"))
     assert dataset.label_names == ["dog", "poodle", "cat"]
     assert dataset.y[:2].tolist() == [[1, 1, 1], [0, 0, 0]]
     assert dataset.label_graph.label_names == dataset.label_names
     path.write_text(f"{text}@data\n{{0 1.5,2 cat}}\n{{1 'a b',2 pig}}\n")
-    with pytest.raises(ValueError, match=r"'pig' in row 1"):
+    with pytest.raises(ValueError, match=r"line 8: .*'pig'"):
         Vectors.from_csv(path, [], ["c"], FileOptions(label_separator="@"))
 
 

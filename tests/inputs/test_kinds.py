@@ -42,10 +42,7 @@ def test_samples_are_of_one_kind():
     assert [kind_of(dataset) for dataset in (TEXTS, ROWS, LETTERS)] == [Words, Vectors, DNA]
     pytest.importorskip("rdkit")
     assert kind_of(MoleculeDataset.from_smiles(["C"], [[1]])) is Molecules
-    with pytest.raises(
-        ValueError,
-        match=r"one of the kinds \['Embeddings', 'Words', 'Vectors', 'Molecules', 'DNA'\] \(got Planted",
-    ):
+    with pytest.raises(ValueError, match=r"of the kinds \['Embeddings', .* \(got Planted"):
         kind_of(Planted())
 
 
@@ -70,9 +67,7 @@ def test_forms_of_raw_inputs_are_inferred(raw, form):
 
 def test_few_strings_that_are_no_molecules_are_refused():
     pytest.importorskip("rdkit")
-    with pytest.raises(
-        ValueError, match=r"SMILES alone \(got 1 others, the first 'red pear' in row 2\)"
-    ):
+    with pytest.raises(ValueError, match=r"alone \(got 1 others, the first 'red pear' in row 2\)"):
         infer_form(["CCO", "C", "red pear"])
 
 
@@ -106,17 +101,13 @@ def test_raw_inputs_are_a_list_of_one_at_least(kind, raw, message):
 )
 def test_raw_inputs_may_be_a_column(column):
     words, _, dna = FITTED
-    assert [data.x.tolist() for data in words.transform(column(["Red pear", "pear"]))] == [
-        [2, 1],
-        [1],
-    ]
+    expected = [[2, 1], [1]]
+    assert [data.x.tolist() for data in words.transform(column(["Red pear", "pear"]))] == expected
     assert [data.x.tolist() for data in dna.transform(column(["AC", "T"]))] == [[0, 1], [3]]
 
 
 def test_one_of_several_columns_has_to_be_chosen():
-    with pytest.raises(
-        ValueError, match=r"the columns \['id', 'site'\]\); choose one, as in frame\['id'\]"
-    ):
+    with pytest.raises(ValueError, match=r"choose one, as in frame\['id'\]"):
         FITTED[-1].transform(pd.DataFrame({"id": [1], "site": ["AC"]}))
 
 
@@ -154,7 +145,7 @@ def test_kinds_are_compared_nowhere_else():
         if path.parent.name != "inputs" and compared.search(line)
     ]
     of_graph = 'graphs/label_graph.py: return self.parent_index is not None or self.kind == "tree"'
-    assert found == [of_graph]  # another kind
+    assert found == [of_graph]  # That is the kind of a label graph.
 
 
 class Digits(InputKind):
@@ -236,7 +227,5 @@ def test_views_of_kinds_are_found_by_name_and_have_names_of_their_own():
             assert isinstance(find("view", name)(), type(make()))
     with pytest.raises(ValueError, match=r"Expected a view among \[.*'words'.*\] \(got 'pixels'\)"):
         find("view", "pixels")
-    with pytest.raises(
-        ValueError, match=r"'tests.*Counts' to have a name of its own.*vectors\.Scaled"
-    ):
+    with pytest.raises(ValueError, match=r"to have a name of its own.*vectors\.Scaled"):
         type("Other", (Digits,), {"views": {"standard": Digits.Counts}})

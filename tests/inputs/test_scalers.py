@@ -20,7 +20,7 @@ def test_quantile_scaler() -> None:
     scaled = scaler(x)
     assert scaled[:, 0].mean().item() == pytest.approx(0, abs=0.05)
     assert scaled[:, 0].std().item() == pytest.approx(1, abs=0.05)
-    assert (scaled[:, 1] == 0).all()  # did not vary
+    assert (scaled[:, 1] == 0).all()  # A column that does not vary is 0.
     assert (
         torch.equal(scaled[:, 0].argsort(), x[:, 0].argsort())
         or (scaled[x[:, 0].argsort(), 0].diff() >= 0).all()
@@ -42,7 +42,5 @@ def test_vectors_of_another_size_are_refused(shape: tuple[int, ...]) -> None:
 
 
 def test_other_methods_are_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"'method' to be one of standard, quantile \(got 'centred'\)"
-    ):
+    with pytest.raises(ValueError, match=r"to be one of standard, quantile \(got 'centred'\)"):
         Scale("centred")

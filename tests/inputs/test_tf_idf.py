@@ -79,7 +79,7 @@ def test_rarity_is_that_of_training_documents(documents):
 
 
 def test_words_of_no_training_document_are_left_out(documents):
-    # has the second word only
+    # This document has the second word only.
     first = Split(torch.tensor([1]), torch.tensor([2]), torch.tensor([0, 3]), "by hand")
     weighted = bag_of_words(TfIdf().fit_transform(documents, first))
     assert weighted.toarray().tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 1, 0]]
@@ -93,7 +93,7 @@ def test_words_that_have_weights_keep_them():
     np.testing.assert_allclose(
         weighted.toarray(), [[0.6, 0.8, 0], [1, 0, 0], [0, 0, 0], [0.6, 0.8, 0]], atol=1e-6
     )
-    assert weighted.nnz == 5  # the third word is in no training document
+    assert weighted.nnz == 5  # The third word is in no training document.
 
 
 @pytest.mark.parametrize("test", [[1.0, 2.0, 3.0], [0.5, 2.5, 3.0]])

@@ -19,11 +19,8 @@ def test_rows_are_those_of_the_same_columns():
     samples = vectors.transform([[1, 2, 3.5]])
     assert samples[0].x.tolist() == [[1, 2, 3.5]]
     assert vectors.components(samples[0]) == ["u", "v", "w"]
-    assert fitted(Vectors(), from_arrays(X, Y)).components(samples[0]) == [
-        "column 0",
-        "column 1",
-        "column 2",
-    ]
+    expected = ["column 0", "column 1", "column 2"]
+    assert fitted(Vectors(), from_arrays(X, Y)).components(samples[0]) == expected
     with pytest.raises(ValueError, match="3 columns"):
         vectors.transform([[1.0, 2.0]])
 
@@ -47,7 +44,7 @@ def test_views_scale_vectors_and_come_back(scaling):
     again = Vectors.views[scaling]().load_state_dict(view.state_dict())
     np.testing.assert_array_equal(again.matrix(dataset), matrix)
     assert np.isfinite(matrix).all()
-    assert (matrix[:, 2] == 0).all()  # did not vary, and a missing entry counts as the mean
+    assert (matrix[:, 2] == 0).all()  # A constant column, whose missing entry counts as the mean.
     if scaling != "quantile":
         assert np.square(matrix).sum(axis=1).mean() == pytest.approx(
             2 / 3 if scaling == "standard" else 1, rel=1e-4

@@ -53,6 +53,9 @@ class Inputs(NamedTuple):
             others (dict): Gets the listed names that the model does not know, by row.
         """
         label_names = model.label_names
+        if self.separator is None and table.arff is not None:  # An attribute may be several labels.
+            y, names = table.targets(self.labels, None)
+            return y[:, [names.index(name) for name in match_names(label_names, names)]]
         if self.separator is None and self.labels == label_names:
             return table.labels(match_names(label_names, table.header, f"'{table.path}'"))
         sets = table.label_sets(self.labels[0], self.separator)

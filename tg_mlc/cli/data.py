@@ -63,7 +63,7 @@ def check(
     from tg_mlc.cli._inputs import file_options, split_names
     from tg_mlc.cli._output import with_options
     from tg_mlc.inputs._arff_table import read_arff
-    from tg_mlc.inputs.arff import arff_schema, read_label_xml
+    from tg_mlc.inputs.arff import read_label_xml
     from tg_mlc.inputs.kinds import claim_texts, kinds_by_columns
     from tg_mlc.inputs.schema import Schema
     from tg_mlc.inputs.tables import check_columns, read_table
@@ -86,8 +86,9 @@ def check(
             if labels
             else None
         )
-        attributes = read_arff(csv, "text", labels=named, encoding=file.encoding or "utf-8")
-        schema = arff_schema(attributes, options.hints)
+        encoding = file.encoding or "utf-8"
+        attributes = read_arff(csv, labels=named, encoding=encoding, keep_text=True)
+        schema = attributes.schema(options.hints, strict=False)
         size = f"{attributes.matrix.shape[0]:,} rows of {len(schema.columns):,} attributes"
     else:
         table = read_table(csv, options.delimiter, options.encoding)

@@ -1,7 +1,8 @@
-"""Data sets of samples with labels, and the steps between raw data and a model: own data, vocabularies, splits.
+"""Data sets of samples with labels, and the steps between raw data and a model: own data,
+vocabularies, splits.
 
-A sample is a PyG :class:`~torch_geometric.data.Data` whose ``y`` is a float tensor ``[1, num_labels]`` of 0, 1 and NaN
-(unknown).
+A sample is a PyG :class:`~torch_geometric.data.Data` whose ``y`` is a float tensor ``[1,
+num_labels]`` of 0, 1 and NaN (unknown).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Labels in any usual form, as a matrix of 0, 1 and NaN with names."""
+"""Labels in any usual format, as a matrix of 0, 1 and NaN with names."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from tg_mlc._frames import take_by_name
-from tg_mlc._names import check_names
+from tg_mlc._names import check_names, shorten
 from tg_mlc._numbers import TRUTHS, as_array, is_blank, is_missing, parse_number, to_numbers
 
-_HINT = "if rows hold the numbers of labels, pass [{str(i) for i in row} for row in Y]"
-_VECTOR = "give each label a column of 0 and 1"
-_DIGITS = {"0", "1", "0.0", "1.0"}  # which a written vector has
+_INDICES_HINT = "if rows hold the numbers of labels, pass [{str(i) for i in row} for row in Y]"
+_VECTOR_HINT = "give each label a column of 0 and 1"
+_MATRIX_OR_SETS = "labels as a matrix of 0, 1 and NaN, or as a list of sets of label names"
+_DIGITS = {"0", "1", "0.0", "1.0"}  # The cells of a vector that is written out.
 _WORDS = {word: float(one) for words in TRUTHS for one, word in enumerate(words)}
-DASHES = ("-", "\u2013", "\u2014")  #: that stand for unknown labels
-MAX_BYTES = 2**33  # of the labels of all samples, of which every one has a place in memory
+_DELIMITERS = (",", ";", "|", "\t")  # Between names that one text holds.
+DASHES = ("-", "\u2013", "\u2014")  #: Stand for unknown labels.
+MAX_BYTES = 2**33  # Of the labels of all samples, every one of which takes memory.
 
 
 def read_labels(
@@ -29,17 +31,15 @@ def read_labels(
     With :obj:`num_labels`, labels and their names are those of an old data set.
     """
     if isinstance(label_names, str):
-        raise ValueError(
-            f"Expected 'label_names' to be a list of names (got the string '{label_names}')"
-        )
+        got = f"the string {shorten(label_names)!r}"
+        raise ValueError(f"Expected 'label_names' to be a list of names (got {got})")
     Y, numbers = numbers_as_names(Y)
     label_names = numbers if label_names is None else label_names
     read = _from_names if are_names(Y) else _from_matrix
     values, names = read(Y, label_names, num_labels)
     if 0 in values.shape:
-        raise ValueError(
-            f"Expected at least one sample and one label (got labels of shape {list(values.shape)})"
-        )
+        got = f"labels of shape {list(values.shape)}"
+        raise ValueError(f"Expected at least one sample and one label (got {got})")
     return values, names
 
 
@@ -48,99 +48,96 @@ def _from_matrix(
 ) -> tuple[np.ndarray, list[str]]:
     Y = take_by_name(Y, label_names, "label_names")
     values = _matrix(Y)
-    if num_labels not in (None, values.shape[1]):
-        raise ValueError(
-            f"Expected 'Y' of {num_labels} columns, one for each label of 'like' (got {values.shape[1]})"
-        )
-    names = label_names if label_names is not None else getattr(Y, "columns", None)
-    names = [
-        str(name)
-        for name in (names if names is not None else [f"label_{i}" for i in range(values.shape[1])])
-    ]
-    check_names(names, values.shape[1], "label_names")
+    num_columns = values.shape[1]
+    if num_labels not in (None, num_columns):
+        expected = f"'Y' of {num_labels} columns, one for each label of 'like'"
+        raise ValueError(f"Expected {expected} (got {num_columns})")
+    label_names = getattr(Y, "columns", None) if label_names is None else label_names
+    default = (f"label_{index}" for index in range(num_columns))
+    names = [str(name) for name in (default if label_names is None else label_names)]
+    check_names(names, num_columns, "label_names")
     wrong = ~((values == 0) | (values == 1) | np.isnan(values))
+    is_list = isinstance(Y, (list, tuple))
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        got = str(values[row, column]).removesuffix(".0")
-        where = f"row {row}, column {column}: label '{names[column]}'"
-        hint = f"; {_HINT}" if isinstance(Y, (list, tuple)) else ""
-        raise ValueError(f"Expected labels to be 0, 1 or NaN (got {got} in {where}){hint}")
-    if isinstance(Y, (list, tuple)) and all(isinstance(row, tuple) for row in Y):
-        warnings.warn(f"Took tuples of 0 and 1 for the rows of a matrix; {_HINT}", stacklevel=3)
+        value = str(values[row, column]).removesuffix(".0")
+        got = f"{value} in row {row}, column {column}: label '{names[column]}'"
+        known = values[~np.isnan(values)]
+        may_be_indices = is_list and (known >= 0).all() and (known % 1 == 0).all()
+        hint = f"; {_INDICES_HINT}" if may_be_indices else ""
+        raise ValueError(f"Expected labels to be 0, 1 or NaN (got {got}){hint}")
+    if is_list and all(isinstance(row, tuple) for row in Y):
+        message = f"Took tuples of 0 and 1 for the rows of a matrix; {_INDICES_HINT}"
+        warnings.warn(message, stacklevel=3)
     return values, names
 
 
 def _check_size(num_samples: int, num_labels: int) -> None:
     size = 4 * num_samples * num_labels
     if size > MAX_BYTES:
+        expected = f"labels whose matrix takes at most {MAX_BYTES >> 30} GiB"
         got = f"{num_labels:,} labels of {num_samples:,} samples, which take {size / 2**30:.1f} GiB"
         hint = "choose another column if this one names the samples, or leave out rare labels"
-        raise ValueError(
-            f"Expected labels whose matrix takes at most {MAX_BYTES >> 30} GiB (got {got}); {hint}"
-        )
+        raise ValueError(f"Expected {expected} (got {got}); {hint}")
 
 
 def numbers_as_names(Y: Any) -> tuple[Any, list[str] | None]:
-    """Lists of the numbers of each sample's labels, told from a matrix by their differing lengths, as sets, and these
-    numbers in order as names; anything else as it is.
+    """Lists of the numbers of each sample's labels, told from a matrix by their differing lengths,
+    as sets, and these numbers in order as names; anything else as it is.
     """
     rows = [row for row in Y if not is_missing(row)] if isinstance(Y, (list, tuple)) else []
     if not all(isinstance(row, (list, tuple)) for row in rows) or len(set(map(len, rows))) < 2:
         return Y, None
-    numbers = [number for row in rows for number in row]
-    whole = (int, np.integer, float, np.floating)  # load_svmlight_file gives floats
-    if not all(
-        isinstance(n, whole) and not isinstance(n, bool) and float(n).is_integer() and n >= 0
-        for n in numbers
-    ):
+    if not all(_is_index(number) for row in rows for number in row):
         return Y, None
     sets = [None if is_missing(row) else set(map(int, row)) for row in Y]
-    for place, (row, entry) in enumerate(zip(Y, sets, strict=True)):
-        if entry is not None and len(entry) < len(row):
-            expected = "labels as a matrix of 0, 1 and NaN with rows of one length, or as a list of sets of label names"
-            got = f"lists of differing lengths, and {list(row)} in row {place}, which are no numbers of labels"
+    for index, (row, indices) in enumerate(zip(Y, sets, strict=True)):
+        if indices is not None and len(indices) < len(row):
+            got = f"lists of differing lengths, and {shorten(list(row))} in row {index}"
+            expected = f"{_MATRIX_OR_SETS}, or of distinct numbers of labels"
             raise ValueError(f"Expected {expected} (got {got})")
     return sets, list(map(str, sorted(set().union(*filter(None, sets)))))
+
+
+def _is_index(number: Any) -> bool:
+    """Tells whether a value is a whole number of at least 0, as a float, too."""
+    is_number = isinstance(number, (int, float, np.integer, np.floating))
+    is_whole = is_number and not isinstance(number, bool) and float(number).is_integer()
+    return bool(is_whole and number >= 0)
 
 
 def are_names(Y: Any) -> bool:
     """Tells whether labels are given as sets of names, or as lists of strings."""
     if not isinstance(Y, Sequence) or isinstance(Y, str):
         return False
-    return any(
-        isinstance(entry, (set, frozenset))
-        or (isinstance(entry, (list, tuple)) and any(isinstance(name, str) for name in entry))
-        for entry in Y
-    )
+    if any(isinstance(entry, (set, frozenset)) for entry in Y):
+        return True
+    lists = (entry for entry in Y if isinstance(entry, (list, tuple)))
+    return any(isinstance(name, str) for entry in lists for name in entry)
 
 
 def _from_names(
     Y: Sequence[Any], label_names: Sequence[str] | None, num_labels: int | None
 ) -> tuple[np.ndarray, list[str]]:
     sets = [_set_of_names(entry, row) for row, entry in enumerate(Y)]
-    names = (
-        sorted(set().union(*filter(None, sets)))
-        if label_names is None
-        else [str(name) for name in label_names]
-    )
-    if (
-        label_names is None
-        and len(names) == 2
-        and _DIGITS.issuperset(names)
-        and all(each == {*names} for each in sets)
-    ):
-        raise ValueError(
-            f"Expected names of labels (got {names} in all rows, as of vectors); {_VECTOR}"
-        )
+    if label_names is None:
+        names = sorted(set().union(*filter(None, sets)))
+        is_vector = len(names) == 2 and _DIGITS.issuperset(names)
+        if is_vector and all(entry == {*names} for entry in sets):
+            got = f"{names} in all rows, as of vectors"
+            raise ValueError(f"Expected names of labels (got {got}); {_VECTOR_HINT}")
+    else:
+        names = [str(name) for name in label_names]
     check_names(names, len(names), "label_names")
     _check_size(len(sets), len(names))
-    column = {name: i for i, name in enumerate(names)}
+    column = {name: index for index, name in enumerate(names)}
     values = np.zeros((len(sets), len(names)), dtype=np.float32)
     for row, entry in enumerate(sets):
-        other = next((name for name in entry or () if name not in column), None)
-        if other is not None:
+        unknown = next((name for name in entry or () if name not in column), None)
+        if unknown is not None:
             known = "'label_names'" if num_labels is None else "the labels of 'like'"
-            raise ValueError(f"Expected labels to be among {known} (got '{other}' in row {row})")
+            got = f"'{shorten(unknown)}' in row {row}"
+            raise ValueError(f"Expected labels to be among {known} (got {got})")
         values[row, [column[name] for name in entry or ()]] = 1
         if entry is None:
             values[row] = np.nan
@@ -148,36 +145,35 @@ def _from_names(
 
 
 def _set_of_names(entry: Any, row: int) -> set[str] | None:
-    """The names of a sample's labels, or nothing if its labels are unknown."""
+    """The names of a sample's labels; :obj:`None` if they are unknown."""
     is_list = isinstance(entry, (list, tuple)) and all(
         isinstance(name, str) or is_missing(name) for name in entry
     )
-    if not (is_missing(entry) or is_list or isinstance(entry, (set, frozenset))):
-        expected = "a set or a list of strings, or None if unknown"
-        raise ValueError(
-            f"Expected the label names of a sample as {expected} (got {entry!r} in row {row})"
-        )
-    return None if is_missing(entry) else names_in(entry, partial("row {}".format, row))
+    if is_missing(entry):
+        return None
+    if not (is_list or isinstance(entry, (set, frozenset))):
+        expected = "the label names of a sample as a set or a list of strings, or None if unknown"
+        raise ValueError(f"Expected {expected} (got {shorten(repr(entry))} in row {row})")
+    return names_in(entry, partial("row {}".format, row))
 
 
 def names_in(entries: Iterable[Any], where: Callable[[], str]) -> set[str] | None:
-    """The names of labels in a list or a set, without what stands for a missing one; nothing if no other is there."""
+    """The names of labels in a list or a set but for missing ones; :obj:`None` if no other is
+    there.
+    """
     entries = list(entries)
-    names = [str(name) for name in entries if not (is_missing(name) or is_unknown(str(name)))]
-    wrong = next(
-        (name for name in entries if isinstance(name, (list, tuple, set, dict, np.ndarray))), None
-    )
+    nested = (list, tuple, set, dict, np.ndarray)
+    wrong = next((name for name in entries if isinstance(name, nested)), None)
     if wrong is not None:
-        raise ValueError(f"Expected a list of names of labels in {where()} (got {wrong!r} in it)")
+        expected, got = f"a list of names of labels in {where()}", shorten(repr(wrong))
+        raise ValueError(f"Expected {expected} (got {got} in it)")
+    names = [str(name) for name in entries if not (is_missing(name) or is_unknown(str(name)))]
     if len({*names}) < len(names) and _DIGITS.issuperset(names):
-        raise ValueError(
-            f"Expected names of labels in {where()} (got {names[:8]}, as of a vector); {_VECTOR}"
-        )
-    return (
-        {*names}
-        if names or all(isinstance(each, str) and not each.strip() for each in entries)
-        else None
-    )
+        expected, got = f"names of labels in {where()}", f"{names[:8]}, as of a vector"
+        raise ValueError(f"Expected {expected} (got {got}); {_VECTOR_HINT}")
+    if names or all(isinstance(entry, str) and not entry.strip() for entry in entries):
+        return {*names}
+    return None
 
 
 def is_unknown(name: str) -> bool:
@@ -186,13 +182,13 @@ def is_unknown(name: str) -> bool:
 
 
 def label_of(text: str) -> float | None:
-    """The label that a text spells: 0, 1, NaN for unknown, or nothing if it is none."""
+    """The label that a text spells: 0, 1, NaN for unknown, or :obj:`None` if it is no label."""
     if is_unknown(text):
         return np.nan
     number = parse_number(text.strip())
-    return (
-        _WORDS.get(text.strip().lower()) if number is None else number if number in (0, 1) else None
-    )
+    if number is None:
+        return _WORDS.get(text.strip().lower())
+    return number if number in (0, 1) else None
 
 
 def _matrix(Y: Any) -> np.ndarray:
@@ -201,23 +197,34 @@ def _matrix(Y: Any) -> np.ndarray:
     try:
         values = as_array(Y)
     except ValueError as error:
-        expected = "labels as a matrix of 0, 1 and NaN, or as a list of sets of label names"
-        raise ValueError(
-            f"Expected {expected} (got rows of differing lengths or types); {_HINT}"
-        ) from error
+        got = "rows of differing lengths or types"
+        raise ValueError(f"Expected {_MATRIX_OR_SETS} (got {got})") from error
     if values.ndim == 1 and any(isinstance(name, str) for name in values.tolist()):
-        expected = "a set or a list of label names for each sample"
-        got = f"one name per sample, such as {str(values[0])!r}"
-        raise ValueError(
-            f"Expected {expected} (got {got}); pass [[name], ...], as in [[name] for name in Y]"
-        )
+        raise ValueError(_expected_sets([str(text) for text in values.tolist()]))
     if values.ndim != 2:
         expected = "labels of shape [num_samples, num_labels], one column per label"
         raise ValueError(f"Expected {expected} (got {list(values.shape)})")
     if values.dtype.kind in "OU":
         values = values.astype(object)
         labels = {cell: label_of(cell) for cell in values.flat if isinstance(cell, str)}
-        for place, cell in np.ndenumerate(values):
+        for index, cell in np.ndenumerate(values):
             if isinstance(cell, str) and (label := labels[cell]) is not None:
-                values[place] = label
+                values[index] = label
     return to_numbers(values, getattr(Y, "columns", None), "labels").astype(np.float32)
+
+
+def _expected_sets(texts: list[str]) -> str:
+    """The message about one text for each sample, with what makes a set of names of it."""
+    expected = "a set or a list of label names for each sample"
+    counts = {mark: sum(mark in text for text in texts) for mark in _DELIMITERS}
+    delimiter = max(_DELIMITERS, key=counts.__getitem__)
+    numbers = [text.split() for text in texts]
+    if counts[delimiter]:
+        got = f"texts such as {next(text for text in texts if delimiter in text)!r:.60}"
+        hint = f"[[name.strip() for name in text.split({delimiter!r})] for text in Y]"
+    elif any(len(row) > 1 and all(map(str.isdigit, row)) for row in numbers):
+        got = f"texts such as {next(text for text in texts if ' ' in text.strip())!r:.60}"
+        hint = "[text.split() for text in Y]"
+    else:
+        got, hint = f"one name per sample, such as {texts[0]!r:.60}", "[[name] for name in Y]"
+    return f"Expected {expected} (got {got}); pass {hint}"

@@ -1,4 +1,6 @@
-"""Conversion of documents to matrices of words and back, and of samples to samples with more attributes."""
+"""Conversion of documents to matrices of words and back, and of samples to samples with more
+attributes.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,13 @@ if TYPE_CHECKING:
 
 
 def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
-    """The number of times that each word occurs in each document, bag or sequence, :math:`(N, V)`, or the words'
-    weights where a data set has them.
+    """The number of times that each word occurs in each document, bag or sequence, :math:`(N, V)`,
+    or the words' weights where a data set has them.
     """
     data = dataset._data
     if data.x.dim() != 1 or data.x.is_floating_point() or dataset.num_inputs is None:
-        raise ValueError(
-            f"Expected samples of the numbers of words (got {dataset} of kind {dataset.kind!r})"
-        )
+        expected = "samples of the numbers of words"
+        raise ValueError(f"Expected {expected} (got {dataset} of kind {dataset.kind!r})")
     # PyG keeps no slices of a single sample.
     ptr = np.array([0, data.x.numel()]) if dataset.slices is None else dataset.slices["x"].numpy()
     weight: Tensor | None = data.get("weight")
@@ -38,28 +39,26 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
 
 
 def inputs_of(dataset: MultiLabelDataset) -> Any:
-    """The matrix :math:`(N, F)` that linear and kernel classifiers take: words by numbers or weights, or vectors."""
+    """The matrix :math:`(N, F)` that linear and kernel classifiers take: words by numbers or
+    weights, or vectors.
+    """
     return dataset.rows("x").numpy() if dataset._data.x.dim() == 2 else bag_of_words(dataset)
 
 
 def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
-    """The same samples as bags of the words of a matrix :math:`(N, V)`, with its values as their weights; what a
-    published data set knows of its labels stays.
+    """The same samples as bags of the words of a matrix :math:`(N, V)`, with its values as their
+    weights; what a published data set knows of its labels stays.
     """
     # The rows of an official split are those of the whole data set.
-    official = (
-        [rows.numpy() for rows in dataset._official or ()] if dataset._indices is None else []
-    )
-    words = words.sorted_indices()
-    samples = Records(
-        words, dataset.y.numpy(), dataset.label_names, dataset.feature_names, *official
-    ).to_samples()
-    # Also where all weights are 1, as the next samples may have others.
+    parts = (dataset._official or ()) if dataset._indices is None else ()
+    official = [rows.numpy() for rows in parts]
+    words, y = words.sorted_indices(), dataset.y.numpy()
+    records = Records(words, y, dataset.label_names, dataset.feature_names, *official)
+    samples = records.to_samples()
+    # Weights are stored even if all are 1, because those of the next samples may differ.
     samples.data.weight = torch.from_numpy(words.data.astype(np.float32))
-    ptr = torch.from_numpy(words.indptr.astype(np.int64))
-    bags = ArrayDataset(
-        samples._replace(slices={**(samples.slices or {}), "weight": ptr}), dataset.transform
-    )
+    slices = {**(samples.slices or {}), "weight": torch.from_numpy(words.indptr.astype(np.int64))}
+    bags = ArrayDataset(samples._replace(slices=slices), dataset.transform)
     for name in ("label_descriptions", "label_parents"):
         if hasattr(dataset, name):
             setattr(bags, name, getattr(dataset, name))
@@ -67,24 +66,30 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
 
 
 def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
-    """The same samples with one more attribute of values :math:`(N, *)`, of which each has its row."""
+    """The same samples with one more attribute of values :math:`(N, *)`, of which each has its
+    row.
+    """
     if values.size(0) != len(dataset):
-        raise ValueError(
-            f"Expected '{key}' to have a row for each of {len(dataset)} samples (got {values.size(0)})"
-        )
-    changed = copy(dataset) if dataset._indices is None else dataset.copy()
-    changed._data, changed._data_list = copy(changed._data), None
+        expected = f"'{key}' to have a row for each of {len(dataset)} samples"
+        raise ValueError(f"Expected {expected} (got {values.size(0)})")
+    changed = _changeable(dataset)
     changed._data[key] = values
-    if changed.slices is not None:  # PyG keeps none of a single sample
+    if changed.slices is not None:  # PyG keeps no slices of a single sample.
         changed.slices = {**changed.slices, key: torch.arange(len(dataset) + 1)}
     return changed
 
 
 def without_attribute(dataset: DatasetT, key: str) -> DatasetT:
     """The same samples without an attribute."""
-    changed = copy(dataset) if dataset._indices is None else dataset.copy()
-    changed._data, changed._data_list = copy(changed._data), None
+    changed = _changeable(dataset)
     del changed._data[key]
     if changed.slices is not None:
         changed.slices = {name: ends for name, ends in changed.slices.items() if name != key}
+    return changed
+
+
+def _changeable(dataset: DatasetT) -> DatasetT:
+    """A copy whose attributes can change, while tensors are shared."""
+    changed = copy(dataset) if dataset._indices is None else dataset.copy()
+    changed._data, changed._data_list = copy(changed._data), None
     return changed

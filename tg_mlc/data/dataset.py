@@ -12,29 +12,36 @@ from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.data.dataset import IndexType
 from typing_extensions import Self
 
+from tg_mlc._names import shorten
 from tg_mlc.data.samples import Samples
 from tg_mlc.data.splits import LabelMatrix, Split, stratified_split
 
 
 class MultiLabelDataset(InMemoryDataset):
-    """A PyG :class:`~torch_geometric.data.InMemoryDataset` whose samples carry ``y`` of shape ``[1, num_labels]``."""
+    """A PyG :class:`~torch_geometric.data.InMemoryDataset` whose samples carry ``y`` of shape ``[1,
+    num_labels]``.
+    """
 
-    label_names: list[str]  #: in the order of the columns of ``y``
-    #: The kind of a sample's input, for tables of features: :obj:`"bag"` (the numbers of its words ``x`` of shape
-    #: ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"` (``x`` of shape ``[1, num_inputs]``),
-    #: :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``) or :obj:`"embeddings"` (several
+    label_names: list[str]  #: In the order of the columns of ``y``.
+    #: The kind of a sample's input, for tables of features: :obj:`"bag"` (the numbers of its words
+    #: ``x`` of shape
+    #: ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"` (``x`` of shape
+    #: ``[1, num_inputs]``),
+    #: :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``) or
+    #: :obj:`"embeddings"` (several
     #: vectors, ``x`` of shape ``[n, num_inputs]``).
     kind: str | None = None
-    #: the words of the vocabulary, or the names of a vector's entries
+    #: The words of the vocabulary, or the names of a vector's entries.
     feature_names: list[str] | None = None
-    num_inputs: int | None = None  #: the size of the vocabulary, or of a vector
-    label_graph: Any = None  #: the hierarchy of the labels, if the data came with one
-    schema: Any = None  #: what the columns of the table are that the samples were made of
-    #: How texts became words, as of :func:`~tg_mlc.data.tokenize`; :obj:`"other"` if by a function of one's own.
+    num_inputs: int | None = None  #: The size of the vocabulary, or of a vector.
+    label_graph: Any = None  #: The hierarchy of the labels, if the data came with one.
+    schema: Any = None  #: The roles of the columns of the table behind the samples.
+    #: How texts became words, as of :func:`~tg_mlc.data.tokenize`; :obj:`"other"` if by a function
+    #: of one's own.
     tokenizer: str = "words"
-    preprocessor: Any = None  #: what made the samples of others, for models to be saved with
+    preprocessor: Any = None  #: The preprocessor that made the samples.
     _official: tuple[Tensor, Tensor] | None = None
-    # the places of a copy's samples in the whole data set, if it is of a part
+    # The indices of a copy's samples in the whole data set, if it is a copy of a part.
     _copied: Sequence[int] | None = None
 
     @property
@@ -48,7 +55,7 @@ class MultiLabelDataset(InMemoryDataset):
         return self.rows("y")
 
     def rows(self, key: str) -> Tensor:
-        """An attribute of which every sample has one row, of all samples.
+        """The rows of an attribute, one for each sample.
 
         Args:
             key (str): The name of the attribute.
@@ -58,16 +65,15 @@ class MultiLabelDataset(InMemoryDataset):
             ValueError: If a sample has several rows of it, or none.
         """
         values: Tensor = self._data[key]
-        # none of a single sample
+        # PyG keeps no slices of a single sample.
         bounds: Tensor = (self.slices or {}).get(key, torch.tensor([0, values.size(0)]))
         if not torch.equal(bounds, torch.arange(bounds.numel())):
-            raise ValueError(
-                f"Expected 'key' to name an attribute of one row for every sample (got {key!r})"
-            )
+            expected = "'key' to name an attribute of one row for every sample"
+            raise ValueError(f"Expected {expected} (got {key!r})")
         return values if self._indices is None else values[list(self._indices)]
 
     def copy(self, idx: IndexType | None = None) -> Self:
-        """A copy of all samples, or of some; one of a part of a data set is without its official split, as the part.
+        """A copy of all samples, or of some. A copy of a part has no official split.
 
         Args:
             idx (slice, list or tensor, optional): Which samples. (default: :obj:`None`, all)
@@ -79,27 +85,25 @@ class MultiLabelDataset(InMemoryDataset):
         return copied
 
     def official_split(self, val_fraction: float = 0.1, seed: int = 0) -> Split:
-        """The split that the data set was published with, of whose training samples a stratified share validates.
+        """The split that the data set was published with. A stratified fraction of its training
+        samples becomes the validation part.
 
         Args:
-            val_fraction (float, optional): The share of the published training samples. (default: :obj:`0.1`)
-            seed (int, optional): Which of them. (default: :obj:`0`)
+            val_fraction (float, optional): The fraction of the published training samples.
+                (default: :obj:`0.1`)
+            seed (int, optional): Determines which samples these are. (default: :obj:`0`)
 
         Raises:
             ValueError: If the data set was published without a split, or this is a part of it.
         """
         if self._official is None or self._is_part():
-            what = (
-                "a part of a data set" if self._is_part() else f"{type(self).__name__} without one"
-            )
+            got = "a part of a data set" if self._is_part() else f"{type(self).__name__} without it"
             hint = "take 'random_split' or 'stratified_split' of tg_mlc.data"
-            raise ValueError(
-                f"Expected a whole data set that was published with a split (got {what}); {hint}"
-            )
+            expected = "a whole data set that was published with a split"
+            raise ValueError(f"Expected {expected} (got {got}); {hint}")
         train, test = self._official
-        within = stratified_split(
-            self._labels_of(train), (1 - val_fraction, val_fraction, 0.0), seed, self.label_names
-        )
+        fractions = (1 - val_fraction, val_fraction, 0.0)
+        within = stratified_split(self._labels_of(train), fractions, seed, self.label_names)
         name = f"official, validation stratified(seed={seed})"
         return Split(train[within.train], train[within.val], test, name, within.report)
 
@@ -110,9 +114,9 @@ class MultiLabelDataset(InMemoryDataset):
         return self._indices is not None or self._copied is not None
 
     def _places(self) -> Sequence[int]:
-        """The places of all samples in the whole data set, by which to find what is kept beside the samples."""
-        places: Sequence[int] = self.indices()
-        return places if self._copied is None else [self._copied[place] for place in places]
+        """The indices of all samples in the whole data set, beside which attributes are kept."""
+        indices: Sequence[int] = self.indices()
+        return indices if self._copied is None else [self._copied[index] for index in indices]
 
     def _adopt(self, samples: Samples) -> None:
         self.data, self.slices = samples.data, samples.slices
@@ -124,7 +128,7 @@ class MultiLabelDataset(InMemoryDataset):
 
 
 class ArrayDataset(MultiLabelDataset):
-    """A data set in memory; :func:`tg_mlc.data.from_arrays` and :func:`tg_mlc.data.from_csv` make one."""
+    """A data set in memory, as :func:`tg_mlc.data.from_arrays` makes it."""
 
     def __init__(self, samples: Samples, transform: Callable[[Data], Data] | None = None) -> None:
         super().__init__(None, transform)
@@ -161,22 +165,24 @@ def joined(parts: Sequence[MultiLabelDataset]) -> MultiLabelDataset:
 
 
 def _side_by_side(parts: Sequence[MultiLabelDataset]) -> Samples | None:
-    """The samples of whole data sets, if all of their attributes are tensors: ten times as fast as sample by sample."""
+    """The samples of whole data sets of tensors, ten times as fast as sample by sample;
+    :obj:`None` for other data sets.
+    """
     first, keys = parts[0], parts[0]._data.keys()
     data, slices = Data(), dict[str, Tensor]()
     if any(part._indices is not None or part.transform for part in parts):
         return None
-    bounds = [part.slices or {} for part in parts]  # PyG keeps none of a single sample
-    if any(part._data.keys() != keys for part in parts) or any(
-        each.keys() != {*keys} for each in bounds
-    ):
+    bounds = [part.slices or {} for part in parts]  # PyG keeps no slices of a single sample.
+    if any(part._data.keys() != keys for part in parts):
+        return None
+    if any(slices_of_part.keys() != {*keys} for slices_of_part in bounds):
         return None
     for key in keys:
         values = [part._data[key] for part in parts]
         if not all(isinstance(value, Tensor) for value in values):
             return None
         data[key] = torch.cat(values, dim=first._data.__cat_dim__(key, values[0]))
-        counts = torch.cat([each[key].diff() for each in bounds])
+        counts = torch.cat([ends[key].diff() for ends in bounds])
         slices[key] = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     return Samples(data, slices, list(first.label_names), None)
 
@@ -186,10 +192,10 @@ def _collated(parts: Sequence[MultiLabelDataset]) -> Samples:
     if any("weight" in part[0] for part in parts):
         # Words of weight 1 are saved without it.
         samples = [with_weight(sample) for sample in samples]
-    if len({frozenset(sample.keys()) for sample in samples}) > 1:
-        raise ValueError(
-            f"Expected samples with the same attributes (got {[part[0] for part in parts][:3]})"
-        )
+    attributes = list(dict.fromkeys(tuple(sample.keys()) for sample in samples))
+    if len(set(map(frozenset, attributes))) > 1:
+        got = shorten(" and ".join(map(str, attributes)))
+        raise ValueError(f"Expected samples with the same attributes (got {got})")
     return Samples.collate(samples, parts[0].label_names, None)
 
 

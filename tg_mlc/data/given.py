@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data.data import BaseData
 
-from tg_mlc._names import check_names
+from tg_mlc._names import check_names, shorten
 from tg_mlc._numbers import as_array
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.bags import without_attribute
@@ -32,10 +32,11 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
 
     Args:
         label_names (Sequence[str]): The names of all labels.
-        given (Any): 0, 1, or NaN or None for unknown: by name, the same for all samples; a list of such mappings, one
-            for each sample; a data frame, whose columns are some of the labels; or a matrix :math:`(B, L)` of
-            all of them.
-        batch_size (int, optional): The number of samples, for what is the same for all. (default: :obj:`1`)
+        given (Any): 0, 1, or NaN or None for unknown: by name, the same for all samples; a list of
+            such mappings, one for each sample; a data frame, whose columns are some of the labels;
+            or a matrix :math:`(B, L)` of all of them.
+        batch_size (int, optional): The number of samples, for what is the same for all. (default:
+            :obj:`1`)
 
     Shapes:
         - **output:** :math:`(B, L)`: 0, 1, or NaN for unknown
@@ -49,12 +50,9 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
         given = [dict(zip(columns, row, strict=True)) for row in as_array(given)]
     rows = [given] if isinstance(given, Mapping) else given
     if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
-        others = list(
-            dict.fromkeys(name for row in rows for name in row if name not in label_names)
-        )
-        if others:
+        if unknown := [name for row in rows for name in row if name not in label_names]:
             expected = f"'given' to name labels of the model, such as {list(label_names[:5])}"
-            raise ValueError(f"Expected {expected} (got {others[:5]})")
+            raise ValueError(f"Expected {expected} (got {list(dict.fromkeys(unknown))[:5]})")
         if several := [name for row in rows for name, value in row.items() if np.ndim(value) > 0]:
             expected = "'given' to give one value for each name, the same for all samples"
             hint = "pass a list of mappings, one for each sample, or a data frame"
@@ -62,11 +60,8 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
         rows = [[row.get(name) for name in label_names] for row in rows]
     values = as_array(rows)
     if values.ndim != 2 or values.shape[1] != len(label_names):
-        got = (
-            f"shape {list(values.shape)}"
-            if values.ndim and values.dtype != object
-            else reprlib.repr(given)
-        )
+        is_array = values.ndim > 0 and values.dtype != object
+        got = f"shape {list(values.shape)}" if is_array else shorten(reprlib.repr(given))
         of_all = f"a matrix with a column for each of {len(label_names)} labels"
         expected = f"a mapping from names, a list of one for each sample, a data frame, or {of_all}"
         raise ValueError(f"Expected 'given' to be {expected} (got {got})")
@@ -108,13 +103,13 @@ def draw_given(
 
 
 def has_given(samples: Any) -> bool:
-    """Tells whether samples carry known labels as their attribute :obj:`given`: a data set, or a list of samples."""
-    is_list = isinstance(samples, (list, tuple)) and all(
-        isinstance(each, BaseData) for each in samples
-    )
-    if not (is_list or isinstance(samples, MultiLabelDataset)) or len(samples) == 0:
+    """Tells whether a data set or a list of samples carries known labels as :obj:`given`."""
+    if isinstance(samples, MultiLabelDataset):
+        return len(samples) > 0 and "given" in samples[0]
+    if not isinstance(samples, (list, tuple)):
         return False
-    return any("given" in each for each in samples) if is_list else "given" in samples[0]
+    are_samples = all(isinstance(sample, BaseData) for sample in samples)
+    return are_samples and any("given" in sample for sample in samples)
 
 
 def split_given(samples: Any) -> tuple[Any, Tensor]:
@@ -125,11 +120,10 @@ def split_given(samples: Any) -> tuple[Any, Tensor]:
     """
     if isinstance(samples, MultiLabelDataset):
         return without_attribute(samples, "given"), samples.rows("given")
-    if others := [row for row, each in enumerate(samples) if "given" not in each]:
-        raise ValueError(
-            f"Expected 'given' of every sample, or of none (got none in row {others[0]})"
-        )
-    plain = [copy(each) for each in samples]
-    for each in plain:
-        del each.given
-    return plain, torch.cat([each.given.view(1, -1) for each in samples])
+    if missing := [row for row, sample in enumerate(samples) if "given" not in sample]:
+        expected = "'given' of every sample, or of none"
+        raise ValueError(f"Expected {expected} (got none in row {missing[0]})")
+    plain = [copy(sample) for sample in samples]
+    for sample in plain:
+        del sample.given
+    return plain, torch.cat([sample.given.view(1, -1) for sample in samples])

@@ -15,7 +15,9 @@ from tg_mlc.data.samples import Samples
 
 
 class Tokens(NamedTuple):
-    """Sequences of token ids, or of vectors, one after another: sample :obj:`i` is ``ids[ptr[i]:ptr[i + 1]]``."""
+    """Sequences of token ids, or of vectors, one after another: sample :obj:`i` is
+    ``ids[ptr[i]:ptr[i + 1]]``.
+    """
 
     ids: np.ndarray
     ptr: np.ndarray
@@ -23,9 +25,7 @@ class Tokens(NamedTuple):
     @classmethod
     def of(cls, sequences: Sequence[Sequence[int]]) -> Tokens:
         """Puts sequences one after another."""
-        ptr = np.concatenate([[0], np.cumsum([len(sequence) for sequence in sequences])]).astype(
-            np.int64
-        )
+        ptr = np.cumsum([0, *map(len, sequences)]).astype(np.int64)
         parts = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
         return cls(np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64), ptr)
 
@@ -33,18 +33,18 @@ class Tokens(NamedTuple):
 class Records(NamedTuple):
     """The samples of a table of features: what every reader of such tables returns."""
 
-    #: bags ``[N, num_words]``, vectors ``[N, F]``, sequences or matrices
+    #: Bags ``[N, num_words]``, vectors ``[N, F]``, sequences or matrices.
     x: sp.csr_array | np.ndarray | Tokens
-    y: sp.csr_array | np.ndarray  #: labels ``[N, L]``: 0, 1 or NaN
+    y: sp.csr_array | np.ndarray  #: Labels ``[N, L]``: 0, 1 or NaN.
     label_names: list[str]
-    #: the words of the vocabulary, or the names of a vector's entries
+    #: The words of the vocabulary, or the names of a vector's entries.
     feature_names: list[str] | None = None
-    train: np.ndarray | None = None  #: rows of the official training part
-    test: np.ndarray | None = None  #: rows of the official test part
+    train: np.ndarray | None = None  #: Rows of the official training part.
+    test: np.ndarray | None = None  #: Rows of the official test part.
 
     @property
     def kind(self) -> str:
-        """The :obj:`kind` of the data set: bags, vectors, sequences or embeddings, by the type of :obj:`x`."""
+        """The :obj:`kind` of the data set, by the type of :obj:`x`."""
         if isinstance(self.x, Tokens):
             return "sequence" if self.x.ids.ndim == 1 else "embeddings"
         return "bag" if sp.issparse(self.x) else "vector"
@@ -52,23 +52,21 @@ class Records(NamedTuple):
     def to_samples(self) -> Samples:
         """The samples in PyG's collated form.
 
-        A bag has the numbers of its words as ``x`` of shape ``[n]`` and, unless all its entries are 1, their values as
-        ``weight``; a vector is ``x`` of shape ``[1, F]``; a sequence has its words in order as ``x`` of shape ``[n]``;
-        embeddings are ``x`` of shape ``[n, F]``.
+        A bag has the numbers of its words as ``x`` of shape ``[n]`` and, unless all its entries are
+        1, their values as ``weight``; a vector is ``x`` of shape ``[1, F]``; a sequence has its
+        words in order as ``x`` of shape ``[n]``; embeddings are ``x`` of shape ``[n, F]``.
         """
         dense = sp.csr_array(self.y).toarray() if sp.issparse(self.y) else self.y
         y = torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
-        each = torch.arange(len(y) + 1)
-        weight, ptr = None, each
+        row_ptr = torch.arange(len(y) + 1)
+        weight, ptr = None, row_ptr
         if isinstance(self.x, Tokens):
             ptr = _numbers(self.x.ptr)
             if self.x.ids.ndim == 2:
                 x, size = np.asarray(self.x.ids, dtype=np.float32), self.x.ids.shape[1]
             else:
-                x = np.asarray(self.x.ids, dtype=np.int64)
-                size = (
-                    x.max(initial=-1) + 1 if self.feature_names is None else len(self.feature_names)
-                )
+                x, names = np.asarray(self.x.ids, dtype=np.int64), self.feature_names
+                size = x.max(initial=-1) + 1 if names is None else len(names)
         elif sp.issparse(self.x):
             bags = sp.csr_array(self.x)
             bags.sort_indices()
@@ -78,7 +76,7 @@ class Records(NamedTuple):
             x, size = np.ascontiguousarray(self.x, dtype=np.float32), self.x.shape[1]
         attributes = {"x": x} if weight is None else {"x": x, "weight": weight}
         data = Data(**{name: torch.from_numpy(values) for name, values in attributes.items()}, y=y)
-        slices = {**dict.fromkeys(attributes, ptr), "y": each}
+        slices = {**dict.fromkeys(attributes, ptr), "y": row_ptr}
         inputs = self.kind, self.feature_names, int(size)
         train, test = (None if rows is None else _numbers(rows) for rows in (self.train, self.test))
         return Samples(data, slices, list(self.label_names), None, *inputs, train, test)

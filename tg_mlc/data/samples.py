@@ -1,5 +1,5 @@
-"""Samples in PyG's collated form, and their file: written at once or not at all, read without running code, and named
-after the settings that made it.
+"""Samples in PyG's collated form, and their file: written at once or not at all, read without
+running code, and named after the settings that made it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tg_mlc._files import read_tensors, replace_when_done, sha256
 
 FORMAT = 2
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_DAMAGED = OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError, pickle.UnpicklingError
 
 
 class Samples(NamedTuple):
@@ -28,11 +29,11 @@ class Samples(NamedTuple):
     slices: dict[str, Tensor] | None
     label_names: list[str]
     report: dict[str, Any] | None
-    kind: str | None = None  #: what the input of a sample is, *e.g.* "bag"
+    kind: str | None = None  #: What the input of a sample is, *e.g.* "bag".
     feature_names: list[str] | None = None
-    num_features: int | None = None  #: the number of words, or of a vector's entries
-    train: Tensor | None = None  #: rows of the official training part
-    test: Tensor | None = None  #: rows of the official test part
+    num_features: int | None = None  #: The number of words, or of a vector's entries.
+    train: Tensor | None = None  #: The rows of the official training part.
+    test: Tensor | None = None  #: The rows of the official test part.
 
     @classmethod
     def collate(
@@ -40,9 +41,8 @@ class Samples(NamedTuple):
     ) -> Samples:
         """Collates a list of samples."""
         if not samples:
-            raise ValueError(
-                "Expected at least one sample in the data set (got none); see its report for the reasons"
-            )
+            expected = "at least one sample in the data set"
+            raise ValueError(f"Expected {expected} (got none); see its report for the reasons")
         data, slices = InMemoryDataset.collate(list(samples))
         return cls(data, slices, list(label_names), report)
 
@@ -50,25 +50,22 @@ class Samples(NamedTuple):
         """Writes a file that :meth:`load` can read."""
         # One string is read a hundred times as fast as a list of them.
         names = None if self.feature_names is None else "\n".join(self.feature_names)
-        content = {
-            **self._asdict(),
-            "data": self.data.to_dict(),
-            "feature_names": names,
-            "format": FORMAT,
-        }
+        content = {**self._asdict(), "data": self.data.to_dict(), "feature_names": names}
+        content["format"] = FORMAT
         with replace_when_done(path) as unfinished:
             torch.save(content, unfinished)
             try:
                 torch.load(unfinished, weights_only=True)
             except pickle.UnpicklingError as error:
-                expected = "samples of tensors, numbers and strings, which can be stored without pickled code"
-                raise TypeError(
-                    f"Expected {expected} (got others, perhaps of 'pre_transform'): {error}"
-                ) from error
+                expected = "samples of tensors, numbers and strings, which need no pickled code"
+                got = f"others, perhaps of 'pre_transform'): {error}"
+                raise TypeError(f"Expected {expected} (got {got}") from error
 
     @classmethod
     def load(cls, path: str | Path) -> Samples:
-        """Reads the file back; a :class:`RuntimeError` if it is damaged or was written by another version."""
+        """Reads the file back; a :class:`RuntimeError` if it is damaged or was written by another
+        version.
+        """
         try:
             content = read_tensors(path)
             if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -77,30 +74,20 @@ class Samples(NamedTuple):
             content["feature_names"] = None if names is None else names.split("\n")
             content["data"] = Data.from_dict(content["data"])
             return cls(**{field: content[field] for field in cls._fields})
-        except (
-            OSError,
-            EOFError,
-            RuntimeError,
-            ValueError,
-            KeyError,
-            TypeError,
-            pickle.UnpicklingError,
-        ) as error:
+        except _DAMAGED as error:
             expected = f"'{path}' to be a processed data set of this version"
-            got, hint = (
-                f"a file that cannot be used: {error!r}",
-                "pass 'force_reload=True' to build it again",
-            )
+            got = f"a file that cannot be used: {error!r}"
+            hint = "pass 'force_reload=True' to build it again"
             raise RuntimeError(f"Expected {expected} (got {got}); {hint}") from error
 
 
 def settings_key(*settings: Any) -> str | None:
-    """A short name for settings, the same in every run: objects are told apart by their class and attributes. None if
-    a function is among them, because its name does not tell what it does.
+    """A short name for settings, the same in every run: objects are told apart by their class and
+    attributes. None if a function is among them, because its name does not tell what it does.
     """
     try:
         words = _words(settings)
-    except RecursionError:  # of an object that leads to itself
+    except RecursionError:  # An object leads to itself.
         return None
     return None if _ADDRESS.search(words) else sha256(words.encode())[:16]
 
@@ -109,12 +96,12 @@ def _words(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_words, value))}]"
     if isinstance(value, (set, frozenset)):
-        # else in the order of hashes, which runs do not share
+        # The order of hashes differs between runs.
         return f"set {sorted(map(_words, value))}"
     if isinstance(value, dict):
         return f"dict {_words(list(value.items()))}"
     if isinstance(value, (Tensor, np.ndarray)):
-        return f"{value.dtype} {value.tolist()}"  # whole, and not shortened as when it is printed
+        return f"{value.dtype} {value.tolist()}"  # Printing would shorten it.
     if isinstance(value, type) or not hasattr(value, "__dict__"):
         return repr(value)
     # By default, an object prints its address.

@@ -30,10 +30,12 @@ class Groups:
     """Groups of samples with their sizes and how often each class of each label occurs in them."""
 
     sizes: np.ndarray
-    counts: np.ndarray  #: ``[num_groups, num_classes]``
+    counts: np.ndarray  #: ``[num_groups, num_classes]``.
 
     def fill(self, order: Iterable[int], part_sizes: np.ndarray) -> np.ndarray:
-        """Puts each group into the first part where it fits, or, if it fits nowhere, where there is most room."""
+        """Puts each group into the first part where it fits, or, if it fits nowhere, where there is
+        most room.
+        """
         room = part_sizes.copy()
         part_of = np.empty(len(self.sizes), dtype=np.int64)
         for group in order:
@@ -48,7 +50,9 @@ class Groups:
         return np.stack([self.counts[part_of == part].sum(axis=0) for part in range(NUM_PARTS)])
 
     def repair(self, part_of: np.ndarray, used: np.ndarray) -> np.ndarray:
-        """Swaps groups between parts, keeping their sizes, as long as that makes fewer classes absent."""
+        """Swaps groups between parts, keeping their sizes, as long as that makes fewer classes
+        absent.
+        """
         part_of = part_of.copy()
         improved = True
         while improved:
@@ -79,7 +83,9 @@ class Groups:
         return True
 
     def _spare(self, members: np.ndarray, counts: np.ndarray, size: int) -> list[int] | None:
-        """Groups of a part with so many samples in all, without which no class is absent that is not so already."""
+        """Groups of a part with so many samples in all, without which no class is absent that is
+        not so already.
+        """
         chosen: list[int] = []
         needed = counts > 0
         fitting = members[self.sizes[members] <= size]
@@ -104,41 +110,41 @@ def scaffold_split(
     seed: int | None = None,
     label_names: list[str] | None = None,
 ) -> Split:
-    """Splits molecules so that no scaffold from the `"The Properties of Known Drugs. 1. Molecular Frameworks"
-    <https://doi.org/10.1021/jm9602928>`_ paper is in two parts.
+    """Splits molecules so that no scaffold from the `"The Properties of Known Drugs. 1. Molecular
+    Frameworks" <https://doi.org/10.1021/jm9602928>`_ paper is in two parts.
 
-    All molecules without a ring share the empty scaffold. With labels, scaffolds are swapped between the parts, keeping
-    the sizes, as long as that gives more labels both classes in each part (with a seed, several orders are tried);
-    :obj:`report` of the result names the labels that lack one.
+    All molecules without a ring share the empty scaffold. With labels, scaffolds are swapped
+    between the parts, keeping the sizes, as long as that gives more labels both classes in each
+    part (with a seed, several orders are tried); :obj:`report` of the result names the labels that
+    lack one.
 
     Args:
         smiles (list[str]): One SMILES string per molecule.
         y (torch.Tensor, numpy.ndarray or scipy.sparse matrix, optional): As in
             :func:`~tg_mlc.data.stratified_split`. (default: :obj:`None`)
-        fractions (tuple[float], optional): Shares of training, validation and test molecules; the parts come as close
-            to them as whole scaffolds allow. (default: :obj:`(0.8, 0.1, 0.1)`)
-        seed (int, optional): Determines the random order in which scaffolds are shared out. If :obj:`None`, they go
-            from the most to the least common, which puts the rarest into the test part. (default: :obj:`None`)
-        label_names (list[str], optional): Names of the labels for the report. (default: :obj:`None`)
+        fractions (tuple[float], optional): Fractions of training, validation and test molecules;
+            the parts come as close to them as whole scaffolds allow.
+            (default: :obj:`(0.8, 0.1, 0.1)`)
+        seed (int, optional): Determines the random order in which scaffolds are shared out. If
+            :obj:`None`, they go from the most to the least common, which puts the rarest into the
+            test part. (default: :obj:`None`)
+        label_names (list[str], optional): Names of the labels for the report. (default:
+            :obj:`None`)
 
     Raises:
-        ValueError: If a SMILES string is invalid, sizes disagree, labels are not 0, 1 or NaN, the fractions are no
-            shares, or there are too few scaffolds to give each part one.
+        ValueError: If a SMILES string is invalid, sizes disagree, labels are not 0, 1 or NaN, the
+            fractions are invalid, or there are too few scaffolds to give each part one.
     """
     labels = None if y is None else sparse_labels(y, label_names)
     if labels is not None and (rows := labels.positive.shape[0]) != len(smiles):
-        raise ValueError(
-            f"Expected one row of 'y' for each of {len(smiles)} molecules (got {rows})"
-        )
+        expected = f"one row of 'y' for each of {len(smiles)} molecules"
+        raise ValueError(f"Expected {expected} (got {rows})")
     sizes = part_sizes(len(smiles), fractions)
     scaffolds, group_of = np.unique(
         np.asarray(murcko_scaffolds(smiles), dtype=str), return_inverse=True
     )
-    counts = (
-        np.empty((len(scaffolds), 0))
-        if labels is None
-        else labels.class_counts(group_of, len(scaffolds))
-    )
+    num_groups, counts = len(scaffolds), np.empty((len(scaffolds), 0))
+    counts = counts if labels is None else labels.class_counts(group_of, num_groups)
     groups = Groups(np.bincount(group_of), counts)
     part_of = _best(groups, sizes, seed)[group_of]
     filled = np.bincount(part_of, minlength=NUM_PARTS)
@@ -153,7 +159,9 @@ def scaffold_split(
 
 
 def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
-    """The Bemis-Murcko scaffold of each molecule as SMILES without stereochemistry, empty where there is no ring."""
+    """The Bemis-Murcko scaffold of each molecule as SMILES without stereochemistry, empty where
+    there is no ring.
+    """
     chem = require("rdkit.Chem", extra="molecules")
     murcko = require("rdkit.Chem.Scaffolds.MurckoScaffold", extra="molecules")
     scaffolds = []
@@ -161,19 +169,19 @@ def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
         for row, text in enumerate(smiles):
             if not isinstance(text, str):
                 got = f"{type(text).__name__} for sample {row}"
-                raise ValueError(
-                    f"Expected 'smiles' to hold strings (got {got}); of a data set take 'dataset.smiles'"
-                )
+                hint = "of a data set take 'dataset.smiles'"
+                raise ValueError(f"Expected 'smiles' to hold strings (got {got}); {hint}")
             if (mol := chem.MolFromSmiles(text)) is None:
-                raise ValueError(
-                    f"Expected a valid SMILES for every sample (got '{shorten(text)}' for sample {row})"
-                )
+                expected = "a valid SMILES for every sample"
+                raise ValueError(f"Expected {expected} (got '{shorten(text)}' for sample {row})")
             scaffolds.append(murcko.MurckoScaffoldSmiles(mol=mol, includeChirality=False))
     return scaffolds
 
 
 def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarray:
-    """The part of each group, from the attempt that lacks the fewest classes; the first one if it lacks no more."""
+    """The part of each group, from the attempt that lacks the fewest classes; the first one if it
+    lacks no more.
+    """
     used = part_sizes > 0
     # A class cannot be in more parts than groups have it.
     possible = int(np.maximum(int(used.sum()) - (groups.counts > 0).sum(axis=0), 0).sum())
@@ -189,7 +197,7 @@ def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarra
 
 def _orders(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> Iterator[np.ndarray]:
     if seed is None:
-        yield np.argsort(-groups.sizes, kind="stable")  # the rarest into test
+        yield np.argsort(-groups.sizes, kind="stable")  # The rarest go into the test part.
         return
     rng = np.random.default_rng(seed)
     # A group of more than half a small part would leave no room for variety there.

@@ -1,4 +1,6 @@
-"""Splits into training, validation and test samples: random, stratified by labels, or predefined."""
+"""Splits into training, validation and test samples: random, stratified by labels, or
+predefined.
+"""
 
 from __future__ import annotations
 
@@ -24,35 +26,31 @@ NUM_PARTS = 3
 
 
 def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
-    """The sizes of the three parts: each fraction rounded down, what is left to the largest remainders."""
+    """The sizes of three parts: fractions rounded down, and the rest by the largest remainders."""
     try:
         num_samples = index(num_samples)
     except TypeError:
         got = f"{type(num_samples).__name__}); of a data set take 'len(dataset)'"
         raise ValueError(f"Expected 'num_samples' to be a whole number (got {got}") from None
     try:
-        fit = len(fractions) == NUM_PARTS and all(
-            math.isfinite(share) and share >= 0 for share in fractions
-        )
+        is_valid = all(math.isfinite(fraction) and fraction >= 0 for fraction in fractions)
+        is_valid = is_valid and len(fractions) == NUM_PARTS
     except TypeError:
-        fit = False
-    if not fit:
-        raise ValueError(
-            f"Expected 'fractions' to be three numbers of at least 0: train, val, test (got {fractions})"
-        )
+        is_valid = False
+    if not is_valid:
+        expected = "'fractions' to be three numbers of at least 0: train, val, test"
+        raise ValueError(f"Expected {expected} (got {fractions})")
     if abs(sum(fractions) - 1) > 1e-6:
-        raise ValueError(
-            f"Expected 'fractions' to sum to 1 (got {fractions}, sum {sum(fractions):g})"
-        )
+        expected = "'fractions' to sum to 1"
+        raise ValueError(f"Expected {expected} (got {fractions}, sum {sum(fractions):g})")
     exact = np.asarray(fractions, dtype=float) * num_samples
     sizes = np.floor(exact + 1e-9).astype(np.int64)
     by_remainder = np.argsort(-(exact - sizes).round(9), kind="stable")
     sizes[by_remainder[: num_samples - sizes.sum()]] += 1
     if any(size == 0 and fraction > 0 for size, fraction in zip(sizes, fractions, strict=True)):
         got = f"{num_samples} samples for {fractions}, so parts of {sizes.tolist()}"
-        raise ValueError(
-            f"Expected enough samples for each part with a fraction above 0 (got {got})"
-        )
+        expected = "enough samples for each part with a fraction above 0"
+        raise ValueError(f"Expected {expected} (got {got})")
     return sizes
 
 
@@ -61,40 +59,36 @@ MISSING_NAMES_SHOWN = 40
 
 
 class SparseLabels(NamedTuple):
-    """Labels as two sparse 0/1 matrices ``[num_samples, num_labels]``: known positives, and unknowns."""
+    """Sparse 0/1 matrices ``[num_samples, num_labels]`` of known positives and of unknowns."""
 
     positive: sp.csr_array
     unknown: sp.csr_array
 
     def class_counts(self, group_of: np.ndarray, num_groups: int) -> np.ndarray:
-        """Counts the known negatives of all labels, and then the known positives, in groups of samples:
-        ``[num_groups, 2 * num_labels]``.
+        """Counts the known negatives of all labels, and then the known positives, in groups of
+        samples: ``[num_groups, 2 * num_labels]``.
         """
         num_samples = self.positive.shape[0]
         ones = np.ones(num_samples, dtype=np.int64)
-        members = sp.csr_array(
-            (ones, (group_of, np.arange(num_samples))), shape=(num_groups, num_samples)
-        )
-        positive = (members @ self.positive).toarray()
-        unknown = (members @ self.unknown).toarray()
+        indices, shape = (group_of, np.arange(num_samples)), (num_groups, num_samples)
+        members = sp.csr_array((ones, indices), shape=shape)
+        positive, unknown = ((members @ part).toarray() for part in self)
         sizes = np.bincount(group_of, minlength=num_groups)[:, None]
         return np.hstack([sizes - positive - unknown, positive])
 
 
 def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> SparseLabels:
-    """Reads labels of any kind: dense or sparse, of torch, numpy or scipy; what a sparse matrix does not store is 0."""
+    """Reads dense or sparse labels of any library. Entries that are not stored are 0."""
     if not hasattr(y, "ndim"):
-        raise ValueError(
-            f"Expected 'y' to be a matrix (got {type(y).__name__}); of a data set take 'dataset.y'"
-        )
+        got, hint = type(y).__name__, "of a data set take 'dataset.y'"
+        raise ValueError(f"Expected 'y' to be a matrix (got {got}); {hint}")
     labels = to_label_csr(y)
     if label_names is not None:
         check_names(label_names, labels.shape[1], "label_names")
     parts = []
     for chosen in (labels.data == 1, np.isnan(labels.data)):
-        part = sp.csr_array(
-            (chosen.astype(np.int64), labels.indices, labels.indptr), shape=labels.shape, copy=True
-        )
+        stored = chosen.astype(np.int64), labels.indices, labels.indptr
+        part = sp.csr_array(stored, shape=labels.shape, copy=True)
         part.eliminate_zeros()
         parts.append(part)
     return SparseLabels(*parts)
@@ -103,29 +97,22 @@ def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> Spars
 def coverage_report(
     labels: SparseLabels, part_of: np.ndarray, label_names: list[str] | None
 ) -> str:
-    """A list of the labels that lack a class in a part, by their names, or their numbers if there are none."""
+    """A list of the labels that lack a class in a part, by name, or else by index."""
     num_labels = labels.positive.shape[1]
     names = label_names if label_names is not None else [str(i) for i in range(num_labels)]
     counts = labels.class_counts(part_of, len(PARTS))
     parts = [(i, part) for i, part in enumerate(PARTS) if (part_of == i).any()]
     lines = []
-    for value, of_value in (
-        ("negative", counts[:, :num_labels]),
-        ("positive", counts[:, num_labels:]),
-    ):
+    for value, of_value in zip(("negative", "positive"), np.hsplit(counts, 2), strict=True):
         nowhere = (of_value == 0).all(axis=0)
-        lacking = [
-            ("anywhere", nowhere),
-            *((f"in {part}", (of_value[i] == 0) & ~nowhere) for i, part in parts),
-        ]
-        for where, absent in lacking:
-            if absent.any():
-                listed = [names[i] for i in np.flatnonzero(absent)]
-                if len(listed) > MISSING_NAMES_SHOWN:
-                    listed[MISSING_NAMES_SHOWN:] = [f"and {len(listed) - MISSING_NAMES_SHOWN} more"]
-                lines.append(
-                    f"no known {value} {where} for {absent.sum()} of {num_labels} labels: {'; '.join(listed)}"
-                )
+        lacking = {f"in {part}": (of_value[i] == 0) & ~nowhere for i, part in parts}
+        for where, is_absent in {"anywhere": nowhere, **lacking}.items():
+            absent = [names[i] for i in np.flatnonzero(is_absent)]
+            if absent:
+                count = f"no known {value} {where} for {len(absent)} of {num_labels} labels"
+                if len(absent) > MISSING_NAMES_SHOWN:
+                    absent[MISSING_NAMES_SHOWN:] = [f"and {len(absent) - MISSING_NAMES_SHOWN} more"]
+                lines.append(f"{count}: {'; '.join(absent)}")
     return "\n".join(lines) or f"both classes of all {num_labels} labels in every part"
 
 
@@ -139,10 +126,12 @@ class Split:
     Args:
         train, val, test (torch.Tensor): Indices of the samples of each part, ``long``.
         name (str): How the split was made.
-        report (str, optional): Remarks of its maker, *e.g.* which labels lack a class in which part.
+        report (str, optional): Remarks of its maker, *e.g.* which labels lack a class in which
+            part.
 
     Raises:
-        ValueError: If an index is negative or occurs twice, or if a part is not a one-dimensional ``long`` tensor.
+        ValueError: If an index is negative or occurs twice, or if a part is not a one-dimensional
+            ``long`` tensor.
     """
 
     train: Tensor
@@ -158,26 +147,22 @@ class Split:
         repeated = indices[1:][indices[1:] == indices[:-1]]
         if repeated.numel() > 0:
             index = int(repeated[0])
-            owners = [
-                part for part, members in zip(PARTS, self.parts, strict=True) if index in members
-            ]
-            expected = "every sample once, in one part"
-            raise ValueError(
-                f"Expected {expected} (got sample {index} more than once, in {owners})"
-            )
+            parts = zip(PARTS, self.parts, strict=True)
+            got = f"sample {index} more than once, in {[name for name, of in parts if index in of]}"
+            raise ValueError(f"Expected every sample once, in one part (got {got})")
 
     @classmethod
     def from_assignment(cls, part_of: np.ndarray, name: str, report: str | None = None) -> Split:
         """Makes a split from the part of each sample.
 
         Args:
-            part_of (numpy.ndarray): 0, 1 or 2 for each sample; samples of any other number are in no part.
+            part_of (numpy.ndarray): 0, 1 or 2 for each sample; samples of any other number are in
+                no part.
             name (str): How the split was made.
             report (str, optional): As above. (default: :obj:`None`)
         """
-        train, val, test = (
-            torch.from_numpy(np.flatnonzero(part_of == part)) for part in range(len(PARTS))
-        )
+        indices = (torch.from_numpy(np.flatnonzero(part_of == i)) for i in range(len(PARTS)))
+        train, val, test = indices
         return cls(train, val, test, name, report)
 
     @property
@@ -196,12 +181,13 @@ class Split:
         return sum(self.sizes)
 
     def check_fits(self, num_samples: int, of: str = "'dataset'") -> None:
-        """Refuses samples that are too few for the split, and warns if some are in none of its parts: it may have been
-        made of other samples.
+        """Refuses samples that are too few for the split, and warns if some are in none of its
+        parts: it may have been made of other samples.
 
         Args:
             num_samples (int): The number of samples that are to be divided.
-            of (str, optional): The name of their data set, for the message. (default: :obj:`"'dataset'"`)
+            of (str, optional): The name of their data set, for the message. (default:
+                :obj:`"'dataset'"`)
 
         Raises:
             ValueError: If the split names a sample that is not there.
@@ -209,19 +195,19 @@ class Split:
         highest = max((int(part[-1]) for part in self.parts if part.numel() > 0), default=-1)
         if highest >= num_samples:
             got = f"{num_samples} samples, and sample {highest} in the split"
-            raise ValueError(
-                f"Expected {of} to hold all samples that 'split' divides (got {got}); give all of them"
-            )
+            expected = f"{of} to hold all samples that 'split' divides"
+            raise ValueError(f"Expected {expected} (got {got}); give all of them")
         if self.num_samples < num_samples:
             left_out = num_samples - self.num_samples
-            warnings.warn(
-                f"The split leaves out {left_out} of {num_samples} samples of {of}; if it should not, make it of all",
-                stacklevel=4,  # the line that called what checks its arguments
-            )
+            message = f"The split leaves out {left_out} of {num_samples} samples of {of}"
+            # Level 4 is the line that called a function which checks its arguments.
+            warnings.warn(f"{message}; if it should not, make it of all", stacklevel=4)
 
     @property
     def hash(self) -> str:
-        """The SHA-256 of the three sets of indices: equal for equal splits, whatever their names."""
+        """The SHA-256 of the three sets of indices: equal for equal splits, whatever their
+        names.
+        """
         digest = hashlib.sha256()
         for part in self.parts:
             digest.update(part.numel().to_bytes(8, "little"))
@@ -236,25 +222,22 @@ class Split:
 
     def __repr__(self) -> str:
         train, val, test = self.sizes
-        return f"Split(name='{self.name}', train={train}, val={val}, test={test}, hash='{self.hash[:12]}')"
+        sizes = f"train={train}, val={val}, test={test}"
+        return f"Split(name='{self.name}', {sizes}, hash='{self.hash[:12]}')"
 
 
 def _as_indices(indices: Tensor | Sequence[int], part: str) -> Tensor:
     indices = torch.as_tensor(indices).cpu()
+    integers = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
     if indices.numel() == 0:
         return torch.empty(0, dtype=torch.long)
-    if (
-        indices.dtype not in {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8}
-        or indices.dim() != 1
-    ):
+    if indices.dtype not in integers or indices.dim() != 1:
         got = f"shape {list(indices.shape)}, {indices.dtype}"
-        raise ValueError(
-            f"Expected '{part}' to be a one-dimensional tensor of integers (got {got})"
-        )
+        expected = f"'{part}' to be a one-dimensional tensor of integers"
+        raise ValueError(f"Expected {expected} (got {got})")
     if indices.min() < 0:
-        raise ValueError(
-            f"Expected '{part}' to hold indices of at least 0 (got {int(indices.min())})"
-        )
+        expected = f"'{part}' to hold indices of at least 0"
+        raise ValueError(f"Expected {expected} (got {int(indices.min())})")
     return indices.long().sort().values
 
 
@@ -265,12 +248,12 @@ def random_split(
 
     Args:
         num_samples (int): Number of samples.
-        fractions (tuple[float], optional): Shares of training, validation and test samples.
+        fractions (tuple[float], optional): Fractions of training, validation and test samples.
             (default: :obj:`(0.8, 0.1, 0.1)`)
         seed (int, optional): Determines the split. (default: :obj:`0`)
 
     Raises:
-        ValueError: If the fractions are no shares, or leave a part empty that should not be.
+        ValueError: If the fractions are invalid, or leave a part empty that should not be.
     """
     sizes = part_sizes(num_samples, fractions)
     shuffled = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
@@ -286,15 +269,14 @@ def predefined_split(
     """Makes a split from given indices, *e.g.* those that a data set was published with.
 
     Args:
-        train, val, test (torch.Tensor, numpy.ndarray or list[int]): Indices of the samples of each part.
+        train, val, test (torch.Tensor, numpy.ndarray or list[int]): Indices of the samples of each
+            part.
         num_samples (int): Number of samples of the data set; not all of them need to be used.
 
     Raises:
         ValueError: If an index is out of range or occurs twice.
     """
-    split = Split(
-        torch.as_tensor(train), torch.as_tensor(val), torch.as_tensor(test), name="predefined"
-    )
+    split = Split(torch.as_tensor(train), torch.as_tensor(val), torch.as_tensor(test), "predefined")
     for part, indices in zip(PARTS, split.parts, strict=True):
         if indices.numel() > 0 and indices[-1] >= num_samples:
             expected = f"the indices of '{part}' to be below num_samples={num_samples}"
@@ -309,23 +291,27 @@ def stratified_split(
     seed: int = 0,
     label_names: list[str] | None = None,
 ) -> Split:
-    """Splits samples by iterative stratification from the `"On the Stratification of Multi-Label Data"
-    <https://doi.org/10.1007/978-3-642-23808-6_10>`_ paper: the rarest label that has samples left is shared out first,
-    each of its samples to the part that most lacks that label.
+    """Splits samples by iterative stratification from the `"On the Stratification of Multi-Label
+    Data" <https://doi.org/10.1007/978-3-642-23808-6_10>`_ paper: the rarest label that has samples
+    left is shared out first, each of its samples to the part that most lacks that label.
 
-    Unlike the paper's, a part that is full gets no more samples, so the parts have the sizes of :func:`random_split`.
-    Time and memory grow with the number of positive labels, not with the size of the matrix.
+    Unlike the paper's, a part that is full gets no more samples, so the parts have the sizes of
+    :func:`random_split`. Time and memory grow with the number of positive labels, not with the size
+    of the matrix.
 
     Args:
-        y (torch.Tensor, numpy.ndarray or scipy.sparse matrix): Labels ``[num_samples, num_labels]``, dense or sparse:
-            0, 1 or NaN (unknown, not counted).
-        fractions (tuple[float], optional): As in :func:`random_split`. (default: :obj:`(0.8, 0.1, 0.1)`)
-        seed (int, optional): Determines the order of samples and how ties are broken. (default: :obj:`0`)
-        label_names (list[str], optional): Names of the labels for the report. (default: :obj:`None`)
+        y (torch.Tensor, numpy.ndarray or scipy.sparse matrix): Labels ``[num_samples,
+            num_labels]``, dense or sparse: 0, 1 or NaN (unknown, not counted).
+        fractions (tuple[float], optional): As in :func:`random_split`. (default: :obj:`(0.8, 0.1,
+            0.1)`)
+        seed (int, optional): Determines the order of samples and how ties are broken. (default:
+            :obj:`0`)
+        label_names (list[str], optional): Names of the labels for the report. (default:
+            :obj:`None`)
 
     Raises:
-        ValueError: If labels are not 0, 1 or NaN, or if the fractions are no shares or leave a part empty that should
-            not be.
+        ValueError: If labels are not 0, 1 or NaN, or if the fractions are invalid or leave a part
+            empty that should not be.
     """
     labels = sparse_labels(y, label_names)
     sizes = part_sizes(labels.positive.shape[0], fractions)
@@ -341,9 +327,8 @@ def stratified_folds(y: LabelMatrix, num_folds: int = 5, seed: int = 0) -> np.nd
     labels = sparse_labels(y)
     num_samples = labels.positive.shape[0]
     if not 2 <= num_folds <= num_samples:
-        raise ValueError(
-            f"Expected 'num_folds' between 2 and the {num_samples} samples (got {num_folds})"
-        )
+        expected = f"'num_folds' between 2 and the {num_samples} samples"
+        raise ValueError(f"Expected {expected} (got {num_folds})")
     sizes = np.bincount(np.arange(num_samples) % num_folds)
     return _stratify(labels.positive, sizes, np.random.default_rng(seed))
 
@@ -354,7 +339,7 @@ def _stratify(positive: sp.csr_array, sizes: np.ndarray, rng: np.random.Generato
     order = rng.permutation(num_samples)
     by_sample = positive[order]
     by_label = by_sample.tocsc()
-    left = np.diff(by_label.indptr).astype(np.int64)  # positives of each label not yet shared out
+    left = np.diff(by_label.indptr).astype(np.int64)  # Positives of each label without a part.
     room = sizes.astype(np.int64).copy()
     # Column by column in memory: the loop below reads the three numbers of one label at a time.
     wanted = np.outer(left, sizes / num_samples)

@@ -16,7 +16,7 @@ from typing_extensions import Unpack
 from tg_mlc.data.records import Records
 from tg_mlc.datasets.base import DatasetOptions, PublishedTable
 from tg_mlc.datasets.registry import RegistryEntry, catalogue
-from tg_mlc.inputs._arff_table import Arff, read_arff
+from tg_mlc.inputs._arff_table import Arff, Attribute, read_arff
 from tg_mlc.inputs.arff import make_records, parse_label_xml
 
 TableKind = Literal["bag", "vector"]
@@ -104,4 +104,5 @@ class _Arrays(pickle.Unpickler):
 def _numbered(x: np.ndarray, y: np.ndarray, feature: str, label: str) -> Arff:
     labels = [label.format(i + 1) for i in range(y.shape[1])]
     names = [feature.format(i + 1) for i in range(x.shape[1])] + labels
-    return Arff(names, np.concatenate([x, y], axis=1, dtype=np.float32), "", labels)
+    matrix = np.concatenate([x, y], axis=1, dtype=np.float32)
+    return Arff([Attribute(name) for name in names], matrix, "", labels)

@@ -1,4 +1,6 @@
-"""Tables in the attribute-relation file format (ARFF), as Weka, Mulan, MEKA, mldr and Clus write them."""
+"""Tables in the attribute-relation file format (ARFF), as Weka, Mulan, MEKA, mldr and Clus write
+them.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +8,42 @@ import io
 import logging
 import re
 import warnings
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
+from itertools import count, groupby
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from tg_mlc._files import MAX_BYTES, read_unpacked
-from tg_mlc._names import shorten
+from tg_mlc._names import few, shorten
 from tg_mlc._numbers import NUMBER, TRUTHS, parse_number
-from tg_mlc._optional import require
-from tg_mlc.inputs.notations import Date, looks_like
-from tg_mlc.inputs.schema import MAX_VALUES, instead
+from tg_mlc.data._label_values import read_labels
+from tg_mlc.inputs.notations import PLAIN, Date, Notation, Truth, looks_like
+from tg_mlc.inputs.schema import (
+    INPUTS,
+    MAX_VALUES,
+    Column,
+    Hints,
+    Role,
+    Schema,
+    clean,
+    instead,
+    judge,
+    texts_of,
+)
 
 logger = logging.getLogger(__name__)
 
-_BLOCK = 2**20  # bytes of text whose numbers are parsed at once
+_BLOCK = 2**20  # Bytes of text whose numbers are parsed at once.
 _LARGEST = float(np.finfo(np.float32).max)
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-# Every repeated part begins with a character that the part before cannot take, so that no text takes quadratic time.
+# Every repeated part begins with a character that the part before cannot take, so that no text
+# takes quadratic time.
 _CELL = re.compile(rf"""\s*(?:({_QUOTED})\s*|([^\s,'"][^,]*)|)(,|\Z)""", re.DOTALL)
 _SPACED_CELL = re.compile(rf"""(?:({_QUOTED})|([^\s'"]\S*))(\s+|\Z)""", re.DOTALL)
 _PAIR = re.compile(rf"""\s*([0-9]{{1,18}})\s+(?:({_QUOTED})\s*|([^\s,'"][^,]*))(,|\Z)""", re.DOTALL)
@@ -39,23 +54,14 @@ _NUMERIC = frozenset({"numeric", "real", "integer"})
 _ONE = {"1", "1.0", "+1", "+1.0", *(one for _, one in TRUTHS)}
 _ZERO = {"0", "0.0", "-1", "-1.0", *(zero for zero, _ in TRUTHS)}
 _NO_PATH = dict.fromkeys(("", "n", "none", "root"), 0.0)
-#: The roots of hierarchies, among them the three of the Gene Ontology: they hold for all samples, and the literature
-#: evaluates none of them.
+#: The roots of hierarchies, among them the three of the Gene Ontology: they hold for all samples,
+#: and the literature evaluates none of them.
 ROOTS = frozenset(
     {"root", "GO0003674", "GO0005575", "GO0008150", "GO:0003674", "GO:0005575", "GO:0008150"}
 )
-_DATE = "yyyy-MM-dd'T'HH:mm:ss"  #: of attributes that name no format
-_DATE_PARTS = {
-    "yyyy": "%Y",
-    "yy": "%y",
-    "MMM": "%b",
-    "MM": "%m",
-    "dd": "%d",
-    "HH": "%H",
-    "mm": "%M",
-    "ss": "%S",
-}
-_DATE_PARTS |= {"SSS": "%f", "''": "'"}
+_DATE = "yyyy-MM-dd'T'HH:mm:ss"  #: The default format of date attributes.
+_DATE_PARTS = {"yyyy": "%Y", "yy": "%y", "MMM": "%b", "MM": "%m", "dd": "%d", "HH": "%H"}
+_DATE_PARTS |= {"mm": "%M", "ss": "%S", "SSS": "%f", "''": "'"}
 
 _PLAIN_DENSE = b"0123456789+-.eE, \t"
 _PLAIN_PAIR = rf"[0-9]{{1,9}}[ \t]+{NUMBER}[ \t]*"
@@ -66,34 +72,258 @@ _PLAIN_SPARSE: tuple[tuple[re.Pattern[bytes], type], ...] = (
 )
 _TO_SPACES = bytes.maketrans(b"{},", b"   ")
 
+Matrix: TypeAlias = sp.csr_array | np.ndarray
 
-class Columns(NamedTuple):
-    """The columns of 0 and 1 that an attribute stands for."""
 
-    names: list[str]
-    rows: np.ndarray  #: the columns for each number of the attribute
-    #: of each column, if they form a hierarchy
-    parents: Mapping[str, Sequence[str]] = MappingProxyType({})
+@dataclass(eq=False)
+class Attribute:
+    """One attribute of an ARFF file."""
+
+    name: str
+    line: int = 0
+    #: The number of each nominal value in their order, or of each text that rows hold.
+    values: dict[str, float] | None = None
+    text: str = ""  #: The type, for attributes whose cells are no numbers.
+    date: str = ""  #: The format of dates.
+    #: Each path of a hierarchical attribute with the paths just above it.
+    paths: dict[str, list[str]] | None = None
+    is_renamed: bool = False  #: Whether another attribute has the name that the file gives it.
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its values, of unknown meaning, are numbered by their order."""
+        if self.text or self.paths is not None or len(self.values or ()) not in (1, 2):
+            return False
+        values = [value.lower() for value in self.values or ()]
+        is_known = _ONE.union(_ZERO).issuperset(values)
+        return not is_known or len({value in _ONE for value in values}) < len(values)
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether each of its values or paths becomes a column."""
+        return not self.text and (self.paths is not None or len(self.values or ()) > 2)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its values are written as the numbers they are."""
+        is_number = self.values is None or set(self.values) == {"0", "1"}
+        return not (self.text or self.date) and is_number
+
+    @property
+    def notation(self) -> Notation:
+        """The notation of its cells, for attributes that become one column."""
+        if self.date:
+            return Date(self.date)
+        if self.is_plain or len(self.values or ()) != 2:
+            return PLAIN
+        words = sorted(self.values or (), key=(self.values or {}).__getitem__)
+        return Truth(*map(str.lower, words))
+
+    @property
+    def parents(self) -> dict[str, list[str]]:
+        """Each path but roots, with the paths just above it."""
+        return {
+            path: [parent for parent in above if parent not in ROOTS]
+            for path, above in (self.paths or {}).items()
+            if path not in ROOTS
+        }
+
+    def spread(self, numbers: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """Columns of 0 and 1 for its values or paths, NaN where unknown, and their names."""
+        values, codes = self.values or {}, np.nan_to_num(numbers).astype(np.int64)
+        if self.paths is None:
+            names, rows = [f"{self.name}={value}" for value in values], np.eye(len(values))
+        else:
+            parents = self.parents
+            names, column = list(parents), {path: index for index, path in enumerate(parents)}
+            rows = np.zeros((len(values) + 1, len(column)))
+            for text, number in values.items():
+                above = [] if text in _NO_PATH and text not in column else text.split("@")
+                while above:
+                    path = above.pop().strip()
+                    if path in column and rows[int(number), column[path]] == 0:
+                        rows[int(number), column[path]] = 1
+                        above += parents[path]
+        columns = rows[codes]
+        columns[np.isnan(numbers)] = np.nan
+        return names, columns
+
+    def cells(self, numbers: np.ndarray) -> np.ndarray:
+        """The cells of its column in a table: texts, dates or numbers."""
+        if self.date:
+            milliseconds = np.nan_to_num(numbers * 86_400_000).round()
+            dates = milliseconds.astype(np.int64).astype("datetime64[ms]")
+            return np.where(np.isnan(numbers), np.datetime64("NaT"), dates)
+        are_words = len(self.values or ()) == 2 and None in map(parse_number, self.values or ())
+        if self.text or self.is_spread or are_words:
+            texts: dict[float, Any] = {number: text for text, number in (self.values or {}).items()}
+            texts |= {0.0: ""} if self.text or self.paths is not None else {}
+            cells = [texts.get(number) for number in numbers.tolist()]
+            return np.array([*cells, None], dtype=object)[:-1]
+        return numbers.astype(np.int64) if (numbers % 1 == 0).all() else numbers
+
+    def number(self, text: str) -> float:
+        """The number that a text stands for."""
+        if text == "?":
+            return float("nan")
+        if self.values is not None and text in self.values:
+            return self.values[text]
+        if self.paths is not None:
+            wrong = next((path for path in _paths_in(text) if path not in self.paths), None)
+            if wrong is not None:
+                expected = f"a path of attribute '{self.name}', or several with '@' between them"
+                raise ValueError(f"Expected {expected} (got {shorten(wrong)!r})")
+        if self.values is not None and (self.text or self.paths is not None):
+            return self.values.setdefault(text, len(self.values) + 1.0)
+        number = Date(self.date).parse(text) if self.date else parse_number(text)
+        fits = number in self.values.values() if self.values and self.is_plain else not self.values
+        if number is not None and fits and abs(number) <= _LARGEST:
+            return number
+        expected = f"a date as {self.date}" if self.date else "a number"
+        expected = expected if self.values is None else f"one of {few(list(self.values), 8)}"
+        looks = looks_like(text)
+        got = f"{shorten(text)!r}{'' if looks == 'text' else f', {looks}'}"
+        hint = "" if text else "; write ? for what is unknown"
+        raise ValueError(f"Expected {expected} for attribute '{self.name}' (got {got}){hint}")
 
 
 class Arff(NamedTuple):
     """The table of an ARFF file."""
 
-    names: list[str]  #: of the attributes, one per column
-    #: float32, sparse if the rows of the file are; NaN where unknown
-    matrix: sp.csr_array | np.ndarray
-    relation: str  #: the file's own title
-    labels: list[str]  #: the attributes that are labels
-    #: The values of each attribute that are numbered by their order, because their meaning is unknown.
-    ordered: Mapping[str, list[str]] = MappingProxyType({})
-    #: The columns of 0 and 1 that each attribute with more than two values, or with paths, stands for.
-    columns: Mapping[str, Columns] = MappingProxyType({})
+    attributes: list[Attribute]  #: Those of the columns of the matrix.
+    #: The numbers of all cells, sparse if the rows of the file are; NaN where unknown.
+    matrix: Matrix
+    relation: str  #: The title of the file.
+    labels: list[str]  #: The attributes that are labels.
 
-    def without(self, names: Container[str]) -> Arff:
-        """The table without some of the attributes."""
-        kept = [place for place, name in enumerate(self.names) if name not in names]
-        names_left = [self.names[place] for place in kept]
-        return self._replace(names=names_left, matrix=self.matrix[:, kept]) if names else self
+    @property
+    def names(self) -> list[str]:
+        """The names of the attributes."""
+        return [attribute.name for attribute in self.attributes]
+
+    def rows(self, start: int, stop: int) -> Arff:
+        """The table of some of its rows."""
+        return self._replace(matrix=self.matrix[start:stop])
+
+    def cells(self) -> list[np.ndarray]:
+        """The cells of each attribute, as a table holds them."""
+        matrix: Any = self.matrix
+        matrix = matrix.toarray() if sp.issparse(matrix) else matrix
+        return [one.cells(matrix[:, index]) for index, one in enumerate(self.attributes)]
+
+    def spread(self, names: Iterable[str], unknown: float = np.nan) -> tuple[list[str], Matrix]:
+        """Attributes as columns: a column of 0 and 1 for each path, or for each of more than two
+        values, which hold :obj:`unknown` where the value is not known.
+        """
+        index = {name: position for position, name in enumerate(self.names)}
+        is_sparse, columns, parts = sp.issparse(self.matrix), list[str](), list[Any]()
+        chosen = [(index[name], self.attributes[index[name]]) for name in names]
+        for is_spread, run in groupby(chosen, lambda pair: pair[1].is_spread):
+            positions, attributes = zip(*run, strict=True)
+            matrix: Any = self.matrix[:, list(positions)]
+            if not is_spread:
+                columns += [attribute.name for attribute in attributes]
+                parts.append(matrix)
+                continue
+            numbers = matrix.toarray() if is_sparse else matrix
+            for attribute, codes in zip(attributes, numbers.T, strict=True):
+                names_of_values, spread = attribute.spread(codes)
+                spread[np.isnan(spread)] = unknown
+                columns += names_of_values
+                parts.append(sp.csr_array(spread) if is_sparse else spread)
+        return columns, sp.hstack(parts, format="csr") if is_sparse else np.hstack(parts)
+
+    def declares(self, labels: Sequence[str] | str, *, lists_names: bool) -> bool:
+        """Tells whether the header says what attributes mean as labels. It does not where cells
+        list names, unless these are paths.
+        """
+        names = [labels] if isinstance(labels, str) else labels
+        attributes = [attribute for attribute in self.attributes if attribute.name in names]
+        has_paths = any(attribute.paths is not None for attribute in attributes)
+        return has_paths or not (lists_names or any(attribute.text for attribute in attributes))
+
+    def targets(self, labels: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+        """Labels :math:`(N, L)`, NaN where unknown, and their names."""
+        for attribute in self.attributes:
+            if attribute.name in labels and attribute.is_ordered:
+                expected = "labels that mean 0 and 1, such as {0,1} or {no,yes}"
+                got = f"{{{','.join(attribute.values or ())}}} for '{attribute.name}'"
+                hint = "write {0,1} instead, and 1 where the label applies"
+                raise ValueError(f"Expected {expected} (got {got}); {hint}")
+        names, y = self.spread(labels)
+        return read_labels(y, names)
+
+    def parents(self, labels: Collection[str]) -> dict[str, list[str]]:
+        """Each label of a hierarchy with the labels just above it."""
+        attributes = (one for one in self.attributes if one.name in labels)
+        return {path: above for one in attributes for path, above in one.parents.items()}
+
+    def schema(
+        self,
+        hints: Hints | None = None,
+        labels: Sequence[str] | None = None,
+        inputs: Collection[str] = (),
+        *,
+        strict: bool = True,
+    ) -> Schema:
+        """The schema: the header decides what attributes are, and cells decide for texts.
+
+        Labels are by default those of the file, and inputs all other attributes; if inputs are
+        specified, none is left out. Unless :obj:`strict`, texts that cannot be read are noted
+        instead of refused.
+        """
+        hints = hints or Hints(of="arff")
+        hints.check(self.names)
+        labels = self.labels if labels is None else labels
+        roles: dict[str, Role] = {
+            **dict.fromkeys(hints.ids, "id"),
+            **dict.fromkeys(hints.ignore, "ignored"),
+            **dict.fromkeys(labels, "label"),
+        }
+        is_sparse = sp.issparse(self.matrix)
+        matrix: Any = sp.csc_array(self.matrix) if is_sparse else self.matrix
+        columns = []
+        for index, attribute in enumerate(self.attributes):
+            name = attribute.name
+            if is_sparse:  # A cell that is not stored is 0.
+                cells = matrix.data[matrix.indptr[index] : matrix.indptr[index + 1]]
+            else:
+                cells = matrix[:, index]
+            known = cells[~np.isnan(cells)]
+            missing = len(cells) - len(known)
+            column = Column(name, "number", "attribute of the header", missing=missing)
+            column.example = "".join(texts_of(attribute.cells(known[:1]))) or "0"
+            if name in roles:
+                column.role = roles[name]
+            elif inputs and name not in inputs:
+                column.role, column.reason = "ignored", "not asked for"
+            elif attribute.paths is not None:
+                _refuse_input(attribute)
+            elif attribute.text or name in hints.categorical:
+                numbers = matrix[:, [index]].toarray()[:, 0] if is_sparse else cells
+                texts = {name: attribute.cells(numbers)}
+                rules = replace(hints, ignore=(), ids=(), schema=None)
+                rules = replace(rules, categorical=[name] if name in hints.categorical else ())
+                chosen = bool(inputs)
+                [column] = Schema.infer(texts, {}, rules, chosen=chosen, strict=strict).columns
+            elif attribute.is_spread:
+                column.role, column.values = "category", list(attribute.values or ())
+            else:
+                column.notation = attribute.notation.to_dict()
+            is_header = column.reason == "attribute of the header"
+            # The columns of sparse rows are words of texts.
+            if column.role in INPUTS and is_header and not (is_sparse or inputs):
+                is_number = column.role == "number"
+                column = judge(column, cells if is_number else None, len(cells), hints)
+            columns.append(column)
+        return Schema(columns)
+
+
+def _refuse_input(attribute: Attribute) -> None:
+    name = attribute.name
+    expected = f"line {attribute.line}: Expected the hierarchical attribute '{name}' to be a label"
+    hint = f"pass labels=['{name}'], or leave it out with drop=['{name}']"
+    raise ValueError(f"{expected} (got an input); {hint}")
 
 
 def read_arff(
@@ -104,142 +334,66 @@ def read_arff(
     *,
     labels: Sequence[str] | int | None = None,
     encoding: str = "utf-8",
+    keep_text: bool = False,
 ) -> Arff:
-    """Reads an ARFF file of numbers, with sparse rows (which stay sparse) or dense ones.
+    """Reads an ARFF file, or its content, whose sparse rows stay sparse.
 
-    Numeric attributes stay as they are, and dates are days since 1970. Nominal attributes become numbers: with one or
-    two values by their meaning if they are spelled as in ``{NO,YES}`` or ``{True,False}`` or ``{-1,1}`` or
-    ``{pos,neg}``, by their order otherwise. ``?`` becomes NaN. Cells stand between commas, and in rows without one
-    between tabs or spaces; ``%`` after a space begins a comment. Attributes to leave out are named, or are
-    :obj:`"text"`: strings, dates of other formats, and nominal ones of more than 100 values. Labels are named, or
-    counted among all attributes of the file (negative: from the last); if not here, MEKA counts them in the relation,
-    or else they are the ``hierarchical`` attributes of Clus.
+    Numeric attributes stay as they are, and dates are days since 1970. Nominal attributes of one or
+    two values are 0 and 1 by their meaning if they are spelled as in ``{NO,YES}``, ``{-1,1}`` or
+    ``{pos,neg}``; any other ones are numbered by the order of the header. ``?`` is NaN. Cells stand
+    between commas, or tabs or spaces in rows without commas; ``%`` after a space begins a comment.
+    Attributes that share a name are read as ``name``, ``name.1``, ..., labels first.
+
+    :obj:`drop` names attributes to leave out, or is :obj:`"text"`: strings, dates of unusual
+    formats, and nominal attributes of more than 100 values, which are refused otherwise unless
+    :obj:`keep_text`. :obj:`labels` are named, or counted among all attributes (negative: from the
+    last); the default is the number that MEKA writes into the relation, or the ``hierarchical``
+    attributes of Clus.
     """
     content = source if isinstance(source, bytes) else read_unpacked(source, max_bytes)
-    called = name or ("ARFF content" if isinstance(source, bytes) else f"'{source}'")
+    title = name or ("ARFF content" if isinstance(source, bytes) else f"'{source}'")
     try:
         if encoding.lower() not in ("utf-8", "utf8"):
             content = content.decode(encoding).encode()
-        if b"\n" not in content:  # as old Macs write
+        if b"\n" not in content:  # Old Macs end lines with a carriage return.
             content = content.replace(b"\r", b"\n")
         relation, attributes, start, line = _read_header(content)
-        found = _find_labels([each.name for each in attributes], relation, labels)
-        found = found or [
-            each.name
-            for each in attributes
-            if each.paths is not None and (drop == "text" or each.name not in drop)
-        ]
-        dropped = _dropped(attributes, drop, found)
-        kept = [index for index, each in enumerate(attributes) if each.name not in dropped]
+        label_names = _find_labels(attributes, relation, labels)
+        if labels is None and meka_count(relation) is None and drop != "text":
+            label_names = [label for label in label_names if label not in drop]
+        dropped = _dropped(attributes, drop, label_names, keep_text=keep_text)
+        kept = [index for index, one in enumerate(attributes) if one.name not in dropped]
         if not kept:
-            raise ValueError(
-                f"line {line}: Expected an attribute to be left (got {len(attributes)} to drop)"
-            )
+            got = f"{len(attributes)} to drop"
+            raise ValueError(f"line {line}: Expected an attribute to be left (got {got})")
         matrix = _read_rows(content, start, line, attributes, kept)
     except (UnicodeError, LookupError) as error:
-        raise ValueError(
-            f"{called}: Expected text in the encoding {encoding!r} (got {error})"
-        ) from None
+        expected = f"text in the encoding {encoding!r}"
+        raise ValueError(f"{title}: Expected {expected} (got {error})") from None
     except ValueError as error:
-        raise ValueError(f"{called}, {error}") from None
-    names = [attributes[index].name for index in kept]
-    ordered = {
-        each.name: list(each.values or ())
-        for each in attributes
-        if each.ordered and each.name in names
-    }
-    columns = {
-        each.name: each.columns() for each in attributes if each.is_spread and each.name in names
-    }
-    return Arff(names, matrix, relation, found, ordered, columns)
+        raise ValueError(f"{title}, {error}") from None
+    return Arff([attributes[index] for index in kept], matrix, relation, label_names)
 
 
 def meka_count(relation: str) -> int | None:
-    """The number of labels that MEKA and mldr write into ``@relation 'name: -C 6'``, negative if they come last."""
-    found = re.findall(r"(?<![^\s:])-C\s*(-?[0-9]{1,9})(?!\S)", relation)
-    return int(found[-1]) if found else None
+    """The number of labels that MEKA and mldr write into ``@relation 'name: -C 6'``, negative if
+    they come last.
+    """
+    counts = re.findall(r"(?<![^\s:])-C\s*(-?[0-9]{1,9})(?!\S)", relation)
+    return int(counts[-1]) if counts else None
 
 
-class _Attribute(NamedTuple):
-    """One attribute of an ARFF file."""
-
-    name: str
-    line: int
-    #: the number of each value of a nominal attribute, in their order
-    values: dict[str, float] | None = None
-    text: str = ""  #: its type, if it is no number
-    date: str = ""  #: the format of its dates
-    #: each path of a hierarchical attribute, and those just above it
-    paths: dict[str, list[str]] | None = None
-
-    @property
-    def ordered(self) -> bool:
-        """Whether its values, of unknown meaning, are numbered by their order."""
-        values = [value.lower() for value in self.values or ()] if self.paths is None else []
-        known = _ONE.union(_ZERO).issuperset(values) and len(
-            {value in _ONE for value in values}
-        ) == len(values)
-        return 0 < len(values) <= 2 and not known
-
-    @property
-    def is_spread(self) -> bool:
-        """Whether its numbers stand for columns."""
-        return self.paths is not None or len(self.values or ()) > 2
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether its values are written as the numbers they are."""
-        return not (self.text or self.date) and (
-            self.values is None or set(self.values) == {"0", "1"}
-        )
-
-    def columns(self) -> Columns:
-        """The columns of its values or paths."""
-        values = self.values or {}
-        if self.paths is None:
-            return Columns(
-                [f"{self.name}={value}" for value in values], np.eye(len(values), dtype=np.float32)
-            )
-        parents = without_roots(self.paths)
-        column = {path: i for i, path in enumerate(parents)}
-        rows = np.zeros((len(values) + 1, len(column)), dtype=np.float32)
-        for text, number in values.items():
-            above = [] if text in _NO_PATH and text not in column else text.split("@")
-            while above:
-                path = above.pop().strip()
-                if path in column and rows[int(number), column[path]] == 0:
-                    rows[int(number), column[path]] = 1
-                    above += parents[path]
-        return Columns(list(column), rows, parents)
-
-    def number(self, text: str) -> float:
-        """The number that a text stands for."""
-        if text == "?":
-            return float("nan")
-        if self.values is not None and text in self.values:
-            return self.values[text]
-        if self.paths is not None and self.values is not None:
-            if wrong := [
-                path for path in map(str.strip, text.split("@")) if path not in self.paths
-            ]:
-                expected = f"a path of attribute '{self.name}', or several with '@' between them"
-                raise ValueError(f"Expected {expected} (got {shorten(wrong[0])!r})")
-            return self.values.setdefault(text, len(self.values) + 1.0)
-        number = Date(self.date).parse(text) if self.date else parse_number(text)
-        fits = number in self.values.values() if self.values and self.is_plain else not self.values
-        if number is not None and fits and abs(number) <= _LARGEST:
-            return number
-        wanted = f"a date as {self.date}" if self.date else "a number"
-        wanted = wanted if self.values is None else f"one of {', '.join(self.values)}"
-        looks = looks_like(text)
-        got = f"{shorten(text)!r}{'' if looks == 'text' else f', {looks}'}"
-        hint = "" if text else "; write ? for what is unknown"
-        raise ValueError(f"Expected {wanted} for attribute '{self.name}' (got {got}){hint}")
+def labels_of_arff(path: str | Path) -> tuple[list[str], bool]:
+    """The labels that a file declares, and whether they are the paths of one attribute."""
+    relation, attributes, _, _ = _read_header(read_unpacked(path))
+    labels = _find_labels(attributes, relation, None)
+    paths = [one.name for one in attributes if one.paths is not None]
+    return labels, len(labels) == 1 and labels == paths
 
 
-def _read_header(content: bytes) -> tuple[str, list[_Attribute], int, int]:
+def _read_header(content: bytes) -> tuple[str, list[Attribute], int, int]:
     """The relation, the attributes, and the byte and the line at which the rows begin."""
-    relation, attributes, line = "", dict[str, _Attribute](), 1
+    relation, attributes, line = "", list[Attribute](), 1
     stream = io.BytesIO(content)
     stream.seek(3 if content.startswith(b"\xef\xbb\xbf") else 0)
     try:
@@ -249,286 +403,237 @@ def _read_header(content: bytes) -> tuple[str, list[_Attribute], int, int]:
             if keyword == "@data":
                 if not attributes:
                     raise ValueError("Expected at least one '@attribute' before '@data' (got none)")
-                return relation, list(attributes.values()), stream.tell(), line + 1
+                return relation, attributes, stream.tell(), line + 1
             if keyword == "@relation":
                 relation = _unquote(text[len("@relation") :].strip())
             elif keyword == "@attribute":
-                new = _read_attribute(text, line)
-                if (first := attributes.setdefault(new.name, new)) is not new:
-                    raise ValueError(
-                        f"Expected distinct names (got '{new.name}' as on line {first.line})"
-                    )
+                attributes.append(_read_attribute(text, line))
             elif text:
-                raise ValueError(
-                    f"Expected '@relation', '@attribute' or '@data' (got {shorten(text)!r})"
-                )
+                expected = "'@relation', '@attribute' or '@data'"
+                raise ValueError(f"Expected {expected} (got {shorten(text)!r})")
         raise ValueError("Expected a line '@data' before the end of the file (it may be cut off)")
     except ValueError as error:
         raise ValueError(f"line {line}: {error}") from None
 
 
-def _read_attribute(text: str, line: int) -> _Attribute:
+def _read_attribute(text: str, line: int) -> Attribute:
     match = _ATTRIBUTE.match(text)
     if match is None:
         raise ValueError(f"Expected '@attribute name type' (got {shorten(text)!r})")
-    name, kind = " ".join(_unquote(match[1]).splitlines()), match[2].strip()
+    name, declared = clean(" ".join(_unquote(match[1]).splitlines())), match[2].strip()
     if not name:
         raise ValueError("Expected the attribute to have a name (got an empty one)")
-    word, rest = [*kind.split(maxsplit=1), "", ""][:2]
-    word, new = word.lower(), _Attribute(name, line)
+    word, rest = [*declared.split(maxsplit=1), "", ""][:2]
+    word, attribute = word.lower(), Attribute(name, line)
     if word == "date":
-        date = _read_date_format(_unquote(rest) or _DATE)
-        new = new._replace(
-            date=date or "", text="" if date else f"of type 'date' in the format {_unquote(rest)!r}"
-        )
+        pattern = _unquote(rest) or _DATE
+        attribute.date = _read_date_format(pattern) or ""
+        attribute.text = "" if attribute.date else f"of type 'date' in the format {pattern!r}"
     elif word in ("string", "relational"):
-        new = new._replace(text=f"of type '{word}'")
+        attribute.text = f"of type '{word}'"
     elif word == "hierarchical" and rest:
-        new = new._replace(values=dict(_NO_PATH), paths=_read_paths(rest))
-    elif kind.startswith("{") and kind.endswith("}"):
-        return _read_values(new, kind[1:-1])
+        attribute.values, attribute.paths = dict(_NO_PATH), _read_paths(rest)
+    elif declared.startswith("{") and declared.endswith("}"):
+        _read_values(attribute, declared[1:-1])
     elif word not in _NUMERIC:
-        raise ValueError(
-            f"Expected a type of attribute '{name}', such as numeric or {{0,1}} (got {shorten(kind)!r})"
-        )
-    return new
+        expected = f"a type of attribute '{name}', such as numeric or {{0,1}}"
+        raise ValueError(f"Expected {expected} (got {shorten(declared)!r})")
+    attribute.values = {} if attribute.text else attribute.values
+    return attribute
 
 
 def _read_date_format(pattern: str) -> str | None:
-    """Java's format of dates in Python's words, or nothing if it holds others than the usual parts."""
+    """Java's format of dates as Python's; :obj:`None` if it has unusual parts."""
     parts = [match[0] for match in re.finditer(r"''|'[^']*'|([a-zA-Z])\1*|[^a-zA-Z']+|'", pattern)]
-    known = [
-        _DATE_PARTS.get(part, None if part.isalpha() else part.strip("'").replace("%", "%%"))
-        for part in parts
-    ]
-    return None if None in known else "".join(part for part in known if part)
+    literals = [None if part.isalpha() else part.strip("'").replace("%", "%%") for part in parts]
+    read = [_DATE_PARTS.get(part, text) for part, text in zip(parts, literals, strict=True)]
+    return None if None in read else "".join(part for part in read if part)
 
 
-def _read_values(new: _Attribute, text: str) -> _Attribute:
+def _read_values(attribute: Attribute, text: str) -> None:
     values = [value for value in _split_cells(text) if value != "?"]
     if "" in values:
-        raise ValueError(
-            f"Expected the values of attribute '{new.name}' between commas (got an empty one)"
-        )
+        expected = f"the values of attribute '{attribute.name}' between commas"
+        raise ValueError(f"Expected {expected} (got an empty one)")
     if len(values) > MAX_VALUES:
-        return new._replace(text=f"nominal with {len(values)} values")
-    numbered = new._replace(values={value: float(number) for number, value in enumerate(values)})
-    if numbered.ordered or numbered.is_spread:
-        return numbered
-    return new._replace(values={value: float(value.lower() in _ONE) for value in values})
+        attribute.text = f"nominal with {len(values)} values"
+        return
+    attribute.values = {value: float(number) for number, value in enumerate(values)}
+    if not (attribute.is_ordered or attribute.is_spread):
+        attribute.values = {value: float(value.lower() in _ONE) for value in values}
+
+
+def _paths_in(text: str) -> list[str]:
+    return [path.strip() for path in text.split("@")]
 
 
 def _read_paths(text: str) -> dict[str, list[str]]:
-    """Each path, and those just above it; if any begins with ``root/``, all are pairs of a parent and its child."""
-    listed = [_unquote(path.strip()) for path in text.split(",")]
+    """Each path with the paths just above it. If any begins with ``root/``, all are pairs of a
+    parent and its child.
+    """
+    declared = [_unquote(path.strip()) for path in text.split(",")]
     paths: dict[str, list[str]] = {}
-    if any(path.startswith("root/") for path in listed):
-        for parent, _, child in (path.rpartition("/") for path in listed):
-            paths.setdefault(child, []).append(parent)
-        unknown = [
-            (child, parent)
-            for child, above in paths.items()
-            for parent in above
-            if parent not in paths
-        ]
-        if lost := [pair for pair in unknown if pair[1] != "root"]:
-            got = f"'{lost[0][1]}' above '{lost[0][0]}', a parent without one"
-            raise ValueError(
-                f"Expected every name of a hierarchy to lie below 'root' (got {got}); add its parent"
-            )
-        try:
-            TopologicalSorter(paths).prepare()
-        except CycleError as error:
-            raise ValueError(
-                f"Expected a hierarchy without cycles (got {' -> '.join(error.args[1])})"
-            ) from None
-    else:
-        for parts in (path.split("/") for path in listed):
+    if not any(path.startswith("root/") for path in declared):
+        for parts in (path.split("/") for path in declared):
             for i in range(len(parts)):
                 paths.setdefault("/".join(parts[: i + 1]), ["/".join(parts[:i])] if i else [])
-    return {
-        path: [parent for parent in above if parent]
-        for path, above in paths.items()
-        if path != "root"
-    }
-
-
-def without_roots(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """A hierarchy without its roots, which hold for everything."""
-    return {
-        name: [each for each in above if each not in ROOTS]
-        for name, above in parents.items()
-        if name not in ROOTS
-    }
-
-
-def labels_of_arff(path: str | Path) -> tuple[list[str], bool]:
-    """The attributes that are labels, if the file says so, and whether it is one that lists names of a hierarchy."""
-    relation, attributes, _, _ = _read_header(read_unpacked(path))
-    paths = [each.name for each in attributes if each.paths is not None]
-    labels = _find_labels([each.name for each in attributes], relation, None) or paths
-    return labels, len(labels) == 1 and labels == paths
-
-
-def read_arff_cells(path: Path) -> tuple[Any, dict[str, dict[str, list[str]]]]:
-    """Reads the cells of an ARFF file as they are written, as a data frame of texts that are blank where unknown, and
-    the names just above each name of each hierarchical attribute.
-    """
-    content = read_unpacked(path)
+        return paths
+    for parent, _, child in (path.rpartition("/") for path in declared):
+        paths.setdefault(child, []).append(parent)
+    for child, above in paths.items():
+        lost = next((one for one in above if one not in paths and one != "root"), None)
+        if lost is not None:
+            got = f"'{lost}' above '{child}', a parent without one"
+            expected = "every name of a hierarchy to lie below 'root'"
+            raise ValueError(f"Expected {expected} (got {got}); add its parent")
     try:
-        _, attributes, start, line = _read_header(content)
-        names, rows = [each.name for each in attributes], list[list[str]]()
-        first = {
-            place: next(iter(each.values or {"0": 0.0})) for place, each in enumerate(attributes)
-        }
-        for line, row in enumerate(content[start:].splitlines(), line):  # noqa: B020, B007 (for the error)
-            if text := "" if row.lstrip().startswith(b"%") else _decode(row):
-                is_sparse = text.startswith("{")
-                cells = (_sparse_cells if is_sparse else _dense_cells)(text, len(names))
-                rows.append([*({**first, **cells} if is_sparse else cells).values()])
-    except ValueError as error:
-        at = "" if str(error).startswith("line ") else f"line {line}: "
-        raise ValueError(f"'{path}', {at}{error}") from None
-    frame = (
-        require("pandas", extra="data")
-        .DataFrame(rows, columns=names, dtype=object)
-        .replace("?", "")
-    )
-    parents = {
-        each.name: without_roots(each.paths) for each in attributes if each.paths is not None
-    }
-    return frame, parents
+        TopologicalSorter(paths).prepare()
+    except CycleError as error:
+        cycle = " -> ".join(error.args[1])
+        raise ValueError(f"Expected a hierarchy without cycles (got {cycle})") from None
+    paths.pop("root", None)
+    return {path: [parent for parent in above if parent] for path, above in paths.items()}
 
 
-def _find_labels(names: list[str], relation: str, labels: Sequence[str] | int | None) -> list[str]:
-    labels = meka_count(relation) if labels is None else labels
-    if labels is None:
-        return []
-    if isinstance(labels, int):
-        if not 0 < abs(labels) < len(names):
-            expected = f"between 1 and {len(names) - 1}, negative if they come last"
-            raise ValueError(
-                f"header: Expected the number of labels to be {expected} (got {labels})"
-            )
-        return names[:labels] if labels > 0 else names[labels:]
+def _find_labels(
+    attributes: Sequence[Attribute], relation: str, labels: Sequence[str] | int | None
+) -> list[str]:
+    """The attributes that are labels. Attributes that share a name get distinct ones."""
+    number = labels if isinstance(labels, int) else meka_count(relation)
+    limit = len(attributes) - 1
+    if number is None:
+        counted = [one for one in attributes if one.paths is not None]
+    elif 0 < abs(number) <= limit:
+        counted = list(attributes[:number] if number > 0 else attributes[number:])
+    elif labels is None or isinstance(labels, int):
+        expected = f"the number of labels to be between 1 and {limit}, negative if they come last"
+        raise ValueError(f"header: Expected {expected} (got {number})")
+    else:
+        counted = []
+    _name_apart(attributes, counted)
+    if labels is None or isinstance(labels, int):
+        return [attribute.name for attribute in counted]
+    names = [attribute.name for attribute in attributes]
     if missing := sorted(set(labels) - set(names)):
-        got = f"{len(missing)} that are none, such as {missing[:3]}"
-        raise ValueError(
-            f"header: Expected every label to be an attribute, unlike {got} {instead(missing[0], names)}"
-        )
+        expected = f"every label to be an attribute, unlike {len(missing)}, such as {missing[:3]}"
+        raise ValueError(f"header: Expected {expected} {instead(missing[0], names)}")
     if not labels or len(set(labels)) < len(labels):
-        raise ValueError(
-            f"header: Expected 'labels' to be distinct and at least one (got {list(labels)[:5]})"
-        )
+        got = few(list(labels), 5)
+        raise ValueError(f"header: Expected 'labels' to be distinct and at least one (got {got})")
     return list(labels)
 
 
+def _name_apart(attributes: Sequence[Attribute], labels: Sequence[Attribute]) -> None:
+    """Renames attributes that share a name, labels last."""
+    written, used, renamed = {one.name for one in attributes}, set[str](), list[str]()
+    marked = set(map(id, labels))
+    others = (one for one in attributes if id(one) not in marked)
+    for attribute in [*labels, *others]:
+        if (name := attribute.name) in used:
+            endings = (f"{name}.{number}" for number in count(1))
+            attribute.name = next(one for one in endings if one not in written | used)
+            attribute.is_renamed = True
+            renamed.append(f"'{attribute.name}' (line {attribute.line})")
+        used.add(attribute.name)
+    if renamed:
+        message = f"Attributes that share a name with another one are read as {few(renamed, 5)}"
+        warnings.warn(message, stacklevel=5)
+
+
 def _dropped(
-    attributes: Sequence[_Attribute], drop: Sequence[str] | str, labels: list[str]
+    attributes: Sequence[Attribute],
+    drop: Sequence[str] | str,
+    labels: Sequence[str],
+    *,
+    keep_text: bool,
 ) -> set[str]:
-    unknown = (
-        [] if isinstance(drop, str) else sorted(set(drop) - {each.name for each in attributes})
-    )
+    names = {attribute.name for attribute in attributes}
+    unknown = [] if isinstance(drop, str) else sorted(set(drop) - names)
     if unknown or (isinstance(drop, str) and drop != "text"):
-        got = unknown or repr(drop)
-        raise ValueError(
-            f"header: Expected 'drop' to be \"text\" or a list of attributes (got {got})"
-        )
-    dropped = {each.name for each in attributes if each.text} if drop == "text" else set(drop)
-    for each in attributes:
-        where = f"line {each.line}: Expected"
-        if each.name in labels and (each.text or each.name in dropped):
-            got = f"'{each.name}'{f' {each.text}' if each.text else ', which is to be left out'}"
-            raise ValueError(
-                f"{where} labels of 0 and 1, or of at most {MAX_VALUES} values (got {got})"
-            )
-        if each.text and each.name not in dropped:
-            wanted = f"a number, or one of at most {MAX_VALUES} values, for attribute '{each.name}'"
-            hint = f"leave it out with drop=['{each.name}'], or all such with drop=\"text\""
-            raise ValueError(f"{where} {wanted} (got one {each.text}); {hint}")
-        if each.paths is not None and each.name not in dropped and each.name not in labels:
-            hint = f"pass labels=['{each.name}'], or leave it out with drop=['{each.name}']"
-            raise ValueError(
-                f"{where} the hierarchical attribute '{each.name}' to be a label (got an input); {hint}"
-            )
-    if drop == "text":
-        for each in (one for one in attributes if one.text):
-            logger.info("Left out attribute '%s', which is %s", each.name, each.text)
+        expected, got = '"text" or a list of attributes', few(unknown, 5) if unknown else repr(drop)
+        raise ValueError(f"header: Expected 'drop' to be {expected} (got {got})")
+    dropped = {one.name for one in attributes if one.text} if drop == "text" else set(drop)
+    if keep_text:
+        return dropped
+    for attribute in attributes:
+        name, where = attribute.name, f"line {attribute.line}: Expected"
+        is_dropped = name in dropped
+        if name in labels and (attribute.text or is_dropped):
+            got = f"'{name}'{f' {attribute.text}' if attribute.text else ', which is in drop'}"
+            expected = f"labels of 0 and 1, or of at most {MAX_VALUES} values"
+            raise ValueError(f"{where} {expected} (got {got})")
+        if attribute.text and not is_dropped:
+            expected = f"a number, or one of at most {MAX_VALUES} values, for attribute '{name}'"
+            hint = f"leave it out with drop=['{name}'], or all such with drop=\"text\""
+            raise ValueError(f"{where} {expected} (got one {attribute.text}); {hint}")
+        if attribute.paths is not None and not is_dropped and name not in labels:
+            _refuse_input(attribute)
+        if attribute.text:
+            logger.info("Left out attribute '%s', which is %s", name, attribute.text)
     return dropped
 
 
 def _read_rows(
-    content: bytes, start: int, line: int, attributes: list[_Attribute], kept: list[int]
-) -> sp.csr_array | np.ndarray:
+    content: bytes, start: int, line: int, attributes: list[Attribute], kept: list[int]
+) -> Matrix:
     """All rows: many plain ones are read at once with NumPy, any other ones one by one."""
-    is_plain = len(kept) == len(attributes) and all(each.is_plain for each in attributes)
+    is_plain = len(kept) == len(attributes) and all(one.is_plain for one in attributes)
     is_nominal = np.array([attributes[index].values is not None for index in kept])
     is_sparse: bool | None = None
-    blocks, weights, first = list[Any](), list[int](), line
-    while start < len(content):  # whole lines of about the same size together
+    blocks, weights, first_line = list[Any](), list[int](), line
+    # Sparse rows leave out the first value of an attribute, which may not mean 0.
+    nominal = {i: attributes[i].values or {} for i in kept if attributes[i].values}
+    first_values = {i: next(iter(values)) for i, values in nominal.items()}
+    omitted = {i: text for i, text in first_values.items() if nominal[i][text] != 0}
+    while start < len(content):  # Whole lines of about the same size are read together.
         end = content.find(b"\n", start + _BLOCK) + 1 or len(content)
         lines = content[start:end].split(b"\n")
-        rows = [
-            (number, row)
-            for number, row in enumerate(map(bytes.strip, lines), line)
-            if row and row[:1] != b"%"
-        ]
+        numbered = enumerate(map(bytes.strip, lines), line)
+        rows = [(number, row) for number, row in numbered if row and row[:1] != b"%"]
         line, start = line + len(lines) - 1, end
-        if rows:
-            if is_sparse is None and (is_sparse := rows[0][1].startswith(b"{")):
-                _check_first_values([attributes[index] for index in kept], rows[0][0])
+        if not rows:
+            continue
+        is_sparse = rows[0][1].startswith(b"{") if is_sparse is None else is_sparse
+        block = None
+        if is_plain and not (is_sparse and omitted):
             read_plain = _plain_sparse if is_sparse else _plain_dense
-            block = read_plain([row for _, row in rows], is_nominal) if is_plain else None
-            block = (
-                _read_cells(rows, attributes, kept, bool(is_sparse), weights)
-                if block is None
-                else block
-            )
-            types = (np.int64, np.int32, np.float32) if is_sparse else (np.float32,)
-            blocks.append([part.astype(dtype) for part, dtype in zip(block, types, strict=True)])
+            block = read_plain([row for _, row in rows], is_nominal)
+        if block is None:
+            default = omitted if is_sparse else None
+            block = _read_cells(rows, attributes, kept, default, weights)
+        blocks.append(block)
     if not blocks:
-        raise ValueError(
-            f"line {first}: Expected at least one row after '@data' (got none; is the file cut off?)"
-        )
+        expected, got = "at least one row after '@data'", "got none; is the file cut off?"
+        raise ValueError(f"line {first_line}: Expected {expected} ({got})")
     if weights:
         got = f"{len(weights)} rows have one, the first on line {weights[0]}"
-        warnings.warn(
-            f"Left out the weights of rows, because samples have none ({got})", stacklevel=4
-        )
-    joined = [np.concatenate(part) for part in zip(*blocks, strict=True)]
+        message = f"Left out the weights of rows, because samples have none ({got})"
+        warnings.warn(message, stacklevel=4)
+    parts = [np.concatenate(part) for part in zip(*blocks, strict=True)]
     if not is_sparse:
-        return joined[0]
-    counts, indices, values = joined
-    matrix = sp.csr_array(
-        (values, indices, np.append(0, np.cumsum(counts))), shape=(len(counts), len(kept))
-    )
+        return parts[0]
+    counts, indices, values = parts
+    ptr = np.append(0, np.cumsum(counts))
+    shape = (len(counts), len(kept))
+    matrix = sp.csr_array((values.astype(np.float64), indices.astype(np.int32), ptr), shape=shape)
     matrix.eliminate_zeros()
     return matrix
 
 
-def _check_first_values(attributes: list[_Attribute], line: int) -> None:
-    """Refuses sparse rows, which leave out the first value of an attribute, if that does not mean 0."""
-    for each in attributes:
-        value = next(iter(each.values), "") if each.values else ""
-        if each.values and each.values[value] != 0:
-            expected = f"the values of attribute '{each.name}' on line {each.line} to begin with the one that means 0"
-            got = f", which sparse rows leave out (got '{value}'); write the rows as dense ones"
-            raise ValueError(f"line {line}: Expected {expected}{got}")
-
-
 def _read_cells(
     rows: list[tuple[int, bytes]],
-    attributes: list[_Attribute],
+    attributes: list[Attribute],
     kept: list[int],
-    is_sparse: bool,
+    omitted: dict[int, str] | None,
     weights: list[int],
 ) -> tuple[np.ndarray, ...]:
-    """The numbers of rows of any form, as the two functions below give those of plain ones; adds lines with weights."""
-    column, parsed, number = (
-        {index: place for place, index in enumerate(kept)},
-        list[dict[int, float]](),
-        0,
-    )
+    """The numbers of rows of any form, as the two functions below give those of plain ones.
+
+    Adds lines with weights. Rows are sparse unless the cells that they omit are :obj:`None`.
+    """
+    column = {index: position for position, index in enumerate(kept)}
+    readers = [attributes[index].number for index in kept]
+    counts, indices, values, number = list[int](), list[int](), list[float](), 0
     try:
         for number, row in rows:
             if not (text := _decode(row)):
@@ -537,16 +642,21 @@ def _read_cells(
             if at > 0 and text[at - 1] in ", \t" and _WEIGHT.fullmatch(text, at):
                 text = text[:at].rstrip().removesuffix(",").rstrip()
                 weights.append(number)
-            cells = (_sparse_cells if is_sparse else _dense_cells)(text, len(attributes))
-            parsed.append(
-                {column[i]: attributes[i].number(cells[i]) for i in sorted(cells) if i in column}
-            )
+            if omitted is None:
+                dense = _dense_cells(text, len(attributes))
+                values += [read(dense[i]) for i, read in zip(kept, readers, strict=True)]
+                counts.append(len(kept))
+                continue
+            cells = {**omitted, **_sparse_cells(text, len(attributes))}
+            stored = sorted(column[index] for index in cells if index in column)
+            values += [readers[position](cells[kept[position]]) for position in stored]
+            indices += stored
+            counts.append(len(stored))
     except ValueError as error:
         raise ValueError(f"line {number}: {error}") from None
-    values = np.array([value for row in parsed for value in row.values()])
-    if not is_sparse:
-        return (values.reshape(len(parsed), len(kept)),)
-    return np.array(list(map(len, parsed))), np.array([i for row in parsed for i in row]), values
+    if omitted is None:
+        return (np.array(values, dtype=np.float64).reshape(len(counts), len(kept)),)
+    return np.array(counts), np.array(indices), np.array(values)
 
 
 def _plain_dense(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray, ...] | None:
@@ -566,7 +676,9 @@ def _plain_dense(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray,
 
 
 def _plain_sparse(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray, ...] | None:
-    """The counts, indices and values of sparse rows of nothing but numbers, or nothing if there are others."""
+    """The counts, indices and values of sparse rows of nothing but numbers, or nothing if there are
+    others.
+    """
     dtype = next((dtype for form, dtype in _PLAIN_SPARSE if all(map(form.fullmatch, rows))), None)
     if dtype is None:
         return None
@@ -587,28 +699,25 @@ def _fit(values: np.ndarray, is_nominal: np.ndarray) -> bool:
     return bool((fits & (np.abs(values) <= _LARGEST)).all())
 
 
-def _dense_cells(text: str, width: int) -> dict[int, str]:
+def _dense_cells(text: str, width: int) -> list[str]:
     cells = _split_cells(text, width)
     if len(cells) != width:
-        raise ValueError(
-            f"Expected {width} values, one for each attribute (got {len(cells)}; is it cut off?)"
-        )
-    return dict(enumerate(cells))
+        expected = f"{width} values, one for each attribute"
+        raise ValueError(f"Expected {expected} (got {len(cells)}; is it cut off?)")
+    return cells
 
 
 def _sparse_cells(row: str, width: int) -> dict[int, str]:
     if not (row.startswith("{") and row.endswith("}")):
-        raise ValueError(
-            f"Expected a row in braces, as the first one is (got {shorten(row)!r}; is it cut off?)"
-        )
+        expected = "a row in braces, as the first one is"
+        raise ValueError(f"Expected {expected} (got {shorten(row)!r}; is it cut off?)")
     text, cells, position = row[1:-1], dict[int, str](), 0
     comma = "," if text.strip() else ""
     while comma:
         match = _PAIR.match(text, position)
         if match is None:
-            raise ValueError(
-                f"Expected 'index value' between commas (got {shorten(text[position:])!r})"
-            )
+            expected = "'index value' between commas"
+            raise ValueError(f"Expected {expected} (got {shorten(text[position:])!r})")
         number, quoted, bare, comma = match.groups()
         index, position = int(number), match.end()
         if index >= width:
@@ -621,7 +730,7 @@ def _sparse_cells(row: str, width: int) -> dict[int, str]:
 
 def _parse_numbers(text: bytes, separator: str, dtype: type = np.float64) -> np.ndarray | None:
     with warnings.catch_warnings():
-        # NumPy's answer to a malformed text before 2.3
+        # NumPy before 2.3 only warns of a malformed text.
         warnings.simplefilter("error", DeprecationWarning)
         try:
             return np.fromstring(text, dtype=dtype, sep=separator)
@@ -630,7 +739,9 @@ def _parse_numbers(text: bytes, separator: str, dtype: type = np.float64) -> np.
 
 
 def _split_cells(text: str, width: int = 1) -> list[str]:
-    """Splits at the commas that are not within quotes, or at spaces if there are none, and takes the quotes off."""
+    """Splits at the commas that are not within quotes, or at spaces if there are none, and takes
+    the quotes off.
+    """
     has_quotes = "'" in text or '"' in text
     bare = re.sub(_QUOTED, "", text, flags=re.DOTALL) if has_quotes else text
     form = _CELL if width == 1 or "," in bare else _SPACED_CELL
@@ -640,9 +751,8 @@ def _split_cells(text: str, width: int = 1) -> list[str]:
     while separator:
         match = form.match(text, position)
         if match is None:
-            raise ValueError(
-                f"Expected values between commas, with closed quotes (got {shorten(text[position:])!r})"
-            )
+            expected = "values between commas, with closed quotes"
+            raise ValueError(f"Expected {expected} (got {shorten(text[position:])!r})")
         quoted, bare, separator = match.groups()
         cells.append(_unquote(quoted) if quoted else (bare or "").strip())
         position = match.end()
@@ -666,9 +776,9 @@ def _decode(line: bytes) -> str:
     except UnicodeDecodeError as error:
         likely = "utf-16" if line[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
         hint = f"pass its encoding, such as encoding='{likely}', or it is no text at all"
-        raise ValueError(
-            f"Expected text in UTF-8 (got the byte {line[error.start]:#04x}); {hint}"
-        ) from None
+        expected = "text in UTF-8"
+        got = f"the byte {line[error.start]:#04x}"
+        raise ValueError(f"Expected {expected} (got {got}); {hint}") from None
     if "\0" in text:
         raise ValueError("Expected text (got a zero byte)")
     return _COMMENT.sub(lambda match: match[1] or "", text).strip() if "%" in text else text

@@ -34,53 +34,58 @@ def from_arrays(
     """Makes a data set of inputs and labels in memory.
 
     Args:
-        X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse, pandas or polars) with one row per
-            sample, a list (or column of a data frame) of matrices with one row for each vector of a sample, as a
-            pretrained encoder makes of its tokens, or of lists of words; words are strings, or numbers from 0 that
-            are taken as they are. Lists of whole numbers that are all of one length may be either, and need
-            :obj:`kind`. Columns of strings (or categories) in a data frame become columns of 0 and 1, one for each
-            value, as in :func:`from_csv`.
-        Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these forms, or a list (or
-            column) with the set (or list) of each sample's label names, where :obj:`None` means that all are unknown.
-            (default: :obj:`None`, all labels are unknown; needs :obj:`like` or :obj:`label_names`)
-        label_names (list of str, optional): Names of the labels, in the order of their columns; those of a data frame's
-            own columns take these in that order, others rename its columns. (default: the columns of a data frame, the
-            sorted names that occur in sets, else ``label_0``, ``label_1``, ...)
-        feature_names (list of str, optional): Names of the columns of :obj:`X`, as :obj:`label_names` are of labels,
-            or the vocabulary of its words. Words outside of the vocabulary become its word 0, ``<unk>``, in a sequence,
-            and are left out of a bag.
+        X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse, pandas or polars)
+            with one row per sample, a list (or column of a data frame) of matrices with one row for
+            each vector of a sample, as a pretrained encoder makes of its tokens, or of lists of
+            words; words are strings, or numbers from 0 that are taken as they are. Lists of whole
+            numbers that are all of one length may be either, and need :obj:`kind`. Columns of
+            strings (or categories) in a data frame become columns of 0 and 1, one for each value,
+            as in :func:`from_csv`.
+        Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these
+            forms, or a list (or column) with the set (or list) of each sample's label names, where
+            :obj:`None` means that all are unknown. (default: :obj:`None`, all labels are unknown;
+            needs :obj:`like` or :obj:`label_names`)
+        label_names (list of str, optional): Names of the labels, in the order of their columns;
+            those of a data frame's own columns take these in that order, others rename its columns.
+            (default: the columns of a data frame, the sorted names that occur in sets, else
+            ``label_0``, ``label_1``, ...)
+        feature_names (list of str, optional): Names of the columns of :obj:`X`, as
+            :obj:`label_names` are of labels, or the vocabulary of its words. Words outside of the
+            vocabulary become its word 0, ``<unk>``, in a sequence, and are left out of a bag.
             (default: the columns of a data frame, or the words that occur, the most frequent first)
-        kind (str, optional): The kind of input: :obj:`"bag"` (words with weights, in no order; for lists of words,
-            which ones are present), :obj:`"vector"`, :obj:`"embeddings"` (several vectors), or :obj:`"sequence"`
-            (words in order). (default: inferred where it can be, and the choice printed)
-        train (array, optional): Rows of the training part, or a mask; they alone give the vocabulary.
-            (default: :obj:`None`)
-        test (array, optional): Rows of the test part, or a mask; with :obj:`train` and :obj:`test`, the data set has an
-            ``official_split()``. (default: :obj:`None`)
+        kind (str, optional): The kind of input: :obj:`"bag"` (words with weights, in no order; for
+            lists of words, which ones are present), :obj:`"vector"`, :obj:`"embeddings"` (several
+            vectors), or :obj:`"sequence"` (words in order). (default: inferred where it can be, and
+            the choice printed)
+        train (array, optional): Rows of the training part, or a mask; they alone give the
+            vocabulary. (default: :obj:`None`)
+        test (array, optional): Rows of the test part, or a mask; with :obj:`train` and :obj:`test`,
+            the data set has an ``official_split()``. (default: :obj:`None`)
         transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        like (MultiLabelDataset, optional): The samples that a model was trained on: gives new samples the same labels,
-            words (or columns) and kind, which the model receives as numbers. Columns of a data frame are matched by
-            name and may come in any order; those of other matrices are matched by position. Words that are not among
-            the old ones become ``<unk>`` in a sequence, which is refused where the old ones have no ``<unk>``, and are
+        like (MultiLabelDataset, optional): The samples that a model was trained on: gives new
+            samples the same labels, words (or columns) and kind, which the model receives as
+            numbers. Columns of a data frame are matched by name and may come in any order; those of
+            other matrices are matched by position. Words that are not among the old ones become
+            ``<unk>`` in a sequence, which is refused where the old ones have no ``<unk>``, and are
             left out of a bag, which has no place for them. (default: :obj:`None`)
 
     Returns:
-        A data set whose samples have ``x`` as :class:`~tg_mlc.data.MultiLabelDataset` says, and ``y`` of shape
-        ``[1, num_labels]``.
+        A data set whose samples have ``x`` as :class:`~tg_mlc.data.MultiLabelDataset` says, and
+        ``y`` of shape ``[1, num_labels]``.
 
     Raises:
-        ValueError: If numbers of rows differ, data frames share rows but not all of them in one order, a label is none
-            of 0, 1 and NaN, a list of names is a vector, the labels would take more than 8 GiB, an input cannot
-            be of its kind or may be of two, or rows or names do not fit; the message names row and column. Or if
-            nothing tells the labels, or samples cannot be like the old ones.
+        ValueError: If numbers of rows differ, data frames share rows but not all of them in one
+            order, a label is none of 0, 1 and NaN, a list of names is a vector, the labels would
+            take more than 8 GiB, an input cannot be of its kind or may be of two, or rows or names
+            do not fit; the message names row and column. Or if nothing tells the labels, or samples
+            cannot be like the old ones.
     """
     check_same_rows(X, Y)
     num_inputs = None
     if like is not None:
         if label_names is not None or feature_names is not None:
-            raise ValueError(
-                "Expected 'like' or names of labels and features (got both); 'like' has names"
-            )
+            expected = "'like' or names of labels and features"
+            raise ValueError(f"Expected {expected} (got both); 'like' has names")
         num_inputs = like.num_inputs
         if like.kind is None or num_inputs is None:
             expected = "a data set of bags, vectors or sequences, with 'kind' and 'num_inputs'"
@@ -88,30 +93,25 @@ def from_arrays(
         label_names, feature_names, kind = like.label_names, like.feature_names, kind or like.kind
         Y = in_order(Y, label_names, "Y")
     if isinstance(feature_names, str):
-        raise ValueError(
-            f"Expected 'feature_names' to be a list of names (got the string '{feature_names}')"
-        )
+        expected = "'feature_names' to be a list of names"
+        raise ValueError(f"Expected {expected} (got the string '{feature_names}')")
     X = as_list(X)
     if Y is None:
         if label_names is None:
-            raise ValueError(
-                "Expected labels 'Y', or 'like' or 'label_names' for samples of unknown labels (got none)"
-            )
+            expected = "labels 'Y', or 'like' or 'label_names' for samples of unknown labels"
+            raise ValueError(f"Expected {expected} (got none)")
         Y = np.full((num_rows(X) or 0, len(label_names)), np.nan)
     y, names = read_labels(as_list(Y), label_names, None if like is None else like.num_labels)
     if num_rows(X) not in (None, len(y)):
-        raise ValueError(
-            f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})"
-        )
-    parts = predefined_split(
-        _row_numbers(train, len(y), "train"), (), _row_numbers(test, len(y), "test"), len(y)
-    )
+        expected = "'X' and 'Y' to have as many rows as each other"
+        raise ValueError(f"Expected {expected} (got {num_rows(X)} and {len(y)})")
+    train_rows, test_rows = _rows(train, len(y), "train"), _rows(test, len(y), "test")
+    parts = predefined_split(train_rows, (), test_rows, len(y))
     schema = None if like is None else like.schema
     if kind is None and not is_mixed_frame(X):
         kind = infer_kind(X)
-    X, feature_names, schema = read_frame(
-        X, feature_names, kind, is_old=num_inputs is not None, schema=schema
-    )
+    is_old = num_inputs is not None
+    X, feature_names, schema = read_frame(X, feature_names, kind, is_old=is_old, schema=schema)
     kind = kind or infer_kind(X)
     dataset = kind_named(kind).samples(
         X,
@@ -130,14 +130,13 @@ def from_arrays(
     return dataset
 
 
-def _row_numbers(rows: Any, num_samples: int, name: str) -> np.ndarray:
-    """The numbers of the rows of a part, which may be given as a mask."""
-    given = np.asarray([] if rows is None else rows)
-    if given.dtype == bool and given.shape == (num_samples,):
-        return np.flatnonzero(given)
-    if given.size and given.dtype.kind not in "iu":
+def _rows(rows: Any, num_samples: int, name: str) -> np.ndarray:
+    """The indices of the rows of a part, which may be specified as a mask."""
+    indices = np.asarray([] if rows is None else rows)
+    if indices.dtype == bool and indices.shape == (num_samples,):
+        return np.flatnonzero(indices)
+    if indices.size and indices.dtype.kind not in "iu":
         expected = f"numbers of rows, or a mask of {num_samples} entries"
-        raise ValueError(
-            f"Expected '{name}' to be {expected} (got {given.dtype} of shape {list(given.shape)})"
-        )
-    return given.astype(np.int64)
+        got = f"{indices.dtype} of shape {list(indices.shape)}"
+        raise ValueError(f"Expected '{name}' to be {expected} (got {got})")
+    return indices.astype(np.int64)

@@ -20,8 +20,8 @@ from tg_mlc.inputs.preprocessor import Preprocessor
 class Links(NamedTuple):
     """Links between the components of a sample, such as the bonds of a molecule."""
 
-    names: list[str]  #: for people, such as :obj:`"C1=O3"`
-    ends: np.ndarray  #: the components at both ends :math:`(K, 2)`
+    names: list[str]  #: For people, such as :obj:`"C1=O3"`.
+    ends: np.ndarray  #: The components at both ends :math:`(K, 2)`.
     symmetry: np.ndarray  #: numbers :math:`(K)` that links share which the sample cannot tell apart
 
 
@@ -32,9 +32,9 @@ class Components(ABC):
     class of their own, such as :class:`Nodes`.
     """
 
-    #: the name of the kind, in the options of the command line if it has some
+    #: The name of the kind in the options of the command line.
     option: ClassVar[str]
-    parts: ClassVar[str] = "components"  #: what components are, for people
+    parts: ClassVar[str] = "components"  #: What components are, for people.
     #: Whether the components are the columns of the attribute :obj:`x` :math:`(1, F)`, which
     #: networks read together.
     are_columns: ClassVar[bool] = False

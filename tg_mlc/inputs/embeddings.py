@@ -1,4 +1,6 @@
-"""Embeddings: several vectors for each sample, such as a pretrained encoder makes of tokens, patches or residues."""
+"""Embeddings: several vectors for each sample, such as a pretrained encoder makes of tokens,
+patches or residues.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +31,17 @@ class Pooled(Scaled):
 
     def _rows(self, dataset: MultiLabelDataset) -> Tensor:
         x, sample = _vectors_of(dataset)
-        return torch.cat(
-            [scatter(x, sample, dim_size=len(dataset), reduce=how) for how in ("mean", "max")],
-            dim=1,
-        )
+        options = {"dim_size": len(dataset)}
+        parts = [scatter(x, sample, reduce=reduce, **options) for reduce in ("mean", "max")]
+        return torch.cat(parts, dim=1)
 
 
 class Embeddings(TableKind):
     """Matrices :math:`(n_i, F)` of as many columns, whose rows become the components of a sample.
 
     Raises:
-        ValueError: On use, if a sample has no vector, vectors of another size, or entries that are not finite.
+        ValueError: On use, if a sample has no vector, vectors of another size, or entries that are
+            not finite.
     """
 
     forms = {"embeddings": Form("embeddings")}
@@ -50,11 +52,8 @@ class Embeddings(TableKind):
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
-        return (
-            ("embeddings", "they are a matrix of vectors for each sample")
-            if _num_dims(as_list(X)) == 3
-            else None
-        )
+        reason = "they are a matrix of vectors for each sample"
+        return ("embeddings", reason) if _num_dims(as_list(X)) == 3 else None
 
     @classmethod
     def listed(cls, X: Any, form: str) -> list[Any]:
@@ -69,12 +68,11 @@ class Embeddings(TableKind):
         cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]
     ) -> tuple[Tokens, list[str] | None]:
         """Reads matrices of as many columns, or an array :math:`(N, n, F)`."""
-        rows: list[np.ndarray] = []
+        rows, size = list[np.ndarray](), options.get("num_inputs")
         for row, raw in enumerate(as_list(X)):
             try:
-                rows.append(
-                    _read(raw, options.get("num_inputs") or (rows[0].shape[1] if rows else None))
-                )
+                rows.append(_read(raw, size))
+                size = size or rows[0].shape[1]
             except ValueError as error:
                 raise ValueError(f"{error} in row {row}") from None
         names = options.get("feature_names")
@@ -103,34 +101,26 @@ class Embeddings(TableKind):
 
         size = train.num_inputs or 0
         scaling = StandardScaler(size).fit(_vectors_of(train)[0])
-        return NodeEncoder(
-            size, channels, scaling=scaling, dropout=options.get("input_dropout", 0.2)
-        )
+        dropout = options.get("input_dropout", 0.2)
+        return NodeEncoder(size, channels, scaling=scaling, dropout=dropout)
 
     def examples(self, number: int) -> Any:
-        rng = np.random.default_rng(0)
-        return [
-            rng.normal(size=(1 + row % 7, self.num_inputs)).round(3).tolist()
-            for row in range(number)
-        ]
+        rng, width = np.random.default_rng(0), self.num_inputs
+        return [rng.normal(size=(1 + i % 7, width)).round(3).tolist() for i in range(number)]
 
     def components(self, sample: Data) -> list[str]:
-        """The vectors by their places."""
-        return [f"vector {place}" for place in range(sample.x.size(0))]
+        """The vectors by their indices."""
+        return [f"vector {index}" for index in range(sample.x.size(0))]
 
 
 def _read(raw: Any, size: int | None) -> np.ndarray:
     expected = f"a matrix [num_vectors, {size or 'size'}] of finite numbers with a vector or more"
     try:
         values = as_array(raw)
-    except ValueError:  # lists of several lengths
+    except ValueError:
         raise ValueError(f"Expected {expected} (got lists of several lengths)") from None
-    if (
-        values.dtype.kind not in "biuf"
-        or values.ndim != 2
-        or 0 in values.shape
-        or size not in (None, values.shape[1])
-    ):
+    is_matrix = values.dtype.kind in "biuf" and values.ndim == 2 and 0 not in values.shape
+    if not is_matrix or size not in (None, values.shape[1]):
         raise ValueError(f"Expected {expected} (got {values.dtype} of shape {list(values.shape)})")
     with np.errstate(over="ignore"):
         values = values.astype(np.float32)
@@ -140,7 +130,7 @@ def _read(raw: Any, size: int | None) -> np.ndarray:
 
 
 def _num_dims(X: Any) -> int:
-    """The number of dimensions of nested lists and arrays, by what comes first."""
+    """The number of dimensions of nested lists and arrays, judged by their first entries."""
     if isinstance(X, Sequence) and not isinstance(X, (str, bytes)):
         return 1 + _num_dims(X[0]) if X else 1
     return int(getattr(X, "ndim", 0))
@@ -148,7 +138,6 @@ def _num_dims(X: Any) -> int:
 
 def _vectors_of(dataset: MultiLabelDataset) -> tuple[Tensor, Tensor]:
     """All vectors, and the samples that they belong to."""
-    rows = [data.x for data in dataset]
-    return torch.cat(rows), torch.arange(len(rows)).repeat_interleave(
-        torch.tensor([len(row) for row in rows])
-    )
+    vectors = [data.x for data in dataset]
+    sizes = torch.tensor(list(map(len, vectors)))
+    return torch.cat(vectors), torch.arange(len(vectors)).repeat_interleave(sizes)

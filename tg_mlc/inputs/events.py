@@ -20,27 +20,29 @@ from tg_mlc.inputs.notations import AmbiguousError
 from tg_mlc.inputs.schema import read_numbers
 from tg_mlc.inputs.tables import Table, check_columns, read_table
 
-MAX_DAYS = 150_000  # in the year 2380; what is more is a date as 202401 or 20240131, or seconds
+MAX_DAYS = 150_000  # In the year 2380; what is more is a date as 202401 or 20240131, or seconds.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EventSequences:
-    """Sequences of label sets: each entity has events in the order of time, and each event has labels with amounts.
+    """Sequences of label sets: each entity has events in the order of time, and each event has
+    labels with amounts.
 
-    The events of entity :obj:`i` are those from ``ptr[i]`` to ``ptr[i + 1]``, which is not among them.
+    The events of entity :obj:`i` are those from ``ptr[i]`` to ``ptr[i + 1]``, which is not among
+    them.
 
     Shapes:
         - **ptr:** :math:`(N + 1)` for :math:`N` entities
         - **time:** :math:`(E)` for :math:`E` events
-        - **y** and **amount:** :math:`(E, L)` for :math:`L` labels; both store the same entries, so that a label whose
-          amounts sum to zero is still there
+        - **y** and **amount:** :math:`(E, L)` for :math:`L` labels; both store the same entries, so
+          that a label whose amounts sum to zero is still there
     """
 
-    entities: list[str]  #: sorted by name
+    entities: list[str]  #: Sorted by name.
     ptr: Tensor
-    time: Tensor  #: days since 1970-01-01, in 64 bits; infinite for events of :meth:`with_next`
-    y: sp.csr_array  #: 1 where an event has a label
-    #: the sum of the amounts of a label in an event, NaN where all of them are missing
+    time: Tensor  #: Days since 1970-01-01, in 64 bits; infinite for events of :meth:`with_next`.
+    y: sp.csr_array  #: 1 where an event has a label.
+    #: The sum of the amounts of a label in an event, NaN where all of them are missing.
     amount: sp.csr_array
     label_names: list[str]
 
@@ -65,8 +67,7 @@ class EventSequences:
         return float(self.y.nnz / self.num_events)
 
     def with_at_least(self, num_events: int) -> EventSequences:
-        """Drops entities that have few events, with a warning that counts them; labels stay, even if no event is left
-        that has them.
+        """Drops entities that have few events, with a warning that counts them. Labels stay.
 
         Args:
             num_events (int): The number of events that an entity needs to stay.
@@ -79,43 +80,42 @@ class EventSequences:
         if not keep.any():
             got = f"at most {int(lengths.max())} events in {self.num_entities} entities"
             hint = "pass a smaller 'num_events'"
-            raise ValueError(
-                f"Expected an entity with at least {num_events} events (got {got}); {hint}"
-            )
+            expected = f"an entity with at least {num_events} events"
+            raise ValueError(f"Expected {expected} (got {got}); {hint}")
         if not keep.all():
-            few = f"{int((~keep).sum()):,} of {self.num_entities:,} entities have fewer than {num_events} events"
-            warnings.warn(f"{few} and are left out", stacklevel=2)
+            few = f"{int((~keep).sum()):,} of {self.num_entities:,} entities"
+            message = f"{few} have fewer than {num_events} events and are left out"
+            warnings.warn(message, stacklevel=2)
         events = keep.repeat_interleave(lengths)
         ptr = torch.cat([self.ptr[:1], lengths[keep].cumsum(0)])
         entities = [name for name, kept in zip(self.entities, keep.tolist(), strict=True) if kept]
-        rows = events.numpy()
-        return EventSequences(
-            entities, ptr, self.time[events], self.y[rows], self.amount[rows], self.label_names
-        )
+        rows, time = events.numpy(), self.time[events]
+        y, amount = self.y[rows], self.amount[rows]
+        return EventSequences(entities, ptr, time, y, amount, self.label_names)
 
     def with_next(self) -> EventSequences:
-        """Adds to each entity the event to predict: its next one, whose date and labels are unknown.
+        """Adds to each entity the event to predict: its next one, whose date and labels are
+        unknown.
 
-        It is the last event of each entity, at :obj:`ptr[1:] - 1`. Models are fitted on events without it.
+        It is the last event of each entity, at :obj:`ptr[1:] - 1`. Models are fitted on events
+        without it.
         """
         is_next = torch.zeros(self.num_events + self.num_entities, dtype=torch.bool)
         ptr = self.ptr + torch.arange(self.num_entities + 1)
         is_next[ptr[1:] - 1] = True
-        time = torch.full(is_next.shape, torch.inf, dtype=self.time.dtype).masked_scatter(
-            ~is_next, self.time
-        )
+        time = torch.full(is_next.shape, torch.inf, dtype=self.time.dtype)
+        time[~is_next] = self.time
         rows = torch.cat([torch.zeros(1, dtype=torch.long), (~is_next).cumsum(0)]).numpy()
+        shape = len(is_next), self.num_labels
         y, amount = (
-            sp.csr_array(
-                (old.data, old.indices, old.indptr[rows]), shape=(len(is_next), self.num_labels)
-            )
+            sp.csr_array((old.data, old.indices, old.indptr[rows]), shape=shape)
             for old in (self.y, self.amount)
         )
         return EventSequences(self.entities, ptr, time, y, amount, self.label_names)
 
     def __repr__(self) -> str:
-        sizes = f"num_entities={self.num_entities}, num_events={self.num_events}, num_labels={self.num_labels}"
-        return f"{self.__class__.__name__}({sizes})"
+        sizes = f"num_entities={self.num_entities}, num_events={self.num_events}"
+        return f"{self.__class__.__name__}({sizes}, num_labels={self.num_labels})"
 
 
 def from_events(
@@ -132,29 +132,33 @@ def from_events(
 ) -> EventSequences:
     """Makes sequences of label sets of a table that has one row for each label of an event.
 
-    As in the `"Label Attention Network for Sequential Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_
-    paper, rows of one entity and time are one event, in which the amounts of a label are summed. The paper drops
-    entities of fewer than seven events: :meth:`EventSequences.with_at_least`.
+    As in the `"Label Attention Network for Sequential Multi-Label Classification"
+    <https://arxiv.org/abs/2303.00280>`_ paper, rows of one entity and time are one event, in which
+    the amounts of a label are summed. The paper drops entities of fewer than seven events:
+    :meth:`EventSequences.with_at_least`.
 
     Args:
-        table (DataFrame, str or Path): The table, of pandas or polars, or its file: ``.parquet``, or else CSV,
-            plain or compressed, as in :func:`from_csv`.
-        entity (str, optional): The column that names what has the events, such as a customer; :obj:`None` if all of
-            them belong to one entity, which is then called :obj:`"all"`.
-        time (str or tuple): The column of dates, or of numbers, which are taken as days and may be at most 150,000;
-            or those of year and month.
+        table (DataFrame, str or Path): The table, of pandas or polars, or its file: ``.parquet``,
+            or else CSV, plain or compressed, as in :func:`from_csv`.
+        entity (str, optional): The column that names what has the events, such as a customer;
+            :obj:`None` if all of them belong to one entity, which is then called :obj:`"all"`.
+        time (str or tuple): The column of dates, or of numbers, which are taken as days and may be
+            at most 150,000; or those of year and month.
         label (str): The column of names of labels.
-        amount (str, optional): The column of amounts. Blank ones are missing: the amount of a label is the sum of those
-            that are known, or NaN. (default: :obj:`None`, 1 in each row)
-        time_format (str, optional): How dates are written, as for :meth:`datetime.datetime.strptime`. Time zones count;
-            dates without one are in UTC. (default: :obj:`None`, as inferred for :func:`from_csv`, unless the first row
-            has a number)
-        columns (list of str, optional): The names of the columns of a CSV file without header. (default: :obj:`None`)
+        amount (str, optional): The column of amounts. Blank ones are missing: the amount of a label
+            is the sum of those that are known, or NaN. (default: :obj:`None`, 1 in each row)
+        time_format (str, optional): How dates are written, as for
+            :meth:`datetime.datetime.strptime`. Time zones count; dates without one are in UTC.
+            (default: :obj:`None`, as inferred for :func:`from_csv`, unless the first row has a
+            number)
+        columns (list of str, optional): The names of the columns of a CSV file without header.
+            (default: :obj:`None`)
         delimiter, encoding: As of :func:`from_csv`.
 
     Raises:
-        ValueError: If the file cannot be read, a column is missing, or a cell is not what its column holds, or blank
-            and no amount; the message names the column and the first such row.
+        ValueError: If the file cannot be read, a column is missing, or a cell is not what its
+            column holds, or blank and no amount; the message names the column and the first such
+            row.
         ImportError: If pandas, or what reads parquet files, is not installed (extra ``parquet``).
     """
     times = (time,) if isinstance(time, str) else tuple(time)
@@ -176,10 +180,12 @@ def from_events(
     event_of = np.empty(len(cells), dtype=np.int64)
     event_of[order] = np.cumsum(is_new) - 1
     first = order[is_new]
-    known, places, shape = ~np.isnan(amounts), (event_of, label_of), (len(first), len(label_names))
-    summed = sp.csr_array((np.nan_to_num(amounts), places), shape=shape)
+    known, shape = ~np.isnan(amounts), (len(first), len(label_names))
+    entries = event_of, label_of
+    summed = sp.csr_array((np.nan_to_num(amounts), entries), shape=shape)
     if not known.all():
-        summed.data[sp.csr_array((known.astype(np.int64), places), shape=shape).data == 0] = np.nan
+        num_known = sp.csr_array((known.astype(np.int64), entries), shape=shape)
+        summed.data[num_known.data == 0] = np.nan
     present = (np.ones(summed.nnz, dtype=np.float32), summed.indices.copy(), summed.indptr.copy())
     return EventSequences(
         entities,
@@ -192,9 +198,7 @@ def from_events(
 
 
 class _EventTable:
-    """The columns of a table that are used: a data frame, a parquet file or a CSV file, whose columns are named here if
-    it has no header.
-    """
+    """The columns of a data frame or a file that are used."""
 
     def __init__(
         self,
@@ -211,19 +215,15 @@ class _EventTable:
         if is_path:
             self._csv = read_table(table, delimiter, encoding, header=columns)
             check_columns(used, self._csv.header, self.source)
-            table = {
-                name: self._csv.frame[self._csv.header.index(name)].reset_index(drop=True)
-                for name in used
-            }
+            frame, header = self._csv.frame, self._csv.header
+            table = {name: frame[header.index(name)].reset_index(drop=True) for name in used}
         elif columns is not None:
-            raise ValueError(
-                f"Expected 'columns' only for a CSV file without header (got them for {self.source})"
-            )
+            expected = "'columns' only for a CSV file without header"
+            raise ValueError(f"Expected {expected} (got them for {self.source})")
         else:
             if not hasattr(table, "columns"):
-                raise ValueError(
-                    f"Expected a data frame, or the path of a file (got {type(table).__name__})"
-                )
+                expected = "a data frame, or the path of a file"
+                raise ValueError(f"Expected {expected} (got {type(table).__name__})")
             check_columns(used, list(table.columns), self.source)
             if len(table) == 0:
                 raise ValueError(f"Expected at least one row in {self.source} (got none)")
@@ -237,66 +237,47 @@ class _EventTable:
         return len(next(iter(self.columns.values())))
 
     def names(self, column: str) -> tuple[list[str], np.ndarray]:
-        """The names in a column, sorted, and the place of each row's name among them."""
+        """The sorted names in a column, and the index of each row's name among them."""
         texts = self.columns[column].astype(str).str.strip()
-        self._refuse(
-            self.columns[column].isna() | texts.str.lower().isin(MISSING), column, "a name"
-        )
-        places, names = self._pandas.factorize(texts, sort=True)
-        return names.tolist(), places
+        is_missing = self.columns[column].isna() | texts.str.lower().isin(MISSING)
+        self._refuse(is_missing, column, "a name")
+        indices, names = self._pandas.factorize(texts, sort=True)
+        return names.tolist(), indices
 
     def amounts(self, column: str) -> np.ndarray:
         """A column of finite numbers, NaN where cells are blank."""
         values = self._written(column, "number", self._numbers(column))
         unknown = ~np.isfinite(values)
         cells = self.columns[column][unknown]
-        unknown[unknown] = cells.notna() & ~cells.astype(str).str.strip().str.lower().isin(
-            {*MISSING, "-"}
-        )
+        texts = cells.astype(str).str.strip().str.lower()
+        unknown[unknown] = cells.notna() & ~texts.isin({*MISSING, "-"})
         self._refuse(unknown, column, "a finite number or a blank cell")
         return values
 
     def days(self, column: str, time_format: str | None) -> np.ndarray:
         """The days since 1970-01-01 of a column of dates, or of numbers."""
-        cells = self.columns[column]
-        if (
-            time_format is None
-            and cells.dtype.kind != "M"
-            and not np.isnan(self._numbers(column, stop=1)[0])
-        ):
+        cells, pandas = self.columns[column], self._pandas
+        may_be_days = time_format is None and cells.dtype.kind != "M"
+        if may_be_days and not np.isnan(self._numbers(column, stop=1)[0]):
             days = self._numbers(column)
-            self._refuse(
-                ~np.isfinite(days),
-                column,
-                "a finite number of days, because the first row has a number,",
-            )
-            hint = (
-                "; pass time_format='%Y%m%d' for dates such as 20240131, '%Y%m' for such as 202401, and divide seconds "
-                "since 1970 by 86,400"
-            )
-            self._refuse(
-                abs(days) > MAX_DAYS, column, f"a number of at most {MAX_DAYS:,} days", hint
-            )
+            expected = "a finite number of days, because the first row has a number,"
+            self._refuse(~np.isfinite(days), column, expected)
+            hint = "; pass time_format='%Y%m%d' for dates such as 20240131, '%Y%m' for such as "
+            hint += "202401, and divide seconds since 1970 by 86,400"
+            expected = f"a number of at most {MAX_DAYS:,} days"
+            self._refuse(abs(days) > MAX_DAYS, column, expected, hint)
             return days
         texts = cells if time_format is None else cells.astype(str).str.strip()
+        options = {"format": time_format or "ISO8601", "utc": True, "errors": "coerce"}
         try:
-            moments = self._pandas.to_datetime(
-                texts, format=time_format or "ISO8601", utc=True, errors="coerce"
-            )
-        except (ValueError, re.error):  # of a format that is none
-            moments = self._pandas.Series(
-                self._pandas.NaT, range(len(self)), dtype="datetime64[ns, UTC]"
-            )
-        days = np.asarray(
-            (moments - self._pandas.Timestamp(0, tz="UTC")) / self._pandas.Timedelta(days=1)
-        )
+            moments = pandas.to_datetime(texts, **options)
+        except (ValueError, re.error):  # The format is not one of dates.
+            moments = pandas.Series(pandas.NaT, range(len(self)), dtype="datetime64[ns, UTC]")
+        days = np.asarray((moments - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1))
         days = self._written(column, "date", days) if time_format is None else days
-        expected = (
-            "a date as in ISO 8601" if time_format is None else f"a date written as '{time_format}'"
-        )
-        self._refuse(
-            np.isnan(days), column, expected, "; say with 'time_format' how dates are written"
-        )
+        form = "as in ISO 8601" if time_format is None else f"written as '{time_format}'"
+        hint = "; say with 'time_format' how dates are written"
+        self._refuse(np.isnan(days), column, f"a date {form}", hint)
         return days
 
     def months(self, year: str, month: str) -> np.ndarray:
@@ -304,10 +285,8 @@ class _EventTable:
         years, months = self._numbers(year), self._numbers(month)
         is_month = np.isin(months, range(1, 13)) & np.isin(years, range(1, 10_000))
         self._refuse(~is_month, f"{year}' and '{month}", "a year and a month from 1 to 12")
-        first_days = (
-            ((years - 1970) * 12 + months - 1).astype("datetime64[M]").astype("datetime64[D]")
-        )
-        return np.asarray(first_days.astype(np.float64))
+        months_since_1970 = ((years - 1970) * 12 + months - 1).astype("datetime64[M]")
+        return np.asarray(months_since_1970.astype("datetime64[D]").astype(np.float64))
 
     def _numbers(self, column: str, stop: int | None = None) -> np.ndarray:
         """A column of numbers, NaN where there is none."""
@@ -315,16 +294,18 @@ class _EventTable:
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
     def _written(self, column: str, form: str, values: np.ndarray) -> np.ndarray:
-        """The values of a column, of which some are unknown; those of the notation of all its cells, if it has one."""
+        """The values of a column, read again in the notation of all its cells if some are NaN."""
         if np.isnan(values).any() and self.columns[column].dtype.kind not in "biufmM":
             cells = np.asarray(self.columns[column].to_numpy())
             try:
-                found, read = read_numbers(column, cells, lambda row, _: self._place(row, column))
+                notation, read = read_numbers(
+                    column, cells, lambda row, _: self._place(row, column)
+                )
             except ValueError as error:
                 if isinstance(error.__cause__, AmbiguousError):
                     raise
             else:
-                return read if found == form else values
+                return read if notation == form else values
         return values
 
     def _place(self, row: int, column: str) -> str:

@@ -24,24 +24,28 @@ from tg_mlc.inputs.schema import Column, Schema
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 
-MIN_CLAIMED = 10  #: values of a category, of which fewer may be written like molecules by chance
-#: All kinds of input, special ones after general ones, so that a search from the end finds the most special one.
+MIN_CLAIMED = 10  #: Values of a category, of which fewer may be written like molecules by chance.
+#: All kinds of input, special ones after general ones, so that a search from the end finds the most
+#: special one.
 KINDS: list[type[InputKind]] = [Embeddings, Words, Vectors, Molecules, DNA]
 
 
 def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
-    """The kind of the samples of a data set; a :class:`ValueError` if it is none of :obj:`KINDS`."""
+    """The kind of the samples of a data set; a :class:`ValueError` if it is none of
+    :obj:`KINDS`.
+    """
     for kind in reversed(KINDS):
         if kind.matches(dataset):
             return kind
     names = [kind.__name__ for kind in KINDS]
-    raise ValueError(
-        f"Expected samples of one of the kinds {names} (got {dataset} of kind {dataset.kind!r})"
-    )
+    expected = f"samples of one of the kinds {names}"
+    raise ValueError(f"Expected {expected} (got {dataset} of kind {dataset.kind!r})")
 
 
 def components_of(dataset: MultiLabelDataset) -> Components:
-    """The components of samples without a fitted kind: those of a kind, or nodes of graphs of one's own."""
+    """The components of samples without a fitted kind: those of a kind, or nodes of graphs of one's
+    own.
+    """
     if dataset.kind is None and "smiles" not in dataset[0]:
         return Nodes()
     rows = torch.arange(len(dataset))
@@ -49,26 +53,25 @@ def components_of(dataset: MultiLabelDataset) -> Components:
 
 
 def kind_named(name: Any) -> type[InputKind]:
-    """The kind of arrays that become data sets whose :obj:`kind` has this name; a :class:`ValueError` if none does."""
-    named = {
-        form.kind: kind
-        for kind in reversed(KINDS)
-        for form in kind.forms.values()
-        if form.kind is not None
-    }
-    check_choice("kind", name, tuple(map(str, named)))
-    return named[name]
+    """The kind of arrays that become data sets whose :obj:`kind` has this name; a
+    :class:`ValueError` if none does.
+    """
+    kinds = {form.kind: kind for kind in reversed(KINDS) for form in kind.forms.values()}
+    kinds.pop(None, None)
+    check_choice("kind", name, tuple(map(str, kinds)))
+    return kinds[name]
 
 
 def infer_kind(X: Any) -> str:
     """The :obj:`kind` of the data set that arrays become, which is announced."""
-    found = next(filter(None, (kind.recognise(X) for kind in KINDS)))
-    return announce_kind(*found)
+    recognised = (kind.recognise(X) for kind in KINDS)
+    return announce_kind(*next(filter(None, recognised)))
 
 
 def announce_kind(kind: str, reason: str) -> str:
     """Announces the inferred input kind, and returns it."""
-    print(f"Taking the inputs as kind='{kind}' because {reason}; pass kind=... for another.")  # noqa: T201
+    message = f"Taking the inputs as kind='{kind}' because {reason}; pass kind=... for another."
+    print(message)  # noqa: T201
     return kind
 
 
@@ -83,22 +86,21 @@ def kinds_by_form() -> dict[str, type[InputKind]]:
 
 
 def kinds_by_columns() -> dict[str, type[InputKind]]:
-    """The kinds by the options of the command line that name their columns, the last if several share one."""
+    """The kinds by the options of the command line that name their columns, the last if several
+    share one.
+    """
     return {kind.command_option.name: kind for kind in KINDS if kind.command_option is not None}
 
 
 def constant_names(dataset: MultiLabelDataset) -> list[str] | None:
-    """The names of features that are the same for all data sets of a kind, which tell it; :obj:`None` for others."""
-    return (
-        dataset.feature_names
-        if any(dataset.feature_names == kind.constant_names for kind in KINDS)
-        else None
-    )
+    """The names of features that all data sets of a kind share; :obj:`None` for other kinds."""
+    names = dataset.feature_names
+    return names if any(names == kind.constant_names for kind in KINDS) else None
 
 
 def infer_form(X: Any) -> str:
-    """The form of raw inputs: a sparse matrix holds bags of words, a dense one vectors, several matrices embeddings;
-    strings are SMILES if all are molecules, and texts if at most half are.
+    """The form of raw inputs: a sparse matrix holds bags of words, a dense one vectors, several
+    matrices embeddings; strings are SMILES if all are molecules, and texts if at most half are.
     """
     texts = as_texts(X)
     if texts is None and Embeddings.recognise(X) is not None:
@@ -109,27 +111,29 @@ def infer_form(X: Any) -> str:
 
 
 def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
-    """Names the kind of input that a column seems to hold: in a column that is left out, most of the first 50 cells
-    look like it; in a category, which needs :obj:`MIN_CLAIMED` values, all of them do.
+    """Names the kind of input that a column seems to hold.
+
+    Most of the first 50 cells of a column that is left out look like it; all cells of a category
+    do, which needs :obj:`MIN_CLAIMED` values.
     """
     for column, kind in _claimed(schema, cells):
-        column.role, column.reason = (
-            kind.role,
-            f"perhaps inputs: pass --{kind.option} '{column.name}'",
-        )
+        column.role = kind.role
+        column.reason = f"perhaps inputs: pass --{kind.option} '{column.name}'"
     return schema
 
 
-def warn_of_claimed(schema: Schema, cells: Mapping[str, np.ndarray], told: Collection[str]) -> None:
-    """Warns of columns that may be the inputs, and are not used as these, but for those that the caller left out."""
+def warn_of_claimed(
+    schema: Schema, cells: Mapping[str, np.ndarray], ignored: Collection[str]
+) -> None:
+    """Warns of columns that may be inputs of their own, but for those that the caller ignores."""
     for column, kind in _claimed(schema, cells):
-        if column.name not in told:
+        name = column.name
+        if name not in ignored:
             use = "is a category" if column.role == "category" else "is left out"
-            warnings.warn(
-                f"Column '{column.name}' {use}, but its cells look like inputs of their own. To train on them, pass "
-                f"--{kind.option} '{column.name}'; if they are none, leave the column out: ignore=['{column.name}']",
-                stacklevel=2,
-            )
+            message = f"Column '{name}' {use}, but its cells look like inputs of their own"
+            train = f"To train on them, pass --{kind.option} '{name}'"
+            hint = f"if they are none, leave the column out: ignore=['{name}']"
+            warnings.warn(f"{message}. {train}; {hint}", stacklevel=2)
 
 
 def _claimed(
@@ -137,27 +141,22 @@ def _claimed(
 ) -> Iterator[tuple[Column, type[InputKind]]]:
     for column in schema.columns:
         is_category = column.role == "category"
-        if column.role in ("id", "ignored", "refused") or (
-            is_category and len(column.values) >= MIN_CLAIMED
-        ):
-            strings = (cell for cell in cells[column.name][:50].tolist() if isinstance(cell, str))
-            texts = [
-                cell.strip()
-                for cell in strings
-                if not is_blank(cell) and any(map(str.isalpha, cell))
-            ]
-            kind = next(
-                (k for k in reversed(KINDS) if texts and _claims(k, texts, only_all=is_category)),
-                None,
-            )
-            if kind is not None:
+        is_large = is_category and len(column.values) >= MIN_CLAIMED
+        if not is_large and column.role not in ("id", "ignored", "refused"):
+            continue
+        strings = [cell for cell in cells[column.name][:50].tolist() if isinstance(cell, str)]
+        words = (cell for cell in strings if not is_blank(cell) and any(map(str.isalpha, cell)))
+        texts = [cell.strip() for cell in words]
+        for kind in reversed(KINDS if texts else []):
+            if _claims(kind, texts, only_all=is_category):
                 yield column, kind
+                break
 
 
 def _claims(kind: type[InputKind], texts: Sequence[str], *, only_all: bool) -> bool:
     try:
         return kind.claims(texts)
-    except ValueError:  # of most texts, not all
+    except ValueError:  # Most texts, but not all, are inputs of the kind.
         return not only_all
 
 
@@ -181,13 +180,17 @@ def input_encoder(
     Args:
         train (MultiLabelDataset): The training samples.
         channels (int): Size of all states.
-        num_components (int, optional): Number of components that a vector becomes. (default: :obj:`8`)
-        input_dropout (float, optional): Dropout on words of bags, or on the entries of a vector. (default: :obj:`0.2`)
-        min_df (int, optional): Number of training documents from which a word of a bag is kept. (default: :obj:`1`)
-        latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a latent semantic
-            analysis of training documents (see :meth:`.BagEncoder.start_from_documents`). (default: :obj:`False`)
-        given_labels (bool, optional): If set to :obj:`True`, labels that are given become components (see
-            :class:`~tg_mlc.nn.encoders.GivenComponents`). (default: :obj:`False`)
+        num_components (int, optional): Number of components that a vector becomes. (default:
+            :obj:`8`)
+        input_dropout (float, optional): Dropout on words of bags, or on the entries of a vector.
+            (default: :obj:`0.2`)
+        min_df (int, optional): Number of training documents from which a word of a bag is kept.
+            (default: :obj:`1`)
+        latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a
+            latent semantic analysis of training documents (see
+            :meth:`.BagEncoder.start_from_documents`). (default: :obj:`False`)
+        given_labels (bool, optional): If set to :obj:`True`, labels that are given become
+            components (see :class:`~tg_mlc.nn.encoders.GivenComponents`). (default: :obj:`False`)
     """
     from tg_mlc.nn.encoders import BagEncoder, GivenComponents
 
@@ -205,8 +208,6 @@ def input_encoder(
 def pop_input_encoder(
     train: MultiLabelDataset, channels: int, options: dict[str, Any]
 ) -> nn.Module:
-    """Makes the encoder by :func:`input_encoder`, whose arguments are removed from those of a whole model."""
-    taken = {
-        key: options.pop(key) for key in (input_encoder.__kwdefaults__ or {}) if key in options
-    }
-    return input_encoder(train, channels, **taken)
+    """Makes the encoder by :func:`input_encoder`, and removes its arguments from :obj:`options`."""
+    keys = [key for key in (input_encoder.__kwdefaults__ or {}) if key in options]
+    return input_encoder(train, channels, **{key: options.pop(key) for key in keys})

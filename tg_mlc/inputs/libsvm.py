@@ -1,18 +1,20 @@
-"""Data sets from files in the multi-label form of LibSVM, which the Extreme Classification repository also has."""
+"""Data sets from files in the multi-label format of LibSVM and the XMC repository."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from io import BytesIO
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from torch_geometric.data import Data
 
 from tg_mlc._files import read_unpacked
+from tg_mlc._optional import require
 from tg_mlc._options import check_choice
 from tg_mlc.data import ArrayDataset
 from tg_mlc.data._label_values import read_labels
@@ -22,12 +24,14 @@ from tg_mlc.inputs.checks import check_samples
 from tg_mlc.inputs.schema import Schema
 from tg_mlc.inputs.tables import LIBSVM_LINE, LIBSVM_SIZES
 
-_OTHERS = {
+_HINTS = {
     r"^[-+]1\s": "write the number of the label in place of +1, and nothing in place of -1",
     " qid:": "take out 'qid:', which groups the samples of a ranking",
+    r"^\s*$": "a sample without both is written as '0:0'",
+    "": "is it in the format of LibSVM?",
 }
-MAX_COLUMNS = 10_000  #: of a schema, where all columns are alike
-_MAX_INDEX = 2**24  # of an input, each of which has a name
+MAX_COLUMNS = 10_000  #: Of a schema; more columns would make it large, and all are alike.
+_MAX_INDEX = 2**24  # Of an input, each of which has a name.
 
 
 def from_libsvm(
@@ -38,61 +42,58 @@ def from_libsvm(
     zero_based: bool | None = None,
     transform: Callable[[Data], Data] | None = None,
 ) -> ArrayDataset:
-    """Makes a data set in memory from files with a line ``label,label index:value index:value`` for each sample.
+    """Makes a data set in memory from files with a line ``label,label index:value index:value`` for
+    each sample.
 
-    Labels and inputs are named by their numbers. A first line of three numbers, of samples, inputs and labels, as in
-    the Extreme Classification repository, tells how many there are; else those that occur are the labels.
+    Labels and inputs are named by their numbers. A first line of three numbers, of samples, inputs
+    and labels, as in the Extreme Classification Repository, tells how many there are; else those
+    that occur are the labels.
 
     Args:
-        path (str or Path): All samples, or the training samples; may be compressed (.gz, .bz2, .xz).
-        test (str or Path, optional): The test samples, those of the official split. (default: :obj:`None`)
+        path (str or Path): All samples, or the training samples; may be compressed (.gz, .bz2,
+            .xz).
+        test (str or Path, optional): The test samples of the official split.
+            (default: :obj:`None`)
         kind (str, optional): The kind of inputs: :obj:`"bag"` (weighted words) or :obj:`"vector"`.
             (default: :obj:`"bag"`)
-        zero_based (bool, optional): Whether numbers begin at 0, and not at 1. (default: :obj:`None`, at 0 if the first
-            line tells sizes, or an input has the number 0)
-        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+        zero_based (bool, optional): Whether numbers begin at 0, and not at 1. (default: at 0 if the
+            first line tells sizes, or an input has the number 0)
+        transform (callable, optional): Applied to a sample at every access.
+            (default: :obj:`None`)
 
     Raises:
         FileNotFoundError: If a file is missing.
-        ValueError: If a line has another form, a number is out of range, or there are more or fewer samples than the
-            first line says; the message names the line.
+        ValueError: If a line has another format, a number is out of range, or there are more or
+            fewer samples than the first line says; the message names the line.
     """
     check_choice("kind", kind, ("bag", "vector"))
-    parts = [_read(each, zero_based) for each in ([path] if test is None else [path, test])]
+    parts = [_read(one, zero_based) for one in ([path] if test is None else [path, test])]
     sizes = [part.sizes for part in parts]
-    if not any(part.labels for part in parts):
+    labels = [row for part in parts for row in part.labels]
+    if not labels:
         raise ValueError(f"Expected at least one sample and one label in '{path}' (got none)")
     if len(set(sizes)) > 1:
-        raise ValueError(
-            f"Expected both files to tell the same sizes in their first line (got {sizes})"
-        )
-    each_input = np.concatenate([part.inputs for part in parts])
+        expected = "both files to tell the same sizes in their first line"
+        raise ValueError(f"Expected {expected} (got {sizes})")
     if zero_based is None:
-        zero_based = sizes[0] is not None or bool((each_input == 0).any())
+        zero_based = sizes[0] is not None or any((part.x.indices == 0).any() for part in parts)
     first = 0 if zero_based else 1
-    labels = [each for part in parts for each in part.labels]
-    num_inputs, num_labels = sizes[0] or (int(each_input.max(initial=first - 1)) + 1 - first, None)
-    known = (
-        {label for row in labels for label in row}
-        if num_labels is None
-        else range(first, num_labels + first)
-    )
-    names, feature_names = (
-        list(map(str, sorted(known))),
-        list(map(str, range(first, num_inputs + first))),
-    )
-    ptr = np.append(0, np.cumsum(np.concatenate([part.counts for part in parts])))
-    weights = np.concatenate([part.values for part in parts])
-    x = sp.csr_array((weights, each_input - first, ptr), shape=(len(labels), num_inputs))
+    if sizes[0] is None:
+        end, known = max(part.x.shape[1] for part in parts), set(chain.from_iterable(labels))
+    else:
+        end, known = sizes[0][0] + first, set(range(first, sizes[0][1] + first))
+    names, feature_names = list(map(str, sorted(known))), list(map(str, range(first, end)))
+    for part in parts:
+        part.x.resize(part.x.shape[0], max(end, first))
+    x = sp.csr_array(sp.vstack([part.x for part in parts], format="csr"))[:, first:]
     inputs, _ = read_matrix(x, feature_names, None, sparse=kind == "bag")
-    values, _ = read_labels([{str(label) for label in row} for row in labels], names)
-    official = (
-        (None, None) if test is None else np.split(np.arange(len(labels)), [len(parts[0].labels)])
-    )
-    dataset = ArrayDataset(
-        Records(inputs, values, names, feature_names, *official).to_samples(), transform
-    )
-    dataset.schema = Schema.of_names(feature_names, ()) if num_inputs <= MAX_COLUMNS else None
+    y, _ = read_labels([set(map(str, row)) for row in labels], names)
+    rows = np.arange(len(labels))
+    official = (None, None) if test is None else np.split(rows, [len(parts[0].labels)])
+    records = Records(inputs, y, names, feature_names, *official)
+    dataset = ArrayDataset(records.to_samples(), transform)
+    is_small = len(feature_names) <= MAX_COLUMNS
+    dataset.schema = Schema.of_names(feature_names, ()) if is_small else None
     check_samples(dataset)
     return dataset
 
@@ -100,65 +101,58 @@ def from_libsvm(
 class _Part(NamedTuple):
     """The samples of a file."""
 
-    sizes: tuple[int, int] | None  #: the numbers of inputs and labels that the first line tells
+    sizes: tuple[int, int] | None  #: The numbers of inputs and labels in the first line.
     labels: list[list[int]]
-    counts: np.ndarray  #: how many inputs each sample has
-    inputs: np.ndarray  #: the numbers of all of them
-    values: np.ndarray
+    x: Any  #: Inputs, a CSR array whose columns are their numbers.
 
 
 def _read(path: str | Path, zero_based: bool | None) -> _Part:
-    """Reads a file, and refuses the first line that has another form, or a number out of range."""
+    """Reads a file with scikit-learn, and refuses what that would misread: a first line of sizes,
+    blank lines, ``qid:``, labels that are no indices, and numbers out of range.
+    """
     lines = read_unpacked(path).decode(errors="replace").splitlines()
-    declared = LIBSVM_SIZES.fullmatch(lines[0]) if lines else None
-    while lines and not declared and not lines[-1].strip():
+    sizes = LIBSVM_SIZES.fullmatch(lines[0]) if lines else None
+    while lines and not sizes and not lines[-1].strip():
         lines.pop()
-    first = 0 if zero_based or (zero_based is None and declared) else 1
-    most_input, most_label = (
-        (int(declared[i]) + first - 1 for i in (2, 3)) if declared else (_MAX_INDEX, 10**9)
-    )
-    least = first if declared or zero_based is not None else 0
-    labels, inputs, values = list[list[int]](), list[list[int]](), list[str]()
-    for number, line in enumerate(lines, start=1):
-        if number == 1 and declared:
-            continue
-        where = f"line {number} of '{path}'"
+    first = 0 if zero_based or (zero_based is None and sizes) else 1
+    rows, first_line = (lines[1:], 2) if sizes else (lines, 1)
+    for number, line in enumerate(rows, first_line):
         match = LIBSVM_LINE.fullmatch(line.rstrip())
-        if match is None or not (line.strip() or declared):
-            hint = (
-                "is it in the form of LibSVM?"
-                if match is None
-                else "a sample without both is written as '0:0'"
-            )
-            hint = next((told for form, told in _OTHERS.items() if re.search(form, line)), hint)
-            expected = "labels and inputs as in 'label,label index:value index:value'"
-            raise ValueError(f"Expected {expected} in {where} (got {line[:60]!r}); {hint}")
-        pairs = [pair.partition(":") for pair in match[2].split()]
-        labels.append([int(float(label)) for label in match[1].split(",")] if match[1] else [])
-        inputs.append([int(index) for index, _, _ in pairs])
-        values += [value for _, _, value in pairs]
-        if any(after <= before for before, after in pairwise(inputs[-1])):
-            raise ValueError(
-                f"Expected increasing numbers of inputs in {where} (got {inputs[-1][:8]})"
-            )
-        label_limits = labels[-1], first if declared else 0, most_label
-        for what, found, lowest, most in (
-            ("inputs", inputs[-1], least, most_input),
-            ("labels", *label_limits),
-        ):
-            if found and not lowest <= min(found) <= max(found) <= most:
-                wrong = max(found) if max(found) > most else min(found)
-                hint = "pass 'zero_based' if numbers begin elsewhere"
-                raise ValueError(
-                    f"Expected {what} from {lowest} to {most} in {where} (got {wrong}); {hint}"
-                )
-    if declared and len(labels) != int(declared[1]):
-        expected = f"{declared[1]} samples in '{path}', as its first line says"
-        raise ValueError(f"Expected {expected} (got {len(labels)}; is the file cut off?)")
-    return _Part(
-        (int(declared[2]), int(declared[3])) if declared else None,
-        labels,
-        np.array(list(map(len, inputs)), dtype=np.int64),
-        np.fromiter(chain.from_iterable(inputs), np.int64),
-        np.array(values, dtype=np.float64),
-    )
+        where = f"line {number} of '{path}'"
+        if match is None or not (line.strip() or sizes):
+            hint = next(hint for pattern, hint in _HINTS.items() if re.search(pattern, line))
+            expected = f"'label,label index:value index:value' in {where}"
+            raise ValueError(f"Expected {expected} (got {line[:60]!r}); {hint}")
+        indices = [int(pair.partition(":")[0]) for pair in match[2].split()]
+        if any(after <= before for before, after in pairwise(indices)):
+            expected = f"increasing numbers of inputs in {where}"
+            raise ValueError(f"Expected {expected} (got {indices[:8]})")
+    if sizes and len(rows) != int(sizes[1]):
+        expected = f"{sizes[1]} samples in '{path}', as its first line says"
+        raise ValueError(f"Expected {expected} (got {len(rows)}; is the file cut off?)")
+    if not rows:
+        return _Part(None, [], sp.csr_array((0, 0)))
+    # Blank lines, which scikit-learn skips, are samples after a line of sizes.
+    content = "\n".join(line if line.strip() else f"{first}:0" for line in rows).encode()
+    load = require("sklearn.datasets", extra="data").load_svmlight_file
+    x, y = load(BytesIO(content), multilabel=True, zero_based=True)
+    x, labels = sp.csr_array(x), [list(map(int, row)) for row in y]
+    max_input, max_label = _MAX_INDEX, 10**9
+    if sizes:
+        max_input, max_label = (int(sizes[i]) + first - 1 for i in (2, 3))
+    min_input, min_label = first if sizes or zero_based is not None else 0, first if sizes else 0
+    input_rows, label_rows = np.diff(x.indptr), list(map(len, labels))
+    for noun, counts, values, limits in (
+        ("inputs", input_rows, x.indices, (min_input, max_input)),
+        ("labels", label_rows, np.array([*chain(*labels)], dtype=int), (min_label, max_label)),
+    ):
+        outside = np.flatnonzero((values < limits[0]) | (values > limits[1]))
+        if outside.size:
+            row = int(np.repeat(np.arange(len(rows)), counts)[outside[0]])
+            expected = f"{noun} from {limits[0]} to {limits[1]}"
+            value = int(values[outside[0]])
+            got = f"got {value} in line {row + first_line} of '{path}'"
+            is_near = value in (limits[0] - 1, limits[1] + 1)
+            hint = "pass 'zero_based' if numbers begin elsewhere" if is_near else "renumber them"
+            raise ValueError(f"Expected {expected} ({got}); {hint}")
+    return _Part((int(sizes[2]), int(sizes[3])) if sizes else None, labels, x)

@@ -34,9 +34,9 @@ class LogCounts(nn.Module):
 
 
 class StandardScaler(nn.Module):
-    r"""Shifts and scales each entry of vectors :math:`(B, F)` to mean 0 and variance 1 among training vectors, and all
-    vectors to a mean square length of 1; entries that did not vary in training are only shifted, and those that are
-    missing (NaN) are a :class:`ValueError`.
+    r"""Shifts and scales each entry of vectors :math:`(B, F)` to mean 0 and variance 1 among
+    training vectors, and all vectors to a mean square length of 1; entries that did not vary in
+    training are only shifted, and those that are missing (NaN) are a :class:`ValueError`.
 
     .. math::
         x^{\prime}_f = \frac{1}{\sqrt{F}} \frac{x_f - \mu_f}{\sigma_f}
@@ -63,8 +63,9 @@ class StandardScaler(nn.Module):
 
 
 class QuantileScaler(nn.Module):
-    r"""Maps each entry to the standard normal quantile of its rank among training vectors, so that neither units nor
-    outliers matter; entries that are missing or did not vary in training become zero.
+    r"""Maps each entry to the standard normal quantile of its rank among training vectors, so that
+    neither units nor outliers matter; entries that are missing or did not vary in training become
+    zero.
 
     .. math::
         x^{\prime}_f = \Phi^{-1} \big( \hat{F}_f(x_f) \big)
@@ -73,7 +74,8 @@ class QuantileScaler(nn.Module):
 
     Args:
         in_channels (int): Size :math:`F` of a vector.
-        num_quantiles (int, optional): The number of quantiles kept of each entry. (default: :obj:`200`)
+        num_quantiles (int, optional): The number of quantiles kept of each entry. (default:
+            :obj:`200`)
 
     Shapes:
         - **input:** vectors :math:`(B, F)`
@@ -82,54 +84,49 @@ class QuantileScaler(nn.Module):
 
     quantiles: Tensor
     varies: Tensor
-    scaled: Tensor  # by the sum of both ends of a rank
+    scaled: Tensor  # Indexed by the sum of both ends of a rank.
 
     def __init__(self, in_channels: int, num_quantiles: int = 200) -> None:
         super().__init__()
         # NaN until they are fitted.
         self.register_buffer("quantiles", torch.full((in_channels, num_quantiles), torch.nan))
         self.register_buffer("varies", torch.zeros(in_channels, dtype=torch.bool))
-        # Half a step inside the range, where the normal quantile is finite:
-        rank = (torch.arange(2 * num_quantiles + 1) / 2).clamp(
-            0.5, num_quantiles - 0.5
-        ) / num_quantiles
-        self.register_buffer("scaled", torch.special.ndtri(rank), persistent=False)
+        # Ranks stay half a step inside the range, where the normal quantile is finite.
+        rank = (torch.arange(2 * num_quantiles + 1) / 2).clamp(0.5, num_quantiles - 0.5)
+        scaled = torch.special.ndtri(rank / num_quantiles)
+        self.register_buffer("scaled", scaled, persistent=False)
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> QuantileScaler:
         """Takes the quantiles from training vectors :math:`(N, F)`."""
         num_entries, num_quantiles = self.quantiles.shape
         if x.dim() != 2 or x.size(1) != num_entries or x.size(0) == 0:
-            raise ValueError(
-                f"Expected training vectors of shape [N, {num_entries}] (got {list(x.shape)})"
-            )
+            expected = f"training vectors of shape [N, {num_entries}]"
+            raise ValueError(f"Expected {expected} (got {list(x.shape)})")
         levels = torch.linspace(0, 1, num_quantiles, dtype=torch.float64, device=x.device)
         quantiles = x.double().nanquantile(levels, dim=0).t()
-        self.varies.copy_(quantiles[:, -1] > quantiles[:, 0])  # False where all are missing
+        self.varies.copy_(quantiles[:, -1] > quantiles[:, 0])  # False where all are missing.
         self.quantiles.copy_(quantiles.nan_to_num())
         return self
 
     def forward(self, x: Tensor) -> Tensor:
         if not torch.compiler.is_compiling() and self.quantiles[:1, :1].isnan().any():
-            raise ValueError(
-                "Expected a scaler that knows quantiles (got a new one); call its 'fit', or load weights"
-            )
+            expected = "a scaler that knows quantiles"
+            got = "a new one"
+            raise ValueError(f"Expected {expected} (got {got}); call its 'fit', or load weights")
         if x.dim() != 2 or x.size(1) != self.quantiles.size(0):
-            raise ValueError(
-                f"Expected vectors to scale of shape [N, {self.quantiles.size(0)}] (got {list(x.shape)})"
-            )
-        # contiguous() would ask whether a size is 1
+            expected = f"vectors to scale of shape [N, {self.quantiles.size(0)}]"
+            raise ValueError(f"Expected {expected} (got {list(x.shape)})")
+        # contiguous() would ask whether a size is 1.
         columns = x.t().clone(memory_format=torch.contiguous_format)
         below = torch.searchsorted(self.quantiles, columns, right=False)
         above = torch.searchsorted(self.quantiles, columns, right=True)
-        scaled = self.scaled[below + above].masked_fill(
-            ~self.varies.unsqueeze(-1) | columns.isnan(), 0.0
-        )
-        return scaled.t().to(x.dtype)
+        is_zero = ~self.varies.unsqueeze(-1) | columns.isnan()
+        return self.scaled[below + above].masked_fill(is_zero, 0.0).t().to(x.dtype)
 
 
 def make_scaler(method: str, size: int) -> StandardScaler | QuantileScaler:
-    """The scaler of a method, not fitted yet, for vectors of so many entries."""
+    """A new scaler for vectors of so many entries."""
     return QuantileScaler(size) if method == "quantile" else StandardScaler(size)
 
 
@@ -137,11 +134,13 @@ class Scale(Preprocessor):
     """Vectors on a scale that linear and kernel classifiers can work with.
 
     Args:
-        method (str, optional): :obj:`"standard"` for :class:`StandardScaler`, or :obj:`"quantile"` for
-            :class:`QuantileScaler`, which takes entries that are missing. (default: :obj:`"standard"`)
+        method (str, optional): :obj:`"standard"` for :class:`StandardScaler`, or :obj:`"quantile"`
+            for :class:`QuantileScaler`, which takes entries that are missing. (default:
+            :obj:`"standard"`)
 
     Raises:
-        ValueError: If there is no such :obj:`method`; on use, if an entry is missing that the scaler does not take.
+        ValueError: If there is no such :obj:`method`; on use, if an entry is missing that the
+            scaler does not take.
     """
 
     scaler: StandardScaler | QuantileScaler

@@ -13,7 +13,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -27,7 +27,7 @@ from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded
 from tg_mlc._numbers import NUMBER, is_blank, is_missing
 from tg_mlc._optional import require
 from tg_mlc.data._label_values import DASHES, label_of, names_in, read_labels
-from tg_mlc.inputs._arff_table import ROOTS, read_arff_cells
+from tg_mlc.inputs._arff_table import Arff, read_arff
 from tg_mlc.inputs.hierarchies import pairs
 from tg_mlc.inputs.schema import Column, Hints, Role, Schema, clean, match_names, texts_of
 
@@ -81,8 +81,7 @@ class Table:
     first: int  #: the number in the file of the first of these rows
     _find_lines: Callable[[], list[int]] | None
     delimiter: str | None = None  #: the mark between cells
-    #: For columns that list names of a hierarchy, each name with those just above it, if the file says so.
-    parents: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    arff: Arff | None = None  #: What its header says, if the file is ARFF.
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -171,7 +170,9 @@ class Table:
         if text is not None:
             roles[columns[0]] = text
         hints = replace(hints, delimiter=self.delimiter)
-        if not columns:
+        if self.arff is not None and text is None and hints.schema is None:
+            schema = self.arff.schema(hints, labels, columns)
+        elif not columns:
             schema = Schema.infer(self.cells(self._named()), roles, hints, self.place)
         else:
             chosen = self.cells([*columns, *labels])
@@ -220,6 +221,8 @@ class Table:
         as well.
         """
         lists_names = isinstance(labels, str) or separator is not None
+        if self.arff is not None and self.arff.declares(labels, lists_names=lists_names):
+            return self.arff.targets([labels] if isinstance(labels, str) else labels)
         if not lists_names and len(labels) == 1:
             cells = self.cells(labels)[labels[0]].tolist()
             lists_names = any(
@@ -230,9 +233,6 @@ class Table:
             return read_labels(self.labels(labels), labels)
         column = labels if isinstance(labels, str) else labels[0]
         sets: list[Any] = self.label_sets(column, separator)
-        if column in self.parents:  # labels above those listed follow with the hierarchy
-            names = list(self.parents[column])
-            return read_labels([found and found - ROOTS for found in sets], names)
         if paths is None:
             _judge_paths(set().union(*filter(None, sets)), f"column '{column}' of '{self.path}'")
         if paths:
@@ -248,9 +248,8 @@ class Table:
         """The pairs of child and parent among the names of labels that :meth:`targets` returned, if they form a
         hierarchy.
         """
-        column = labels if isinstance(labels, str) else labels[0]
-        if column in self.parents:
-            return pairs(self.parents[column])
+        if self.arff is not None and (parents := self.arff.parents(labels)):
+            return pairs(parents)
         return [(name, [None, *ancestors(name, paths)][-2]) for name in names] if paths else None
 
     def label_sets(self, column: str, separator: str | None) -> list[set[str] | None]:
@@ -438,9 +437,11 @@ def read_blocks(
         raise ValueError(
             f"Expected 'delimiter' to be one character that may stand between cells (got {delimiter!r})"
         )
-    parents: Mapping[str, Any] = {}
+    arff = None
     if ".arff" in map(str.lower, path.suffixes):
-        frame, parents = read_arff_cells(path)
+        arff = read_arff(path, encoding=encoding or "utf-8", keep_text=True)
+        cells = dict(zip(arff.names, arff.cells(), strict=True))
+        frame = require("pandas", extra="data").DataFrame(cells)
     else:
         frame = _typed(path)
     if frame is None:
@@ -461,15 +462,9 @@ def read_blocks(
         )
     size = size or max(len(frame), 1)
     for start in range(0, max(len(frame), 1), size):
-        yield Table(
-            path,
-            names,
-            frame.iloc[start : start + size].reset_index(drop=True),
-            start,
-            None,
-            None,
-            parents,
-        )
+        block = frame.iloc[start : start + size].reset_index(drop=True)
+        of_block = None if arff is None else arff.rows(start, start + size)
+        yield Table(path, names, block, start, None, arff=of_block)
 
 
 def _typed(path: Path) -> Any:

@@ -15,24 +15,26 @@ from tg_mlc.data.bags import bag_of_words, with_words
 from tg_mlc.inputs.preprocessor import Preprocessor
 
 _NO_COUNTS = (
-    "Expected whole numbers of words, none of them negative, as in the training documents (got others); count words, "
-    "or learn from documents with weights"
+    "Expected whole numbers of words, none of them negative, as in the training documents "
+    "(got others); count words, or learn from documents with weights"
 )
 
 
 class TfIdf(Preprocessor):
-    r"""Weights the words of documents by how often they occur in them and how rare they are in training documents.
+    r"""Weights the words of documents by how often they occur in them and how rare they are in
+    training documents.
 
     .. math::
         x_w = (1 + \log n_w) \left( 1 + \log \frac{1 + N}{1 + N_w} \right)
 
-    with :math:`n_w` occurrences in the document, and :math:`N_w` of the :math:`N` training documents that have the
-    word; documents are scaled to unit length. This is :class:`sklearn.feature_extraction.text.TfidfTransformer` with
-    :obj:`sublinear_tf=True`, but that words of no training document are left out: nothing can be learned of them, and
-    as the rarest of all they would weigh down the words beside them.
+    with :math:`n_w` occurrences in the document, and :math:`N_w` of the :math:`N` training
+    documents that have the word; documents are scaled to unit length. This is
+    :class:`sklearn.feature_extraction.text.TfidfTransformer` with :obj:`sublinear_tf=True`, but
+    that words of no training document are left out: nothing can be learned of them, and as the
+    rarest of all they would weigh down the words beside them.
 
-    Where the words of training documents have weights already, which are not whole numbers, all words keep theirs, and
-    are only scaled to unit length.
+    Where the words of training documents have weights already, which are not whole numbers, all
+    words keep theirs, and are only scaled to unit length.
 
     .. code-block:: python
 
@@ -43,9 +45,9 @@ class TfIdf(Preprocessor):
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
-    #: the second factor for every word, of shape :math:`(V)`, 0 for words to leave out
+    #: The second factor for every word, of shape :math:`(V)`, 0 for words to leave out.
     idf: np.ndarray
-    counts: bool  #: whether training documents had numbers of words, not weights
+    counts: bool  #: Whether training documents had numbers of words, not weights.
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         return self.learn(bag_of_words(dataset[split.train]))
@@ -65,8 +67,8 @@ class TfIdf(Preprocessor):
         """Counts the documents that have each word.
 
         Args:
-            words (scipy.sparse matrix or numpy.ndarray): How often each word occurs in each training document, or its
-                weight, :math:`(N, V)`.
+            words (scipy.sparse matrix or numpy.ndarray): How often each word occurs in each
+                training document, or its weight, :math:`(N, V)`.
         """
         words = sp.csr_matrix(words)
         if not words.shape[0]:
@@ -74,10 +76,8 @@ class TfIdf(Preprocessor):
         self.counts = _are_counts(words)
         known, idf = (words != 0).sum(axis=0).A1 > 0, 1.0
         if self.counts:
-            transformer = require("sklearn.feature_extraction.text", extra="data").TfidfTransformer(
-                sublinear_tf=True
-            )
-            idf = transformer.fit(words).idf_
+            text = require("sklearn.feature_extraction.text", extra="data")
+            idf = text.TfidfTransformer(sublinear_tf=True).fit(words).idf_
         self.idf = np.where(known, idf, 0.0)
         return self
 
@@ -85,29 +85,28 @@ class TfIdf(Preprocessor):
         """Weights the words of documents.
 
         Args:
-            words (scipy.sparse matrix or numpy.ndarray): How often each word occurs in each document, or its weight if
-                it had one in training documents, :math:`(N, V)`.
+            words (scipy.sparse matrix or numpy.ndarray): How often each word occurs in each
+                document, or its weight if it had one in training documents, :math:`(N, V)`.
 
         Shapes:
             - **output:** :math:`(N, V)`
 
         Raises:
-            ValueError: If the number of words is another, or words have weights where training documents had counts:
-                the logarithm of a weight below 1 would be negative.
+            ValueError: If the number of words is another, or words have weights where training
+                documents had counts: the logarithm of a weight below 1 would be negative.
         """
         words = sp.csr_matrix(words)
         if words.shape[1] != len(self.idf):
             raise ValueError(f"Expected documents of {len(self.idf)} words (got {words.shape[1]})")
         if self.counts and not _are_counts(words):
             raise ValueError(_NO_COUNTS)
-        # As scikit-learn's TfidfTransformer and normalize, whose import takes longer than a prediction.
+        # As scikit-learn's TfidfTransformer and normalize, whose import takes longer than a
+        # prediction.
         words = words.copy()
         words.eliminate_zeros()
         if self.counts:
-            values = (
-                np.log(words.data.astype(np.float32 if words.dtype == np.float32 else np.float64))
-                + 1
-            )
+            dtype = np.float32 if words.dtype == np.float32 else np.float64
+            values = np.log(words.data.astype(dtype)) + 1
             values *= self.idf[words.indices]
         else:
             values = words.data * self.idf[words.indices]
@@ -121,9 +120,8 @@ class TfIdf(Preprocessor):
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         self.idf, self.counts = np.asarray(state["idf"]), state["counts"]
         if self.idf.ndim != 1 or self.idf.dtype.kind != "f":
-            raise ValueError(
-                f"Expected 'idf' to hold a number for each word (got {self.idf.dtype}, {self.idf.shape})"
-            )
+            expected = "'idf' to hold a number for each word"
+            raise ValueError(f"Expected {expected} (got {self.idf.dtype}, {self.idf.shape})")
         return self
 
     def __repr__(self) -> str:

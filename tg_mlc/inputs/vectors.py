@@ -25,8 +25,8 @@ from tg_mlc.inputs.schema import cells_of
 
 
 class Scaled(View):
-    """Vectors whose entries are standardised, replaced by their ranks, or only centred, so that they keep their
-    relative sizes; a missing entry counts as the mean of its column.
+    """Vectors whose entries are standardised, replaced by their ranks, or only centred, so that
+    they keep their relative sizes; a missing entry counts as the mean of its column.
     """
 
     scaler: StandardScaler | QuantileScaler
@@ -93,7 +93,9 @@ class Vectors(TableKind):
         return self._of_rows(raw)
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """The reasons, by rows, of columns that are missing, and of cells that are not written as in training."""
+        """The reasons, by rows, of columns that are missing, and of cells that are not written as
+        in training.
+        """
         raw, schema = as_list(raw), self._schema()
         if isinstance(raw, (list, tuple)):
             return self._read_rows(list(raw))[1]
@@ -113,11 +115,8 @@ class Vectors(TableKind):
     ) -> nn.Module:
         from tg_mlc.nn.encoders import VectorEncoder
 
-        num_components, dropout = (
-            options.get("num_components", 8),
-            options.get("input_dropout", 0.2),
-        )
-        return VectorEncoder(train.num_inputs or 0, channels, num_components, dropout=dropout)
+        size, dropout = options.get("num_components", 8), options.get("input_dropout", 0.2)
+        return VectorEncoder(train.num_inputs or 0, channels, size, dropout=dropout)
 
     def examples(self, number: int) -> Any:
         return np.random.default_rng(0).normal(size=(number, self.num_inputs)).round(3)
@@ -127,8 +126,8 @@ class Vectors(TableKind):
         return self.feature_names or [f"column {number}" for number in range(self.num_inputs)]
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
-        """A sample some of whose columns are missing, where a later step takes missing entries; else they
-        have their means in training, or 0 if no step knows these.
+        """A sample some of whose columns are missing, where a later step takes missing entries;
+        else they have their means in training, or 0 if no step knows these.
         """
         values = (step.unknown for step in steps)
         unknown = torch.as_tensor(next((value for value in values if value is not None), 0.0))

@@ -18,8 +18,10 @@ from tg_mlc.data.records import Tokens
 #: The word that stands for every word outside the vocabulary; its number is 0.
 UNKNOWN = "<unk>"
 #: Scripts without spaces between words: Thai to Myanmar, Khmer, Chinese and Japanese.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-#: Signs within words that are no letters for Python: accents, points of Hebrew and Arabic, vowels of Indian scripts.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007"
+_UNSPACED += "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+#: Signs within words that are no letters for Python: accents, points of Hebrew and Arabic, vowels
+#: of Indian scripts.
 _SIGNS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u200c\u200d"
 _WORD = rf"(?:[^\W_{_UNSPACED}]|[{_SIGNS}])"
 #: How texts are split, by the names that models store.
@@ -42,9 +44,9 @@ def tokenize(text: str, how: str = "words") -> list[str]:
 
     Args:
         text (str): The text.
-        how (str, optional): :obj:`"words"`, runs of letters and digits, with ``+`` and ``#`` at their ends, and pairs
-            of neighbours in scripts without spaces; or :obj:`"letters"`, runs of letters alone.
-            (default: :obj:`"words"`)
+        how (str, optional): :obj:`"words"`, runs of letters and digits, with ``+`` and ``#`` at
+            their ends, and pairs of neighbours in scripts without spaces; or :obj:`"letters"`, runs
+            of letters alone. (default: :obj:`"words"`)
     """
     if how == "letters" or text.isascii():
         return PATTERNS[how].findall(text.lower())
@@ -58,18 +60,20 @@ def tokenize(text: str, how: str = "words") -> list[str]:
 def build_vocabulary(
     documents: Iterable[Sequence[str]], min_count: int = 1, max_size: int | None = None
 ) -> list[str]:
-    """The words of training documents in the order of their numbers, as :obj:`feature_names` of a data set of texts:
-    first :obj:`"<unk>"`, which stands for all others, then the most frequent ones, and words of one frequency in the
-    order of the alphabet.
+    """The words of training documents in the order of their numbers, as :obj:`feature_names` of a
+    data set of texts: first :obj:`"<unk>"`, which stands for all others, then the most frequent
+    ones, and words of one frequency in the order of the alphabet.
 
     Args:
-        documents (iterable of list of str): The words of each *training* document. Only counts stay in memory.
+        documents (iterable of list of str): The words of each *training* document. Only counts stay
+            in memory.
         min_count (int, optional): How often a word must occur in all. (default: :obj:`1`)
-        max_size (int, optional): How many words to keep, not counting the unknown one. (default: :obj:`None`, all)
+        max_size (int, optional): How many words to keep, not counting the unknown one. (default:
+            :obj:`None`, all)
 
     Raises:
-        ValueError: If an option is out of range, a document is a string instead of a list of words, or a word has a
-            line break in it.
+        ValueError: If an option is out of range, a document is a string instead of a list of words,
+            or a word has a line break in it.
     """
     check_count("min_count", min_count)
     check_count("max_size", max_size, or_none=True)
@@ -86,13 +90,15 @@ def check_words(words: list[str]) -> list[str]:
     """Refuses words that are there twice or have a line break in them."""
     check_names(words, len(words), "words")
     broken = next((word for word in words if "\n" in word), None)
-    if broken is not None:  # the processed file of a data set keeps one word a line
+    if broken is not None:  # The processed file of a data set keeps one word a line.
         raise ValueError(f"Expected 'words' without line breaks (got {broken!r})")
     return words
 
 
 def encode(documents: Iterable[Sequence[str]], numbers: Mapping[str, int], unknown: int) -> Tokens:
-    """The numbers of the words of documents, where a word that has none gets that of unknown ones."""
+    """The numbers of the words of documents, where a word that has none gets that of unknown
+    ones.
+    """
     ids, ends = array("i"), array("q", [0])
     for document in _lists_of_words(documents):
         ids.extend([numbers.get(word, unknown) for word in document])
@@ -103,7 +109,7 @@ def encode(documents: Iterable[Sequence[str]], numbers: Mapping[str, int], unkno
 def _lists_of_words(documents: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
     for document in documents:
         if isinstance(document, str):
-            raise ValueError(
-                f"Expected lists of words (got the text {document[:40]!r}); split it with 'tokenize'"
-            )
+            expected = "lists of words"
+            got = f"the text {document[:40]!r}"
+            raise ValueError(f"Expected {expected} (got {got}); split it with 'tokenize'")
         yield document

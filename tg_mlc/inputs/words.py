@@ -54,8 +54,8 @@ class WordMatrix(View):
 
 
 class Words(TableKind):
-    """Texts, lists of words, or matrices of words as samples with the vocabulary that a model was trained on;
-    :func:`~tg_mlc.data.tokenize` splits texts into words.
+    """Texts, lists of words, or matrices of words as samples with the vocabulary that a model was
+    trained on; :func:`~tg_mlc.data.tokenize` splits texts into words.
 
     Raises:
         ValueError: On use, if texts are given although training words had weights.
@@ -68,7 +68,7 @@ class Words(TableKind):
     views = {"words": WordMatrix}
     #: The values that the words of training bags had; texts have no weights.
     values: Literal["presence", "counts", "weights"] = "presence"
-    tokenizer: str = "words"  #: how texts are split, as of :func:`~tg_mlc.data.tokenize`
+    tokenizer: str = "words"  #: How :func:`~tg_mlc.data.tokenize` splits texts.
 
     @classmethod
     def claims(cls, texts: Sequence[Any]) -> bool:
@@ -81,20 +81,15 @@ class Words(TableKind):
         documents = as_documents(X)
         if documents is not None:
             if may_be_rows(documents):
-                hint = (
-                    "if they are rows of a matrix, pass kind='vector'; if numbers of words, pass kind='sequence' or "
-                    "'bag'"
-                )
+                hint = "if they are rows of a matrix, pass kind='vector'; "
+                hint += "if numbers of words, pass kind='sequence' or 'bag'"
                 got = f"{len(documents)} of length {len(documents[0])}"
-                raise ValueError(
-                    f"Expected 'kind' for lists of whole numbers all of one length (got {got}): {hint}"
-                )
+                expected = "'kind' for lists of whole numbers all of one length"
+                raise ValueError(f"Expected {expected} (got {got}): {hint}")
             if any(isinstance(word, str) for document in documents for word in document):
                 return "sequence", "they are lists of words"
-            return (
-                "sequence",
-                "they are lists of whole numbers, not all of one length, as numbers of words may be",
-            )
+            reason = "they are lists of whole numbers, not all of one length"
+            return "sequence", f"{reason}, as numbers of words may be"
         if sparse_matrix(X) is not None:
             return "bag", "they are a sparse matrix"
         values = dense_matrix(X)
@@ -111,9 +106,8 @@ class Words(TableKind):
         if documents is None and kind == "bag":
             return read_matrix(X, options.get("feature_names"), num_inputs, sparse=True)
         if documents is None:
-            raise ValueError(
-                "Expected lists of words for kind='sequence' (got a matrix); pass one list per sample"
-            )
+            expected = "lists of words for kind='sequence'"
+            raise ValueError(f"Expected {expected} (got a matrix); pass one list per sample")
         tokens, words, unknown = number_words(documents, kind == "sequence", **options)
         if kind == "sequence":
             return tokens, words
@@ -123,12 +117,12 @@ class Words(TableKind):
 
     @classmethod
     def split(cls, raw: Any, how: str = "words") -> Any:
-        """Lists of words of texts; anything else as it is."""
+        """The words of texts; anything else as it is."""
         if isinstance(raw, (list, tuple)) and any(isinstance(text, str) for text in raw):
             if how not in PATTERNS:
-                raise ValueError(
-                    "Expected lists of words (got texts, and a model of words that others made of texts)"
-                )
+                expected = "lists of words"
+                got = "texts, and a model of words that others made of texts"
+                raise ValueError(f"Expected {expected} (got {got})")
             return [tokenize(text, how) if isinstance(text, str) else text for text in raw]
         return raw
 
@@ -142,33 +136,34 @@ class Words(TableKind):
         if self.kind == "bag":
             values = bag_of_words(dataset[split.train]).data
             are_counts = ((values >= 0) & (values == np.floor(values))).all()
-            self.values = (
-                "presence" if (values == 1).all() else "counts" if are_counts else "weights"
-            )
+            self.values = "counts" if are_counts else "weights"
+            self.values = "presence" if (values == 1).all() else self.values
         return self
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes what another one has learned, which split texts into letters if it does not say how."""
+        """Takes what another one has learned, which split texts into letters if it does not say
+        how.
+        """
         return super().load_state_dict({"tokenizer": "letters", **state})
 
     def _column(self, raw: Any) -> Any:
-        """The only column of a data frame, if it holds texts or lists; else those that training had."""
+        """The only column of a data frame, if it holds texts or lists; else those that training
+        had.
+        """
         if len(getattr(raw, "columns", ())) != 1:
             return super()._column(raw)
         column = as_list(raw[raw.columns[0]])
         return column if isinstance(column, list) else raw
 
     def _of_list(self, raw: list[Any]) -> MultiLabelDataset:
-        """Samples of texts, lists of words, and rows of a matrix, which may stand beside each other."""
-        places: dict[str, list[int]] = {}
-        for place, one in enumerate(raw):
-            places.setdefault(self._form(one), []).append(place)
-        parts = [
-            self._of_form(form, [raw[place] for place in found]) for form, found in places.items()
-        ]
+        """Samples of texts, lists of words, and rows of a matrix in any mixture."""
+        rows: dict[str, list[int]] = {}
+        for row, one in enumerate(raw):
+            rows.setdefault(self._form(one), []).append(row)
+        parts = [self._of_form(form, [raw[row] for row in of]) for form, of in rows.items()]
         if len(parts) == 1:
             return parts[0]
-        order = np.argsort(np.concatenate([*places.values()]))
+        order = np.argsort(np.concatenate([*rows.values()]))
         return joined(parts).copy(order.tolist())
 
     def _form(self, one: Any) -> str:
@@ -182,9 +177,9 @@ class Words(TableKind):
         if not isinstance(words, (list, tuple)):
             return "other"
         types = {*map(type, words)}
-        if all(issubclass(each, str) for each in types):
+        if all(issubclass(dtype, str) for dtype in types):
             return "words"
-        is_number = all(issubclass(each, (int, np.integer)) and each is not bool for each in types)
+        is_number = bool not in types and all(issubclass(t, (int, np.integer)) for t in types)
         if is_number and not (self.kind == "bag" and len(words) == self.num_inputs):
             return "numbers"
         return "row" if self.kind == "bag" else "other"
@@ -200,46 +195,41 @@ class Words(TableKind):
         return self._new_samples(self._split(inputs))
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """The reasons, by rows, of inputs that cannot be read by themselves, of which halves are read again."""
+        """The reasons, by rows, of inputs that cannot be read by themselves."""
         raw = as_list(self._column(raw))
         return self._unreadable(list(raw), 0) if isinstance(raw, (list, tuple)) else {}
 
     def _unreadable(self, inputs: list[Any], first: int) -> dict[int, str]:
+        """Searches for unreadable inputs by reading halves again."""
         try:
-            with collected_warnings():  # Warnings are told of inputs that can be read alone.
+            with collected_warnings():  # Readable inputs warn when they are read for the answer.
                 self._of_list(inputs)
             return {}
         except (ValueError, TypeError) as error:
             if len(inputs) == 1:
                 return {first: str(error).replace(" of row 0)", ")").removesuffix(" in row 0")}
         middle = len(inputs) // 2
-        return self._unreadable(inputs[:middle], first) | self._unreadable(
-            inputs[middle:], first + middle
-        )
+        refused = self._unreadable(inputs[:middle], first)
+        return refused | self._unreadable(inputs[middle:], first + middle)
 
     def _new_samples(self, raw: Any) -> MultiLabelDataset:
         documents = as_documents(raw)
-        if (
-            documents
-            and self.kind == "bag"
-            and may_be_rows(documents)
-            and len(documents[0]) == self.num_inputs
-        ):
-            # rows of a matrix, as a list of all words is unlikely
+        is_bag = self.kind == "bag"
+        if documents and is_bag and len(documents[0]) == self.num_inputs and may_be_rows(documents):
+            # A list of all words is unlikely: these are the rows of a matrix.
             raw, documents = np.array(documents), None
         if documents is None or self.values == "presence":
             return super()._new_samples(raw)
         if self.values == "weights":
-            expected = "a matrix with the weights of words, as training samples had weights that are no counts"
+            expected = "a matrix with weights of words, as in training samples, which are no counts"
             raise ValueError(
                 f"Expected {expected} (got texts or lists of words); weigh words as there"
             )
         old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
         tokens, words, unknown = number_words(documents, False, **old)
         counts = count_words(tokens, self.num_inputs, unknown)
-        return ArrayDataset(
-            Records(counts, self._unknown(len(documents)), self.label_names, words).to_samples()
-        )
+        records = Records(counts, self._unknown(len(documents)), self.label_names, words)
+        return ArrayDataset(records.to_samples())
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
@@ -251,34 +241,25 @@ class Words(TableKind):
     ) -> nn.Module:
         from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder
 
-        size, min_df, dropout = (
-            train.num_inputs or 0,
-            options.get("min_df", 1),
-            options.get("input_dropout", 0.2),
-        )
+        size, min_df = train.num_inputs or 0, options.get("min_df", 1)
         if train.kind == "sequence":
             return SequenceEncoder(size, channels)
         present = (bag_of_words(train) != 0).sum(axis=0) if min_df > 1 else None
         kept = None if present is None else torch.from_numpy(np.asarray(present).ravel() >= min_df)
-        return BagEncoder(
-            size, channels, dropout=dropout, normalized="weight" in train[0], kept=kept
-        )
+        normalized, dropout = "weight" in train[0], options.get("input_dropout", 0.2)
+        return BagEncoder(size, channels, dropout=dropout, normalized=normalized, kept=kept)
 
     def examples(self, number: int) -> Any:
-        rng = np.random.default_rng(0)
+        rng, shape = np.random.default_rng(0), (number, self.num_inputs)
         if self.values == "weights":
-            return rng.random((number, self.num_inputs)) * (
-                rng.random((number, self.num_inputs)) < 0.1
-            )
+            return rng.random(shape) * (rng.random(shape) < 0.1)
         names = [name for name in self.feature_names or range(self.num_inputs) if name != UNKNOWN]
-        sizes = 2 + np.arange(number) % 25  # which tells them from rows of a matrix
-        return [[names[place] for place in rng.integers(len(names), size=size)] for size in sizes]
+        sizes = 2 + np.arange(number) % 25  # Rows of a matrix all have one length.
+        return [[names[index] for index in rng.integers(len(names), size=size)] for size in sizes]
 
     def components(self, sample: Data) -> list[str]:
-        names = self.feature_names
-        return [
-            f"word {number}" if names is None else names[number] for number in sample.x.tolist()
-        ]
+        names, numbers = self.feature_names, sample.x.tolist()
+        return [f"word {number}" if names is None else names[number] for number in numbers]
 
     def component_names(self, sample: Data, raw: Any) -> list[str]:
         """The words of a text, whether the model knows them or not."""
@@ -291,8 +272,8 @@ class Words(TableKind):
     def state_fractions(
         self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
     ) -> np.ndarray | None:
-        """The rows of each word, which are fewer where a bag holds each word once, or an encoder keeps
-        frequent words only.
+        """The rows of each word, which are fewer where a bag holds each word once, or an encoder
+        keeps frequent words only.
         """
         fractions = super().state_fractions(sample, prepared, network, num_rows)
         if fractions is not None:
@@ -312,8 +293,8 @@ def number_words(
     train: np.ndarray | None = None,
     num_inputs: int | None = None,
 ) -> tuple[Tokens, list[str] | None, int]:
-    """The numbers of the words of documents, the vocabulary if the words are strings or it is given, and the number
-    that unknown words have.
+    """The numbers of the words of documents, the vocabulary if the words are strings or it is
+    given, and the number that unknown words have.
 
     With :obj:`num_inputs`, the vocabulary is that of an old data set, and stays as it is.
     """
@@ -333,28 +314,23 @@ def number_words(
     elif num_inputs is None and words is not None:
         words = check_words(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words])
     elif words is None:
-        raise ValueError(
-            "Expected the numbers of words, as those of 'like' have no names (got strings)"
-        )
+        expected = "the numbers of words, as those of 'like' have no names"
+        raise ValueError(f"Expected {expected} (got strings)")
     numbers = {word: number for number, word in enumerate(words or ())}
     unknown = numbers.get(UNKNOWN, NO_NUMBER)
     if ordered and unknown == NO_NUMBER:
-        _check(
-            documents,
-            numbers.__contains__,
-            f"words that 'like' has, as it has no '{UNKNOWN}' for others",
-        )
+        expected = f"words that 'like' has, as it has no '{UNKNOWN}' for others"
+        _check(documents, numbers.__contains__, expected)
     return encode(documents, numbers, unknown), words, unknown
 
 
 def count_words(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_array:
     """The number of times that each known word occurs."""
-    width = (
-        num_words if num_words is not None else int(tokens.ids.max()) + 1 if tokens.ids.size else 0
-    )
+    width = int(tokens.ids.max(initial=-1)) + 1 if num_words is None else num_words
     rows = np.repeat(np.arange(len(tokens.ptr) - 1), np.diff(tokens.ptr))
-    kept = tokens.ids != unknown
-    occurrences = (np.ones(int(kept.sum()), dtype=np.float32), (rows[kept], tokens.ids[kept]))
+    is_known = tokens.ids != unknown
+    words = tokens.ids[is_known]
+    occurrences = np.ones(len(words), dtype=np.float32), (rows[is_known], words)
     bags = sp.csr_array(occurrences, shape=(len(tokens.ptr) - 1, width))
     bags.sum_duplicates()
     return bags
@@ -362,6 +338,6 @@ def count_words(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_a
 
 def _check(documents: list[Document], is_right: Callable[[Any], bool], expected: str) -> None:
     for row, document in enumerate(documents):
-        for place, word in enumerate(document):
+        for index, word in enumerate(document):
             if not is_right(word):
-                raise ValueError(f"Expected {expected} (got {word!r} as word {place} of row {row})")
+                raise ValueError(f"Expected {expected} (got {word!r} as word {index} of row {row})")
