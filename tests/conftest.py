@@ -29,7 +29,7 @@ def _seed() -> None:
 
 @pytest.fixture(autouse=True)
 def _compile_anew():
-    """Forgets compiled code: PyTorch compiles one function at most eight times for all modules."""
+    """Resets the compiler, because PyTorch compiles a function at most eight times."""
     yield
     if "torch._dynamo" in sys.modules:
         torch.compiler.reset()
@@ -53,7 +53,7 @@ def real_file():
 
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory):
-    """Returns the folder of a small model by its name in ``tests/saved.py``, trained once for a run.
+    """Returns the folder of a model by its name in ``tests/saved.py``, trained once for a run.
 
     Tests may load such a model and change it, but never its folder.
     """
@@ -81,11 +81,11 @@ def exported(saved, tmp_path_factory):
 
     folders = {}
 
-    def find(name, format="torch-export"):
-        if (name, format) not in folders:
+    def find(name, kind="torch-export"):
+        if (name, kind) not in folders:
             out = tmp_path_factory.mktemp("exported") / name
-            folders[name, format] = tg_mlc.export(saved(name), out, format)
-        return folders[name, format]
+            folders[name, kind] = tg_mlc.export(saved(name), out, kind)
+        return folders[name, kind]
 
     return find
 

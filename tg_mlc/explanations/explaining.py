@@ -52,9 +52,9 @@ def explain(
       other.
     - :obj:`"occlusion"`: by how much the logit falls where one component is masked: a word is left
       out, a column unknown, an atom without its bonds and, in fingerprints and descriptors, a
-      dummy. It also scores the bonds of molecules: by how much the logit falls where the messages along
-      one are cut, both ways, and the bond in fingerprints and descriptors. For bonds by gradients,
-      :class:`OneLabel` hands a label to PyG's explainers, which mask edges.
+      dummy. It also scores the bonds of molecules: by how much the logit falls where the messages
+      along one are cut, both ways, and the bond in fingerprints and descriptors. For bonds by
+      gradients, :class:`OneLabel` hands a label to PyG's explainers, which mask edges.
     - :obj:`"group occlusion"`: the same for molecules, where all atoms of a ring or a functional
       group are masked at once.
 

@@ -1,4 +1,4 @@
-"""Programs of a model: named tensors in, probabilities out,."""
+"""Programs of a model: from named tensors to probabilities, in PyTorch's or ONNX's operators."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tg_mlc.graphs.hierarchy import coherent_decider, pairs_of, propagate
 from tg_mlc.inference.checkpoint import restore_tuners
 from tg_mlc.inference.flow import Coherent, Flow
 from tg_mlc.inference.network import packed, unpacked
-from tg_mlc.inference.stage import Stage, TensorStage, Values
+from tg_mlc.inference.stage import NetworkClass, Stage, State, TensorStage, Values
 from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.metrics import LabelSets, ThresholdTuner
 from tg_mlc.metrics.calibration import Calibration as LabelCalibration
@@ -76,9 +76,7 @@ class GivenLabels(Stage):
         return state
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         return cls(find("given labels", "GivenLabelStacking").from_state(state))
 
     def __str__(self) -> str:
@@ -133,9 +131,7 @@ class Calibration(Stage):
         }
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         parts = [_restored(state["free"])]
         if state["masked"] is not None:
             parts.append(_restored(state["masked"]))
@@ -251,9 +247,7 @@ class Coherence(Stage):
         return {"hierarchy": None if self.hierarchy is None else packed(self.hierarchy)}
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         entry = state["hierarchy"]
         return cls(label_names, None if entry is None else unpacked(entry))
 
@@ -374,9 +368,7 @@ class Decision(Stage):
         return state
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         entry = state["conformal"]
         conformal = None if entry is None else ConformalThresholds.from_state(entry)
         stage = cls(restore_tuners(state["tuners"]), conformal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from typing_extensions import Self
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inference.batches import makes_batches
 from tg_mlc.inference.flow import Flow
-from tg_mlc.inference.stage import Stage, TensorStage, Values
+from tg_mlc.inference.stage import NetworkClass, Stage, State, TensorStage, Values
 from tg_mlc.inputs import Chain, InputKind, Preprocessor
 from tg_mlc.inputs.kind import num_rows
 from tg_mlc.inputs.preprocessor import from_state, to_state
@@ -91,9 +91,7 @@ class Features(Stage):
         return {"steps": [to_state(step) for step in self.steps]}
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         return cls(*map(from_state, state["steps"]))
 
     def __str__(self) -> str:
@@ -139,9 +137,7 @@ class Classifiers(Stage):
         return to_state(self.features)
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         return cls(from_state(state))
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ from torch_geometric.data.data import BaseData
 from typing_extensions import Self
 
 from tg_mlc._frames import in_order
-from tg_mlc._names import check_same_names, few, find
+from tg_mlc._names import check_same_names, find
 from tg_mlc._options import check_choice, check_count
 from tg_mlc._warnings import collected_warnings
 from tg_mlc.data import MultiLabelDataset, given_labels
@@ -175,7 +175,7 @@ class Model:
         if hasattr(network, "objective"):
             if label_names is not None:
                 got = f"got {label_names!r:.60} beside a {type(network).__name__}"
-                raise ValueError(f"Expected 'label_names' only beside a plain network ({got})")
+                raise ValueError(f"Expected 'label_names' beside a network, and only there ({got})")
             module: Any = network
             return cls.of(
                 module.model,
@@ -661,7 +661,7 @@ class Model:
         if isinstance(raw, MultiLabelDataset):
             names = raw.label_names or self.label_names
             if others := sorted({*names} ^ {*self.label_names}):
-                got = f"(got others, or too few: {few(others)})"
+                got = f"(got others, or too few: {others[:5]})"
                 raise ValueError(f"Expected samples with the labels of the model {got}")
             return read_matrix(raw.y[:, [names.index(name) for name in self.label_names]], "y")
         is_list = isinstance(raw, (list, tuple)) and all(isinstance(one, BaseData) for one in raw)

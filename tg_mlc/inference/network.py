@@ -146,7 +146,10 @@ def restore_model(
     if network is not None:
         maker = f"class '{network.__name__}'"
         arguments = {name: unpacked(value) for name, value in state["network"]["arguments"].items()}
-        hint = f"it was made with the arguments {few([*arguments])} alone; pass others to 'save'"
+        names = few([*arguments]) or "none"
+        hint = (
+            f"it was made with the arguments {names} alone: pass 'arguments' to 'save' for others"
+        )
         with torch.random.fork_rng(devices=[]):
             model = network(**arguments)
     else:

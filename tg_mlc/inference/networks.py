@@ -17,7 +17,7 @@ from tg_mlc._names import few, find
 from tg_mlc.inference.batches import batches_of, in_type_of, scores_of
 from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.network import describe_settings, model_state, restore_model
-from tg_mlc.inference.stage import Stage, TensorStage, Values
+from tg_mlc.inference.stage import NetworkClass, Stage, State, TensorStage, Values
 from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.models.builders import blueprint_of
 from tg_mlc.nn.given import given_in
@@ -134,9 +134,7 @@ class Networks(Stage):
         return {"networks": networks, "objective": objective, "reads_given": self.reads_given}
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         networks = [restore_model(entry, label_names, network) for entry in state["networks"]]
         entry = None if state["objective"] is None else dict(state["objective"])
         objective = None if entry is None else find("objective", entry.pop("class"))(**entry)
@@ -255,9 +253,7 @@ class Combination(Stage):
         return tensors
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         return cls(state["weight"].numpy(), state["bias"].numpy(), state["names"])
 
     def __str__(self) -> str:

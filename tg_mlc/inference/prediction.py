@@ -76,7 +76,7 @@ def _frame_class() -> Any:
     """The class of frames, made on use because pandas may be missing."""
     pandas = require("pandas", extra="train")
 
-    class Predictions(pandas.DataFrame):  # type: ignore[misc]
+    class Predictions(pandas.DataFrame):  # type: ignore[name-defined]
         """A data frame whose records have strings as keys, as JSON needs."""
 
         @property

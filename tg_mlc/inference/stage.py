@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,8 @@ from tg_mlc.inference.flow import Flow
 
 #: Tensors by name: those that a program takes, and what its stages make of them.
 Values = dict[str, Tensor]
+State = Mapping[str, Any]  #: Tensors and plain data of a stage.
+NetworkClass: TypeAlias = "type[nn.Module] | None"  #: The class of a network of the user's own.
 
 
 class TensorStage(nn.Module):
@@ -74,9 +76,7 @@ class Stage(ABC):
 
     @classmethod
     @abstractmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         """Makes a stage of its state.
 
         Args:
