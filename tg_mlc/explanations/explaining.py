@@ -45,26 +45,22 @@ def explain(
     - :obj:`"attention"`: what a label attends to, averaged over steps and heads.
     - :obj:`"integrated gradients"`: component states times gradients along the straight path from
       zero states, as in the `"Axiomatic Attribution for Deep Networks"
-      <https://arxiv.org/abs/1703.01365>`_ paper. They sum to the difference of logits within 1 %:
-      points are added to the path until they do, or a warning says that they do not. Where a GNN is
-      pooled and read out linearly and :obj:`at` names its last layer, this is class activation.
-    - :obj:`"alone"`: by how much the logit rises where labels attend to the component and to no
-      other.
-    - :obj:`"occlusion"`: by how much the logit falls where one component is masked: a word is left
-      out, a column unknown, an atom without its bonds and, in fingerprints and descriptors, a
-      dummy. It also scores the bonds of molecules: by how much the logit falls where the messages
-      along one are cut, both ways, and the bond in fingerprints and descriptors. For bonds by
-      gradients, :class:`OneLabel` hands a label to PyG's explainers, which mask edges.
+      <https://arxiv.org/abs/1703.01365>`_ paper. Points are added to the path until they sum to the
+      difference of logits within 1 %. Where a GNN is pooled and read out linearly and :obj:`at`
+      names its last layer, this is class activation.
+    - :obj:`"alone"`: the rise of the logit where labels attend to the component and to no other.
+    - :obj:`"occlusion"`: the fall of the logit where one component is masked: a word is left out, a
+      column unknown, an atom without its bonds and, in fingerprints and descriptors, a dummy. Bonds
+      of molecules are cut, in messages, fingerprints and descriptors.
     - :obj:`"group occlusion"`: the same for molecules, where all atoms of a ring or a functional
       group are masked at once.
 
-    All but the last two look into a network. They are named :obj:`"... of LaMP"` where the model is
-    one of :func:`auto`, whose logit also comes from base classifiers, and :obj:`"... of messages"`
-    where something bypasses label messages, such as base scores or a linear path, or it cannot be
-    told. Occlusion always explains the whole model.
+    All but the last two look into a network. They are named :obj:`"... of LaMP"` where the logit of
+    :func:`auto` also comes from base classifiers, and :obj:`"... of messages"` where something may
+    bypass label messages. Occlusion always explains the whole model.
 
-    Which labels moved another is exact, without attention: the change of its logit when the
-    messages of one label are cut, or when one is given as absent or present.
+    Effects of other labels are exact: the change of a logit when the messages of one label are cut,
+    or when one is given as absent or present.
 
     Args:
         model (Model or torch.nn.Module): A model, or a network of logits.
@@ -74,22 +70,18 @@ def explain(
             which the most faithful is chosen. (default: :obj:`"auto"`)
         y (Tensor or numpy.ndarray, optional): True labels :math:`(N, L)` of all labels.
             (default: :obj:`None`, those of samples)
-        given (Any, optional): Labels that are known already, as
-            :meth:`~tg_mlc.inference.Model.predict` takes them.
+        given (Any, optional): Known labels, as of :meth:`~tg_mlc.inference.Model.predict`.
             (default: :obj:`None`, the attribute :obj:`given` of samples)
-        names (Sequence[str], optional): The names of the samples.
-            (default: :obj:`None`, by their inputs)
+        names (Sequence[str], optional): Names of samples. (default: :obj:`None`, by their inputs)
         label_names (Sequence[str], optional): The labels of a network.
             (default: :obj:`None`, those of its label graph)
-        validation (Any, optional): Samples by which faithfulness is measured, which needs no
-            labels. (default: :obj:`None`, the explained ones)
-        metric (str, optional): The metric that thresholds are best for.
-            (default: :obj:`"f1_micro"`)
-        at (str, optional): The name of a module of a network whose outputs are the states of
-            components, *e.g.* the last layer of a GNN.
+        validation (Any, optional): Samples by which faithfulness is measured, without labels.
+            (default: :obj:`None`, the explained ones)
+        metric (str, optional): The metric of thresholds. (default: :obj:`"f1_micro"`)
+        at (str, optional): The name of a module of a network that puts out the states of
+            components, such as the last layer of a GNN.
             (default: :obj:`None`, what labels attend to)
-        max_labels (int, optional): The largest number of labels to explain.
-            (default: :obj:`300`)
+        max_labels (int, optional): The largest number of labels. (default: :obj:`300`)
 
     Raises:
         ValueError: If a label or method is unknown, there are more labels than :obj:`max_labels`,

@@ -160,14 +160,11 @@ class Model:
             label_names (Sequence[str], optional): The labels.
                 (default: :obj:`None`, those of the label graph)
             objective (Objective, optional): Makes scores of outputs that are no logits.
-                (default: :obj:`None`)
             preprocessor (Preprocessor, optional): Makes samples of raw inputs.
-                (default: :obj:`None`)
-            tuners (dict, optional): Thresholds or label sets by metric. (default: :obj:`None`)
+            tuners (dict, optional): Thresholds or label sets by metric.
             given (GivenLabelStacking, optional): Changes logits where labels are given, in place of
-                the network itself. (default: :obj:`None`)
+                the network itself.
             settings (dict, optional): As of :class:`~tg_mlc.inference.networks.Networks`.
-                (default: :obj:`None`)
 
         Raises:
             ValueError: If the labels have no names.
@@ -500,9 +497,8 @@ class Model:
         Args:
             raw (Any): A list, column, matrix or data frame with one raw input per row, or samples.
                 A list may hold rows as dictionaries by names of columns.
-            given (Any, optional): Labels that are known already, in any form that
-                :func:`~tg_mlc.data.given_labels` takes, by models that were trained for it.
-                (default: :obj:`None`)
+            given (Any, optional): Known labels, in any form of :func:`~tg_mlc.data.given_labels`,
+                for models that were trained for it. (default: :obj:`None`)
             metric (str, optional): The metric that decisions are best for.
                 (default: :obj:`"f1_micro"`)
             coverage (float, optional): The fraction of what applies that label sets have to hold,
@@ -512,20 +508,17 @@ class Model:
                 it applies; :obj:`"sample"` the labels of a sample together.
                 (default: :obj:`"label"`)
             coherent (bool or LabelGraph, optional): If set to :obj:`True`, predictions respect the
-                hierarchy that the model knows: no label has a larger probability than one above
-                it, none is predicted without those above it, and labels that are given say what
-                holds of those above and below them. A label graph with parents
-                (:func:`~tg_mlc.graphs.tree`) is the hierarchy of a model that knows none.
-                (default: :obj:`None`, where a hierarchy came with the training data)
+                hierarchy of the model: no label has a larger probability than one above it, none is
+                predicted without those above it, and given labels say what holds of those above and
+                below them. A label graph (:func:`~tg_mlc.graphs.tree`) is the hierarchy of a model
+                without one. (default: :obj:`None`, where a hierarchy came with the training data)
             batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
-            on_error (str, optional): :obj:`"blank"` warns of unreadable inputs, whose probabilities
-                and decisions are then missing, and keeps the reasons by row in
-                ``frame.attrs["unreadable"]``; :obj:`"raise"` raises an error.
-                (default: :obj:`"blank"`)
+            on_error (str, optional): :obj:`"blank"` warns of unreadable inputs, leaves their
+                probabilities and decisions missing, and keeps the reasons by row in
+                ``frame.attrs["unreadable"]``; :obj:`"raise"` raises. (default: :obj:`"blank"`)
 
         Raises:
-            ValueError: If the model cannot take an input, or no samples allow to promise the
-                coverage.
+            ValueError: If the model cannot take an input, or cannot promise the coverage.
             ImportError: If pandas is not installed (extra ``train``).
         """
         query = Query(given, metric, coverage, coverage_per, coherent, batch_size)
