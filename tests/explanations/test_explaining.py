@@ -141,7 +141,7 @@ def test_a_network_without_messages_is_explained_by_occlusion(samples):
 def test_known_labels_clamp_others(saved):
     """The effect of a given label is the difference of predictions with and without it."""
     model, raw = tg_mlc.load(saved("given")), np.random.default_rng(1).normal(size=(1, 4))
-    [sample] = tg_mlc.explain(model, raw, method="alone")
+    [sample] = tg_mlc.explain(model, raw, method="occlusion")
     name = model.label_names[1]
     before, after = (logit(model.probabilities(raw, given=given)) for given in (None, {name: 1}))
     np.testing.assert_allclose(sample.clamped[1, 1, [0, 2]], (after - before)[0, [0, 2]], atol=1e-3)

@@ -254,7 +254,7 @@ class NetworkProbe:
             if kwargs.get("edge_index") is not None:
                 source, target = to_list(kwargs["edge_index"])
                 is_own = (source >= start) & (source < stop)
-                source, target = source[is_own] - start, target[is_own] - start
+                source, target = source[is_own] - start, target[is_own]
                 mask, edge = masks[:, source].nonzero(as_tuple=True)
                 number = masks.flatten().cumsum(0).view_as(masks) - 1
                 ends = [number[mask, source[edge]], target[edge]]
