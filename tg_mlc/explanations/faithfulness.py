@@ -69,7 +69,8 @@ def faithfulness(
             curves = probability[of_order, label]  # [steps, 2]
             area = (np.diff(steps) / number) @ ((curves[1:] + curves[:-1]) / 2)
             areas.setdefault(method, []).append(area)
-    return {
-        method: Faithfulness(*map(float, np.mean(pairs, axis=0)), len(pairs))
-        for method, pairs in areas.items()
-    }
+    measured = {}
+    for method, pairs in areas.items():
+        deletion, insertion = map(float, np.mean(pairs, axis=0))
+        measured[method] = Faithfulness(deletion, insertion, len(pairs))
+    return measured

@@ -167,7 +167,7 @@ class NetworkProbe:
                 logits = self._run(batch, change)
                 (x,), kwargs = self._call
                 parts.append(logits - self._read_out(x, **kwargs))
-            is_constant = torch.allclose(*parts, atol=ALIKE)
+            is_constant = torch.allclose(parts[0], parts[1], atol=ALIKE)
             self._bypass_batch, self._bypass = batch, parts[1] if is_constant else None
         return self._bypass
 
@@ -190,7 +190,7 @@ class NetworkProbe:
             options: dict[str, Any] = {"retain_graph": True, "is_grads_batched": True}
             gradients = [
                 torch.autograd.grad(sums, states[1], chunk, **options)[0]
-                for chunk in ones.split(LABELS)
+                for chunk in torch.split(ones, LABELS)
             ]
         products = (states[0] * torch.cat(gradients)).movedim(0, -1)
         return products.flatten(0, 1) if self.inputs else products.sum(dim=1), self.ptr
@@ -248,7 +248,8 @@ class NetworkProbe:
         nothing = torch.zeros(1, num_components, dtype=torch.bool, device=x.device)
         one = torch.eye(num_components, dtype=torch.bool, device=x.device)
         logits = []
-        for masks in torch.cat([nothing, one]).split(max(1, ROWS // max(num_components, 1))):
+        num_rows = max(1, ROWS // max(num_components, 1))
+        for masks in torch.split(torch.cat([nothing, one]), num_rows):
             sample, component = masks.nonzero(as_tuple=True)
             options: dict[str, Any] = {"batch": sample, "batch_size": len(masks)}
             if kwargs.get("edge_index") is not None:
@@ -262,8 +263,8 @@ class NetworkProbe:
             if kwargs.get("base_scores") is not None:
                 options["base_scores"] = kwargs["base_scores"][row].expand(len(masks), -1, -1)
             logits.append(self._read_out(x[start:stop][component], **options))
-        values: np.ndarray = torch.cat(logits).double().cpu().numpy()
-        return values[1:] - values[0]
+        values = torch.cat(logits).double().cpu().numpy()
+        return np.asarray(values[1:] - values[0])
 
     @torch.no_grad()
     def attention(self, batch: Batch) -> Attention | None:
@@ -328,7 +329,8 @@ class NetworkProbe:
         """
         self.bypass(batch)
         whole = self.logits(batch)[:, labels]
-        module, attribute, first = self.labels, "_label_edges", 0
+        module: nn.Module | None = self.labels
+        attribute, first = "_label_edges", 0
         if self.layers is not None:
             module, attribute, first = self.layers, "_edges", int(self.layers.hub)
         edges, effects = getattr(module, attribute), []

@@ -205,9 +205,10 @@ def _about(
     for query in queries:
         tuner = tuners.get(query.metric)
         if query.coverage is not None:
-            options = {"coverage": query.coverage, "coverage_per": query.coverage_per}
-            entry = {"coverage": query.coverage, "per": query.coverage_per}
-            decisions[str(query.decides)] = {"thresholds": model.thresholds(**options), **entry}
+            coverage, per = query.coverage, query.coverage_per
+            thresholds = model.thresholds(coverage=coverage, coverage_per=per)
+            entry = {"thresholds": thresholds, "coverage": coverage, "per": per}
+            decisions[str(query.decides)] = entry
         elif isinstance(tuner, LabelSets):
             decisions[query.metric] = {"label_sets": tuner.state_dict()}
         elif tuner is not None:

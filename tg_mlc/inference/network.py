@@ -88,8 +88,10 @@ def _describe_network(
     network = type(model)
     graph = next((layer.label_graph for layer in label_graph_users(model)), None)
     signature, recorded = inspect.signature(network), recorded_arguments(model) or {}
-    known = dict.fromkeys(("num_labels", "num_classes"), len(label_names))
-    known |= {"label_names": list(label_names), **({} if graph is None else {"label_graph": graph})}
+    sizes = {"num_labels": len(label_names), "num_classes": len(label_names)}
+    known: dict[str, Any] = {**sizes, "label_names": list(label_names)}
+    if graph is not None:
+        known["label_graph"] = graph
     known |= {name: value for name, value in vars(model).items() if packed(value) is not None}
     known |= {**recorded, **given}
     names = dict.fromkeys([*signature.parameters, *recorded, *given])

@@ -161,7 +161,8 @@ class Networks(Stage):
         pair = self.own, remade.networks[0].to(device)
         examples = [in_type_of(one, self.examples.to(device).clone()) for one in pair]
         outputs = [self.of_batch(*each) for each in zip(pair, examples, strict=True)]
-        if not torch.allclose(*outputs, rtol=1e-4, atol=1e-5, equal_nan=True):
+        tolerance: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5, "equal_nan": True}
+        if not torch.allclose(outputs[0], outputs[1], **tolerance):
             arguments = [*self.state_dict()["networks"][0]["network"]["arguments"]]
             raise ValueError(
                 f"Expected the same outputs of {name} and of the one that its constructor makes "
