@@ -14,14 +14,14 @@ from hypothesis import settings
 
 VARIABLE = "TG_MLC_DATA"
 
-# No example fails because others share the cores: limits on time are asserted on that of the processor.
+# Other processes share the cores, so no example has a deadline in elapsed time.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
 
 @pytest.fixture(autouse=True)
 def _seed() -> None:
-    """Weights and draws of a test do not hang on which tests ran before it."""
+    """Seeds each test, so that its draws do not depend on the tests before it."""
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002
     torch.manual_seed(0)
@@ -29,7 +29,7 @@ def _seed() -> None:
 
 @pytest.fixture(autouse=True)
 def _compile_anew():
-    """Tests share no compiled code: PyTorch compiles one function at most eight times, for all modules together."""
+    """Resets the compiler, because PyTorch compiles a function at most eight times."""
     yield
     if "torch._dynamo" in sys.modules:
         torch.compiler.reset()
@@ -53,7 +53,11 @@ def real_file():
 
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory):
-    """Makes the folder of a small model of a kind of input, once for all tests of a process."""
+    """Returns the folder of a model by its name in ``tests/saved.py``, trained once for a run.
+
+    Tests may load such a model and change it, but never its folder.
+    """
+    from tests.quick import train_little
     from tests.saved import MAKERS
 
     folders = {}
@@ -62,8 +66,26 @@ def saved(tmp_path_factory):
         if name in ("molecules", "network"):
             pytest.importorskip("rdkit")
         if name not in folders:
-            folders[name] = MAKERS[name](tmp_path_factory.mktemp("saved") / name)
+            with pytest.MonkeyPatch.context() as patch:
+                train_little(patch, max_epochs=1)
+                folders[name] = MAKERS[name](tmp_path_factory.mktemp("saved") / name)
         return folders[name]
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def exported(saved, tmp_path_factory):
+    """Returns the folder of the exported program of a saved model, made once for a run."""
+    import tg_mlc
+
+    folders = {}
+
+    def find(name, kind="torch-export"):
+        if (name, kind) not in folders:
+            out = tmp_path_factory.mktemp("exported") / name
+            folders[name, kind] = tg_mlc.export(saved(name), out, kind)
+        return folders[name, kind]
 
     return find
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 import tg_mlc
-from tg_mlc.data import Split, from_arrays, random_split, tokenize, with_hierarchy
+from tg_mlc.data import from_arrays, random_split, tokenize, with_hierarchy
 from tg_mlc.graphs import co_occurrence, fully_connected
 from tg_mlc.inputs import Chain, Scale, kind_of
 from tg_mlc.inputs.dna import DNA
@@ -19,28 +20,37 @@ from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelMod
 
 TEXTS = ["a red apple", "a green pear", "red plums", "green apples and a red pear"] * 10
 LABELS = ["green", "red"]
+ABC = ["a", "b", "c"]
+RUN = {"max_epochs": 1, "monitor": "val/loss", "logger": False}
 
 
+@cache  # A second call for the same folder returns the same training.
 def train_texts(folder: Path) -> Training:
     """LaMP of texts with base scores, which takes given labels."""
     labels = [{name for name in LABELS if name in text} for text in TEXTS]
     texts = from_arrays([tokenize(text) for text in TEXTS], labels, kind="bag")
-    parts = random_split(len(texts), seed=0)
+    split = random_split(len(texts), seed=0)
     preprocessor = table_preprocessor(texts.kind, ["svm"])
-    known = preprocessor.fit_transform(texts, parts)
-    graph = co_occurrence(texts, weight="count", split=parts)
-    model = table_lamp(
-        known[parts.train], graph, channels=8, num_steps=1, heads=2, given_labels=True
-    )
-    objective = BinaryObjective(max_given=0.5)
+    samples = preprocessor.fit_transform(texts, split)
+    graph = co_occurrence(texts, weight="count", split=split)
+    options = {"channels": 8, "num_steps": 1, "heads": 2, "given_labels": True}
     module = MultiLabelModule(
-        model, LABELS, objective, config={"note": "ü"}, preprocessor=preprocessor
+        table_lamp(samples[split.train], graph, **options),
+        LABELS,
+        BinaryObjective(max_given=0.5),
+        config={"note": "ü"},
+        preprocessor=preprocessor,
     )
-    batches = MultiLabelDataModule(known, parts)
-    training: Training = fit(
-        module, batches, folder, max_epochs=2, monitor="val/loss", logger=False
-    ).training
+    fitted = fit(module, MultiLabelDataModule(samples, split), folder, **RUN | {"max_epochs": 2})
+    training: Training = fitted.training
     return training
+
+
+def make_texts(folder: Path) -> Path:
+    """The model that :func:`train_texts` leaves."""
+    saved = train_texts(folder).folder
+    assert saved is not None
+    return saved
 
 
 def make_vectors(folder: Path) -> Path:
@@ -48,32 +58,23 @@ def make_vectors(folder: Path) -> Path:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 5))
     y = (x[:, :3] + rng.normal(size=(60, 3)) > 0).astype(np.float32)
-    return tg_mlc.auto(from_arrays(x, y, ["a", "b", "c"], kind="vector"), seconds=5).save(folder)
+    model = tg_mlc.auto(from_arrays(x, y, ABC, kind="vector"), seconds=60)
+    assert model.networks
+    return model.save(folder)
 
 
 def make_given(folder: Path) -> Path:
     """LaMP of vectors, which takes given labels."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(40, 4)).astype(np.float32)
-    y = (x[:, :3] > 0).astype(np.float32)
-    samples = from_arrays(x, y, ["a", "b", "c"], kind="vector")
-    rows = np.arange(40)
-    split = Split(*map(_tensor, (rows[:30], rows[30:], rows[:0])), "first rows")
+    x = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    samples = from_arrays(x, (x[:, :3] > 0).astype(np.float32), ABC, kind="vector")
+    split = random_split(len(samples), (0.75, 0.25, 0.0), seed=0)
     preprocessor = Chain(kind_of(samples)(), Scale("standard"))
     known = preprocessor.fit_transform(samples, split)
-    model = table_lamp(known, fully_connected(samples.label_names), channels=8, given_labels=True)
-    module = MultiLabelModule(
-        model, samples.label_names, BinaryObjective(max_given=0.5), preprocessor=preprocessor
-    )
-    batches = MultiLabelDataModule(known, split)
-    fitted = fit(module, batches, folder / "run", max_epochs=2, monitor="val/loss", logger=False)
+    network = table_lamp(known, fully_connected(ABC), channels=8, given_labels=True)
+    objective = BinaryObjective(max_given=0.5)
+    module = MultiLabelModule(network, ABC, objective, preprocessor=preprocessor)
+    fitted = fit(module, MultiLabelDataModule(known, split), folder / "run", **RUN)
     return fitted.save(folder / "model")
-
-
-def _tensor(rows: np.ndarray):  # type: ignore[no-untyped-def]
-    import torch
-
-    return torch.from_numpy(rows)
 
 
 def make_dna(folder: Path) -> Path:
@@ -92,19 +93,17 @@ def make_molecules(folder: Path) -> Path:
 def make_network(folder: Path) -> Path:
     """LaMP of molecules alone."""
     y = (np.random.default_rng(0).random((40, 3)) < 0.5).astype(np.float32)
-    samples = Molecules.samples([*EXAMPLES, *EXAMPLES], y, ["a", "b", "c"])
+    samples = Molecules.samples([*EXAMPLES, *EXAMPLES], y, ABC)
     split, kind = random_split(len(samples), seed=0), Molecules()
     known = kind.fit_transform(samples, split)
-    model = molecule_lamp(known, fully_connected(samples.label_names), channels=8, heads=2)
-    module = MultiLabelModule(model, samples.label_names, preprocessor=kind)
-    batches = MultiLabelDataModule(known, split)
-    return fit(
-        module, batches, folder / "run", max_epochs=1, monitor="val/loss", logger=False
-    ).save(folder / "model")
+    network = molecule_lamp(known, fully_connected(ABC), channels=8, heads=2)
+    module = MultiLabelModule(network, ABC, preprocessor=kind)
+    fitted = fit(module, MultiLabelDataModule(known, split), folder / "run", **RUN)
+    return fitted.save(folder / "model")
 
 
 def make_hierarchy(folder: Path) -> Path:
-    """The default of labels with parents, whose predictions are coherent, calibrated and with a coverage."""
+    """The default of labels with parents, with coherent, calibrated predictions and a coverage."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(160, 4)).astype(np.float32)
     noisy = x + 0.5 * rng.normal(size=x.shape)
@@ -112,13 +111,6 @@ def make_hierarchy(folder: Path) -> Path:
     samples = from_arrays(x, y, ["animal", "dog", "red"], kind="vector")
     samples = with_hierarchy(samples, [("dog", "animal"), ("red", None)])
     return tg_mlc.auto(samples, seconds=0, calibrate=True, coverage_share=0.3).save(folder)
-
-
-def make_texts(folder: Path) -> Path:
-    """The folder that :func:`train_texts` leaves."""
-    saved = train_texts(folder).folder
-    assert saved is not None
-    return saved
 
 
 MAKERS: dict[str, Callable[[Path], Path]] = {

@@ -1,5 +1,5 @@
-"""One question, one answer: Python, a saved folder, the command line, the server, estimators, programs and explanations
-give equal probabilities and decisions.
+"""Python, a saved folder, the command line, the server, estimators, programs and explanations give
+equal probabilities and decisions.
 """
 
 from __future__ import annotations
@@ -31,16 +31,10 @@ RAW = {
 
 
 def queries(model):
-    """Draws what may be asked of a model beside its inputs: the metric, and labels that are known of each sample."""
-    known = st.lists(
-        st.dictionaries(
-            st.sampled_from(model.label_names),
-            st.sampled_from([0, 1]),
-            max_size=len(model.label_names) - 1,
-        ),
-        min_size=4,
-        max_size=4,
-    )
+    """Draws the options of a question: the metric, and the known labels of each sample."""
+    names, values = st.sampled_from(model.label_names), st.sampled_from([0, 1])
+    row = st.dictionaries(names, values, max_size=len(model.label_names) - 1)
+    known = st.lists(row, min_size=4, max_size=4)
     options = {"metric": st.sampled_from(model.decision.metrics)}
     if model.takes_given:
         options["given"] = st.none() | known
@@ -97,10 +91,9 @@ def test_the_server_gives_the_same_answer(case):
             results = response.json()["results"]
             frame = model.predict(raw, **query)
             for part in ("probability", "decision"):
-                found = pd.DataFrame([each[part] for each in results])[model.label_names]
-                np.testing.assert_allclose(
-                    found.astype(float), frame[part].astype(float), atol=1e-6
-                )
+                answer = pd.DataFrame([row[part] for row in results])[model.label_names]
+                pair = answer.astype(float), frame[part].astype(float)
+                np.testing.assert_allclose(*pair, atol=1e-6)
 
 
 @needs_export
@@ -110,19 +103,19 @@ def test_a_program_computes_the_same(case):
         tensors = featurize(model, raw, query.get("given"))
         program = Program(model, list(tensors)).eval()
         with torch.no_grad():
-            found = program(*tensors.values()).numpy()
-        np.testing.assert_allclose(found, model.predict(raw, **query)["probability"], atol=1e-5)
+            probability = program(*tensors.values()).numpy()
+        expected = model.predict(raw, **query)["probability"]
+        np.testing.assert_allclose(probability, expected, atol=1e-5)
 
 
 def test_an_explanation_is_of_the_same_prediction(case):
     model, _, raw = case
     for query in draw(model, 3):
-        frame = model.predict(raw[:1], **{**query, "given": (query.get("given") or [None])[:1][0]})
-        options = {"given": (query.get("given") or [None])[0], "metric": query["metric"]}
+        options = {**query, "given": (query.get("given") or [None])[0]}
+        frame = model.predict(raw[:1], **options)
         [sample] = model.explain(raw[:1], method="occlusion", **options).samples
-        np.testing.assert_allclose(
-            sample.probability, frame["probability"].to_numpy()[0], atol=1e-6
-        )
+        expected = frame["probability"].to_numpy()[0]
+        np.testing.assert_allclose(sample.probability, expected, atol=1e-6)
         np.testing.assert_array_equal(sample.decision, frame["decision"].to_numpy()[0])
 
 
@@ -137,45 +130,32 @@ def test_an_estimator_follows_its_model(tmp_path):
     assert type(loaded) is type(classifier.model_) is Model
     for known in (None, {loaded.label_names[0]: 1}):
         frame = loaded.predict(x, given=known)
-        np.testing.assert_array_equal(
-            classifier.predict_proba(x, given=known), frame["probability"]
-        )
-        np.testing.assert_array_equal(
-            classifier.predict(x, given=known), frame["decision"].astype(int)
-        )
+        probability, decision = frame["probability"], frame["decision"].astype(int)
+        np.testing.assert_array_equal(classifier.predict_proba(x, given=known), probability)
+        np.testing.assert_array_equal(classifier.predict(x, given=known), decision)
 
 
 def test_the_command_line_writes_the_same(tmp_path):
     from tg_mlc.cli import main
 
     rng = np.random.default_rng(0)
-    table = pd.DataFrame(
-        {"size": rng.normal(size=60).round(3), "shape": rng.choice(["round", "flat"], 60)}
-    )
-    table["big"], table["flat"] = (
-        (table["size"] > 0).astype(int),
-        (table["shape"] == "flat").astype(int),
-    )
+    columns = {"size": rng.normal(size=60).round(3), "shape": rng.choice(["round", "flat"], 60)}
+    table = pd.DataFrame(columns)
+    table["big"] = (table["size"] > 0).astype(int)
+    table["flat"] = (table["shape"] == "flat").astype(int)
     table.to_csv(tmp_path / "train.csv", index=False)
-    files = ["--csv", str(tmp_path / "train.csv")]
-    model, out = tmp_path / "model", tmp_path / "out.csv"
-    assert (
-        main(["train", *files, "--labels", "big,flat", "--out", str(model), "--seconds", "0"]) == 0
-    )
+    files, seconds = ["--csv", str(tmp_path / "train.csv")], ["--seconds", "0"]
+    model, out = str(tmp_path / "model"), tmp_path / "out.csv"
+    assert main(["train", *files, "--labels", "big,flat", "--out", model, *seconds]) == 0
     loaded = tg_mlc.load(model)
     for given_columns in ([], ["--given", "big"]):
-        assert (
-            main(
-                ["predict", str(model), *files, "--out", str(out), "--keep", "none", *given_columns]
-            )
-            == 0
-        )
+        options = ["--out", str(out), "--keep", "none", *given_columns]
+        assert main(["predict", model, *files, *options]) == 0
         known = table[["big"]] if given_columns else None
         frame = loaded.predict(table[["size", "shape"]], given=known)
         written = pd.read_csv(out)
         np.testing.assert_allclose(written[loaded.label_names], frame["probability"], atol=1e-6)
-        names = [
-            ";".join(np.array(loaded.label_names)[row]) for row in frame["decision"].to_numpy()
-        ]
+        all_names, decisions = np.array(loaded.label_names), frame["decision"].to_numpy()
+        names = [";".join(all_names[row]) for row in decisions]
         assert written["predicted"].fillna("").tolist() == names
         out.unlink()

@@ -13,20 +13,13 @@ import pytest
 
 from tests.explanations.made import BAD_NAME, LABELS, explanation
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="Playwright is not installed: make test-browser"
-)
+REASON = "Playwright is not installed: make test-browser"
+playwright = pytest.importorskip("playwright.sync_api", reason=REASON)
 pytest.importorskip("jinja2")
 pytest.importorskip("rdkit")
 
-FLAGS = (
-    "no-sandbox",
-    "disable-gpu",
-    "disable-background-networking",
-    "disable-component-update",
-    "disable-sync",
-    "no-first-run",
-)
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]
+FLAGS += ["--disable-background-networking", "--disable-component-update"]
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -37,7 +30,7 @@ def browser() -> Iterator[Any]:
         path = next(filter(None, map(shutil.which, BROWSERS)), found.chromium.executable_path)
         if not Path(path).exists():
             pytest.skip(f"none of the browsers {BROWSERS} is installed: make test-browser")
-        chromium = found.chromium.launch(executable_path=path, args=[f"--{flag}" for flag in FLAGS])
+        chromium = found.chromium.launch(executable_path=path, args=FLAGS)
         yield chromium
         chromium.close()
 
@@ -59,13 +52,15 @@ def open_page(browser: Any, reports: dict[str, str]) -> Iterator[Any]:
     """Opens a report; at the end, it has raised no error and loaded nothing but itself."""
     pages, wrong = [], []
 
+    def check_url(request: Any) -> None:
+        if request.url not in reports.values():
+            wrong.append(request.url)
+
     def opened(name: str = "all", size: dict[str, int] = DESK, **options: Any) -> Any:
         page = browser.new_page(viewport=size, **options)
         page.on("console", lambda message: wrong.append(message.text))
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on(
-            "request", lambda request: request.url in reports.values() or wrong.append(request.url)
-        )
+        page.on("request", check_url)
         page.goto(reports[name])
         pages.append(page)
         return page
@@ -82,13 +77,9 @@ def label_button(page: Any, name: str) -> Any:
 
 def shades(page: Any) -> list[tuple[str, str]]:
     """How strong and of which sign the parts of the visible drawing are shaded."""
-    parts = (
-        "es => es.map(e => [e.style.getPropertyValue('--w'), e.style.getPropertyValue('--hue')])"
-    )
-    return [
-        tuple(each)
-        for each in page.locator(".drawing:not([hidden]) [data-component]").evaluate_all(parts)
-    ]
+    values = ", ".join(f"e.style.getPropertyValue('{name}')" for name in ("--w", "--hue"))
+    drawn = page.locator(".drawing:not([hidden]) [data-component]")
+    return list(map(tuple, drawn.evaluate_all(f"es => es.map(e => [{values}])")))
 
 
 @pytest.mark.parametrize("kind", range(5), ids=("molecule", "text", "dna", "row", "parts"))
@@ -110,11 +101,8 @@ def test_given_labels_are_told_from_predictions(open_page: Any) -> None:
     assert "predicted (threshold" in page.locator("#verdict").inner_text()
     assert "(given)" not in label_button(page, "heart").inner_text()
     label_button(page, "skin").click()
-    assert (
-        page.locator("#verdict")
-        .inner_text()
-        .startswith("given to the model as present, not predicted.")
-    )
+    verdict = page.locator("#verdict").inner_text()
+    assert verdict.startswith("given to the model as present, not predicted.")
     assert "skin (given)" in label_button(page, "skin").inner_text()
 
 
@@ -141,9 +129,8 @@ def test_the_slider_shows_readouts_of_states(open_page: Any) -> None:
     order = (-made[0].probability).argsort()
     for step, values in enumerate([*made[0].states, made[0].probability]):
         page.locator("#step").fill(str(step))
-        assert [float(each) for each in numbers.all_inner_texts()] == pytest.approx(
-            values[order], abs=0.0051
-        )
+        shown = list(map(float, numbers.all_inner_texts()))
+        assert shown == pytest.approx(values[order], abs=0.0051)
     assert page.locator("#step-name").inner_text() == "final"
 
 
@@ -169,18 +156,18 @@ def test_keys_move_among_labels_and_samples(open_page: Any) -> None:
     assert page.locator('[aria-current="true"]').get_attribute("data-sample") == "0"
 
 
-@pytest.mark.parametrize(
-    "measure", ["by its messages", "if it is known to apply", "if it is known not to"]
-)
+EFFECTS = {
+    "by its messages": lambda sample: sample.label_effects,
+    "if it is known to apply": lambda sample: sample.clamped[:, 1],
+    "if it is known not to": lambda sample: sample.clamped[:, 0],
+}
+
+
+@pytest.mark.parametrize("measure", EFFECTS)
 def test_labels_that_moved_one_lead_to_themselves(open_page: Any, measure: str) -> None:
-    page, sample = open_page(), explanation()[0]
+    page, effects = open_page(), EFFECTS[measure](explanation()[0])[:, 2]
     label_button(page, "skin").click()
     page.get_by_role("radio", name=measure, exact=True).check()
-    effects = {
-        "by its messages": sample.label_effects[:, 2],
-        "if it is known to apply": sample.clamped[:, 1, 2],
-        "if it is known not to": sample.clamped[:, 0, 2],
-    }[measure]
     largest = max((0, 1, 3), key=lambda j: abs(effects[j]))
     first = page.locator(f"{'#raised' if effects[largest] > 0 else '#lowered'} button").first
     assert first.inner_text().split("\n")[-1] == f"{effects[largest]:+.2f}".replace("-", "−")
@@ -207,12 +194,9 @@ def test_a_model_without_messages_says_so(open_page: Any) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
 @pytest.mark.parametrize("name", ["all", "alone"])
-def test_axe_finds_no_violation(
-    open_page: Any, name: str, size: dict[str, int], scheme: str
-) -> None:
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="axe is not installed: make test-browser"
-    )
+def test_axe_finds_no_violation(open_page: Any, name: str, size: Any, scheme: str) -> None:
+    reason = "axe is not installed: make test-browser"
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason)
     page = open_page(name, size, color_scheme=scheme, reduced_motion="reduce")
     everything = """() => {
         document.querySelectorAll('details').forEach(each => { each.open = true });
@@ -239,9 +223,7 @@ def test_the_theme_can_be_turned(open_page: Any) -> None:
     assert page.evaluate(color) != dark
 
 
-@pytest.mark.skipif(
-    "TG_MLC_PICTURES" not in os.environ, reason="TG_MLC_PICTURES names no folder for pictures"
-)
+@pytest.mark.skipif("TG_MLC_PICTURES" not in os.environ, reason="no folder for pictures is set")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
 def test_pictures(open_page: Any, size: dict[str, int], scheme: str) -> None:

@@ -10,14 +10,11 @@ from tg_mlc.explanations.explanation import Explanation, Faithfulness, SampleExp
 
 BAD_NAME = "<script>document.title = 'changed'</script>"
 LABELS = ["liver & bile", BAD_NAME, "skin", "heart"]
+WORDS = ["a", "b", "bold", "word", "claim", "absent"]
 #: By kind: raw input, components, the atoms of these.
 SAMPLES: dict[str, tuple[Any, list[str], list[int] | None]] = {
     "molecule": ("CC(=O)Oc1ccccc1", [*(f"C{i}" for i in range(10)), "morgan"], [*range(10), -1]),
-    "text": (
-        "A <b>bold</b> word, a bold claim.",
-        ["a", "b", "bold", "word", "claim", "absent"],
-        None,
-    ),
+    "text": ("A <b>bold</b> word, a bold claim.", WORDS, None),
     "dna": ("ACGTACGTAC", ["ACGT", "ACGT", "AC"], None),
     "row": ({"height": 1.5, "colour": "<i>red</i>"}, ["height", "colour"], None),
     "parts": (None, ["bread -2", "milk -1"], None),
@@ -40,39 +37,33 @@ def explanation(
         number, logits = len(components), rng.normal(size=size)
         scores = {method: rng.normal(size=(number, size)) for method in METHODS}
         scores["attention of LaMP"] = np.abs(scores["attention of LaMP"])
-        bonds = BONDS if kind == "molecule" else {}
-        of_bonds = (
-            {"occlusion": np.random.default_rng(seed + 1).normal(size=(len(bonds), size))}
-            if bonds
-            else {}
+        bonds, of_bonds = (BONDS if kind == "molecule" else {}), {}
+        if bonds:
+            draws = np.random.default_rng(seed + 1).normal(size=(len(bonds), size))
+            of_bonds = {"occlusion": draws}
+        among = (size if messages else 0, size)
+        heads = (2, 3) if messages else (0, 0)
+        sample = SampleExplanation(
+            name=f"the <em>{kind}</em>",
+            raw=raw,
+            components=components,
+            probability=1 / (1 + np.exp(-logits)),
+            decision=logits > 0,
+            truth=np.resize([1.0, 0.0, np.nan], size),
+            states=rng.random((4 if messages else 0, size)),
+            scores=scores,
+            attention=rng.random((*heads, number, size)),
+            label_effects=rng.normal(size=among),
+            clamped=rng.normal(size=(among[0], 2, size)),
+            label_attention=rng.random((*heads, *among)),
+            parts={"random forest": 0.25 * logits, "LaMP": 0.75 * logits} if messages else {},
+            smiles=raw if kind == "molecule" else None,
+            atoms=None if atoms is None else np.array(atoms),
+            bonds=[*bonds],
+            bond_atoms=np.array([*bonds.values()]) if bonds else None,
+            bond_scores=of_bonds,
         )
-        among = (size, size) if messages else (0, size)
-        samples.append(
-            SampleExplanation(
-                name=f"the <em>{kind}</em>",
-                raw=raw,
-                components=components,
-                probability=1 / (1 + np.exp(-logits)),
-                decision=logits > 0,
-                truth=np.resize([1.0, 0.0, np.nan], size),
-                states=rng.random((4, size)) if messages else np.empty((0, size)),
-                scores=scores,
-                attention=rng.random((2, 3, number, size))
-                if messages
-                else np.empty((0, 0, number, size)),
-                label_effects=rng.normal(size=among),
-                clamped=rng.normal(size=(among[0], 2, size)),
-                label_attention=rng.random((2, 3, *among))
-                if messages
-                else np.empty((0, 0, *among)),
-                parts={"random forest": 0.25 * logits, "LaMP": 0.75 * logits} if messages else {},
-                smiles=raw if kind == "molecule" else None,
-                atoms=None if atoms is None else np.array(atoms),
-                bonds=[*bonds],
-                bond_atoms=np.array([*bonds.values()]) if bonds else None,
-                bond_scores=of_bonds,
-            )
-        )
+        samples.append(sample)
     areas = {
         method: Faithfulness(0.5 - gain / 2, 0.5 + gain / 2) for method, gain in METHODS.items()
     }

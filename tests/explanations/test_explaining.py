@@ -30,6 +30,7 @@ from tg_mlc.inputs import Vectors
 from tg_mlc.inputs.smiles import molecule_from_smiles
 from tg_mlc.models import LaMP, node_lamp, table_lamp
 from tg_mlc.nn.encoders import BagEncoder
+from tg_mlc.ops.patterns import to_list
 from tg_mlc.stacking.given import GivenLabelStacking
 
 #: Inputs of the models that ``saved`` makes.
@@ -52,46 +53,34 @@ def samples() -> list[Data]:
     return molecules(4, seed=1, largest=8)[1:]
 
 
-def test_a_batch_equals_its_samples(network, samples):
-    together = tg_mlc.explain(network, samples)
-    assert {*together.methods, "group occlusion"} == {*METHODS}
-    for row, sample in enumerate(samples):
-        [alone] = tg_mlc.explain(network, [sample])
-        for method in together.methods:
-            np.testing.assert_allclose(
-                together[row].scores[method], alone.scores[method], atol=1e-5
-            )
-        np.testing.assert_allclose(together[row].label_effects, alone.label_effects, atol=1e-5)
+@pytest.fixture(scope="module")
+def explained(network, samples):
+    return tg_mlc.explain(network, samples)
 
 
-def test_integrated_gradients_sum_to_the_difference_of_logits(network, samples):
-    explanation = tg_mlc.explain(network, samples, ["b"], "integrated gradients")
-    zeros = network.labels.register_forward_pre_hook(
-        lambda module, args: (torch.zeros_like(args[0]), *args[1:])
-    )
-    without = torch.logit(
-        torch.tensor(tg_mlc.explain(network, samples, ["b"], "occlusion")[0].probability)
-    )
-    zeros.remove()
-    for sample in explanation:
-        assert sample.scores["integrated gradients"].shape == (len(sample.components), 1)
-        difference = torch.logit(torch.tensor(sample.probability)) - without
-        torch.testing.assert_close(
-            torch.tensor(sample.scores["integrated gradients"].sum(axis=0)),
-            difference,
-            rtol=0.01,
-            atol=0.01,
-        )
+def test_a_batch_equals_its_samples(network, samples, explained):
+    assert {*explained.methods, "group occlusion"} == {*METHODS}
+    [alone] = tg_mlc.explain(network, samples[1:2])
+    for method, scores in alone.scores.items():
+        np.testing.assert_allclose(explained[1].scores[method], scores, atol=1e-5)
+    np.testing.assert_allclose(explained[1].label_effects, alone.label_effects, atol=1e-5)
+
+
+def test_integrated_gradients_sum_to_the_difference_of_logits(network, samples, explained):
+    batch, probe = Batch.from_data_list(samples), NetworkProbe(network)
+    with torch.no_grad():
+        difference = probe.logits(batch) - probe.logits(batch, torch.zeros_like)
+    sums = [sample.scores["integrated gradients"].sum(axis=0) for sample in explained]
+    np.testing.assert_allclose(sums, difference, rtol=0.01, atol=0.01)
 
 
 def test_integrated_gradients_take_points_until_they_sum_or_say_so(samples):
     torch.manual_seed(0)
     network = Net()
     torch.nn.init.normal_(network.conv.nn[0].weight, std=2.0)
-    batch, probe = Batch.from_data_list(samples), NetworkProbe(network)
-    scores, ptr, difference = probe.integrated(batch, [0, 1, 2], num_points=1)
-    sums = torch.stack([each.sum(dim=0) for each in scores.split(ptr.diff().tolist())])
-    torch.testing.assert_close(sums, difference, rtol=0.01, atol=0.01)
+    batch, probe = Batch.from_data_list(samples[:1]), NetworkProbe(network)
+    scores, _, difference = probe.integrated(batch, [0, 1, 2], num_points=1)
+    torch.testing.assert_close(scores.sum(dim=0)[None], difference, rtol=0.01, atol=0.01)
     with pytest.warns(UserWarning, match="after 1 points"):
         probe.integrated(batch, [0, 1, 2], num_points=1, max_points=1)
 
@@ -135,16 +124,11 @@ class Pooled(torch.nn.Module):
 
 def test_gradients_of_a_pooled_layer_are_class_activation(samples):
     torch.manual_seed(0)
-    network = Pooled()
-    [sample] = tg_mlc.explain(
-        network, samples[:1], method="gradient", at="layer", label_names=NAMES
-    )
+    network, method = Pooled(), "integrated gradients"
+    [sample] = tg_mlc.explain(network, samples[:1], method=method, at="layer", label_names=NAMES)
     states = network.layer(samples[0].x / 10).relu()
-    np.testing.assert_allclose(
-        sample.scores["gradient"],
-        (states @ network.readout.weight.T / len(states)).detach(),
-        atol=1e-6,
-    )
+    expected = (states @ network.readout.weight.T / len(states)).detach()
+    np.testing.assert_allclose(sample.scores[method], expected, atol=1e-6)
 
 
 def test_a_network_without_messages_is_explained_by_occlusion(samples):
@@ -155,9 +139,9 @@ def test_a_network_without_messages_is_explained_by_occlusion(samples):
 
 
 def test_known_labels_clamp_others(saved):
-    """The effect of a given label on another is the difference of predictions with and without it."""
+    """The effect of a given label is the difference of predictions with and without it."""
     model, raw = tg_mlc.load(saved("given")), np.random.default_rng(1).normal(size=(1, 4))
-    [sample] = tg_mlc.explain(model, raw, method="gradient")
+    [sample] = tg_mlc.explain(model, raw, method="occlusion")
     name = model.label_names[1]
     before, after = (logit(model.probabilities(raw, given=given)) for given in (None, {name: 1}))
     np.testing.assert_allclose(sample.clamped[1, 1, [0, 2]], (after - before)[0, [0, 2]], atol=1e-3)
@@ -179,37 +163,31 @@ class Bypassed(Net):
 def test_what_bypasses_labels_is_a_part_of_its_own(samples):
     torch.manual_seed(0)
     network = Bypassed().eval()
-    explanation = tg_mlc.explain(network, samples)
-    assert [each for each in explanation.methods if not each.endswith(" of messages")] == [
-        "occlusion"
-    ]
-    logits = network(Batch.from_data_list(samples)).detach()
-    for row, sample in enumerate(explanation):
-        assert [*sample.parts] == ["messages", "beside messages"]
-        np.testing.assert_allclose(sum(sample.parts.values()), logits[row], atol=1e-5)
-        # The last state is read out by the head alone.
-        np.testing.assert_allclose(logit(sample.states[-1]), sample.parts["messages"], atol=1e-4)
-        assert np.abs(sample.parts["beside messages"]).min() > 1e-3
+    [sample] = explained = tg_mlc.explain(network, samples[:1])
+    of_whole = [name for name in explained.methods if not name.endswith(" of messages")]
+    assert of_whole == ["occlusion"]
+    [logits] = network(Batch.from_data_list(samples[:1])).detach()
+    assert [*sample.parts] == ["messages", "beside messages"]
+    np.testing.assert_allclose(sum(sample.parts.values()), logits, atol=1e-5)
+    # The last state is read out by the head alone.
+    np.testing.assert_allclose(logit(sample.states[-1]), sample.parts["messages"], atol=1e-4)
+    assert np.abs(sample.parts["beside messages"]).min() > 1e-3
 
 
-@pytest.mark.parametrize("name", ["texts", "molecules", "dna", "network"])
+@pytest.mark.parametrize("name", RAW)
 def test_saved_models_of_every_kind(name, saved):
     pytest.importorskip("rdkit")
     model, raw = tg_mlc.load(saved(name)), RAW[name]
-    explanation = tg_mlc.explain(model, raw)
-    scores = model.probabilities(raw)
-    for row, sample in enumerate(explanation):
-        np.testing.assert_allclose(sample.probability, scores[row], atol=1e-5)
-        assert sample.raw == raw[row]
-        assert all(
-            each.shape == (len(sample.components), len(scores[row]))
-            for each in sample.scores.values()
-        )
+    probabilities = model.probabilities(raw)
+    for sample, text, expected in zip(model.explain(raw), raw, probabilities, strict=True):
+        np.testing.assert_allclose(sample.probability, expected, atol=1e-5)
+        assert sample.raw == text
+        shape = (len(sample.components), len(expected))
+        assert {scores.shape for scores in sample.scores.values()} == {shape}
         if sample.parts:
-            np.testing.assert_allclose(expit(sum(sample.parts.values())), scores[row], atol=1e-5)
-            of_whole = [
-                each for each in sample.scores if not each.endswith((" of LaMP", " of messages"))
-            ]
+            np.testing.assert_allclose(expit(sum(sample.parts.values())), expected, atol=1e-5)
+            ends = " of LaMP", " of messages"
+            of_whole = [method for method in sample.scores if not method.endswith(ends)]
             assert of_whole == ["occlusion", "group occlusion"][: 1 + (sample.smiles is not None)]
 
 
@@ -221,15 +199,13 @@ def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_ali
     chunk = Chunk(question, [sample], [0])
     [alone], [of_groups] = chunk.occlusion, group_occlusion(chunk)
     ring = np.arange(7) > 0
-    whole, without = question.logits([sample, question.hide(sample, ~ring)])[:, 0]
-    np.testing.assert_allclose(of_groups[ring, 0], whole - without, atol=1e-5)
+    masks = [~ring, *~np.eye(7, dtype=bool)]
+    hidden = [question.hide(sample, mask) for mask in masks]
+    whole, without_ring, *without = question.logits([sample, *hidden])[:, 0]
+    np.testing.assert_allclose(of_groups[ring, 0], whole - without_ring, atol=1e-5)
+    np.testing.assert_allclose(alone[:, 0], whole - without, atol=1e-5)
     assert of_groups[0, 0] == alone[0, 0]
     assert alone[2, 0] == alone[6, 0] != alone[4, 0]
-    for atom in range(7):
-        hidden = question.hide(sample, np.arange(7) != atom)
-        np.testing.assert_allclose(
-            alone[atom, 0], whole - question.logits([hidden])[0, 0], atol=1e-5
-        )
 
 
 @pytest.fixture(scope="module")
@@ -244,26 +220,22 @@ def test_a_bond_scores_by_how_much_its_messages_raise_the_logit(network, toluene
     explanation = tg_mlc.explain(network, toluene, method="occlusion", label_names=NAMES)
     [sample] = explanation
     assert sample.bonds == ["C0-C1", "C1:C2", "C2:C3", "C3:C4", "C4:C5", "C5:C6", "C6:C1"]
+    bond_scores = sample.bond_scores["occlusion"]
     batch, net = Batch.from_data_list(toluene), network.eval()
     source, target = batch.edge_index
     with torch.no_grad():
         whole = net(batch)
-        for (start, end), scores in zip(
-            sample.bond_atoms, sample.bond_scores["occlusion"], strict=True
-        ):
+        for (start, end), scores in zip(sample.bond_atoms, bond_scores, strict=True):
             is_bond = (source == start) & (target == end) | (source == end) & (target == start)
             assert is_bond.sum() == 2
             set_masks(net.conv, (~is_bond).float(), batch.edge_index, apply_sigmoid=False)
             np.testing.assert_allclose(scores, (whole - net(batch))[0], atol=1e-5)
             clear_masks(net.conv)
-    assert np.abs(sample.bond_scores["occlusion"]).max() > 1e-3
-    # alike
-    np.testing.assert_array_equal(
-        sample.bond_scores["occlusion"][1], sample.bond_scores["occlusion"][6]
-    )
+    assert np.abs(bond_scores).max() > 1e-3
+    np.testing.assert_array_equal(bond_scores[1], bond_scores[6])  # Both bonds are alike.
     frame = explanation.to_frame()
     assert frame.component.tolist() == [*sample.components, *sample.bonds] * 3
-    np.testing.assert_array_equal(frame.score[-7:], sample.bond_scores["occlusion"][:, 2])
+    np.testing.assert_array_equal(frame.score[-7:], bond_scores[:, 2])
 
 
 class Straight(torch.nn.Module):
@@ -285,19 +257,13 @@ def test_bonds_of_a_linear_network_score_as_by_integrated_gradients_of_pyg(tolue
     torch.manual_seed(0)
     network, batch = Straight(), Batch.from_data_list(toluene)
     [sample] = tg_mlc.explain(network, toluene, method="occlusion", label_names=NAMES)
-    made = Explainer(
-        OneLabel(network, label, NAMES),
-        CaptumExplainer("IntegratedGradients"),
-        explanation_type="model",
-        edge_mask_type="object",
-        model_config={"mode": "regression", "task_level": "graph", "return_type": "raw"},
-    )
-    found = (
-        made(batch.x, batch.edge_index, edge_attr=batch.edge_attr, batch=batch.batch)
-        .edge_mask.detach()
-        .numpy()
-    )
-    both = [found[np.isin(batch.edge_index, pair).all(axis=0)].sum() for pair in sample.bond_atoms]
+    model, algorithm = OneLabel(network, label, NAMES), CaptumExplainer("IntegratedGradients")
+    config = {"mode": "regression", "task_level": "graph", "return_type": "raw"}
+    options = {"explanation_type": "model", "edge_mask_type": "object", "model_config": config}
+    inputs = {"edge_attr": batch.edge_attr, "batch": batch.batch}
+    masks = Explainer(model, algorithm, **options)(batch.x, batch.edge_index, **inputs).edge_mask
+    masks = masks.detach().numpy()
+    both = [masks[np.isin(batch.edge_index, pair).all(axis=0)].sum() for pair in sample.bond_atoms]
     np.testing.assert_allclose(sample.bond_scores["occlusion"][:, label], both, atol=1e-5)
     assert np.ptp(both) > 1e-3
 
@@ -322,8 +288,8 @@ def test_a_bond_of_a_saved_model_scores_by_what_its_cut_changes(saved):
         ({"max_labels": 2}, r"at most 2 labels at once .*GB.*'labels'.*'max_labels'"),
         ({"y": np.eye(2), "method": "attention"}, r"'y' of shape \[3, 3\]"),
         ({"given": {"a": 1}}, "no given labels for this model"),
-        ({"names": ["one"]}, r"'names' for each of 3 samples \(got 1\)"),
         ({"at": "atom"}, r"'at' to name a module .*'atom'.*did you mean 'atoms'"),
+        ({"names": ["one"]}, r"'names' for each of 3 samples \(got 1\)"),
     ],
 )
 def test_bad_input(network, samples, options, message):
@@ -338,23 +304,27 @@ def test_messages_of_two_modules_are_refused(network, samples):
 
 def test_methods_are_judged_by_ten_curves_if_there_are_as_many(network, monkeypatch):
     monkeypatch.setattr(Question, "max_hidden", 1)
-    explanation = tg_mlc.explain(network, molecules(8, seed=1, largest=6)[1:], method="gradient")
-    assert explanation.faithfulness["gradient"].number == 10
+    explanation = tg_mlc.explain(network, molecules(8, seed=1, largest=6)[1:], method="alone")
+    assert explanation.faithfulness["alone"].number == 10
 
 
-@pytest.mark.slow
-def test_given_labels_are_a_part_of_the_logit_of_all_classifiers():
-    x = np.random.default_rng(0).normal(size=(80, 3))
-    y = (x[:, :2] + 0.5 * x[:, 2:] > 0).astype(int)
-    model, raw, given = tg_mlc.auto(from_arrays(x, y, ["a", "b"]), seconds=1), x[:2], {"a": 1}
-    for row, sample in enumerate(tg_mlc.explain(model, raw, method="occlusion", given=given)):
-        assert sample.probability[0] == 1
+def explain_given(model, raw, given):
+    """Explains predictions with given labels, whose parts sum to the logit of the others."""
+    explanation = model.explain(raw, method="occlusion", given=given)
+    probabilities = model.probabilities(raw, given=given)
+    for sample, expected in zip(explanation, probabilities, strict=True):
         assert np.abs(sample.parts["given labels"][1:]).max() > 0
-        np.testing.assert_allclose(
-            expit(sum(sample.parts.values()))[1:],
-            model.probabilities(raw, given=given)[row, 1:],
-            atol=1e-5,
-        )
+        np.testing.assert_allclose(sample.probability, expected, atol=1e-5)
+        logits = sum(sample.parts.values())
+        np.testing.assert_allclose(expit(logits)[1:], expected[1:], atol=1e-5)
+    return explanation
+
+
+def test_given_labels_are_a_part_of_the_logit_of_all_classifiers(saved):
+    model = tg_mlc.load(saved("vectors"))
+    raw = np.random.default_rng(0).normal(size=(2, 5))
+    [first, _] = explain_given(model, raw, {model.label_names[0]: 1})
+    assert first.probability[0] == 1
 
 
 def test_labels_given_to_a_network_that_takes_none_are_a_part_of_the_logit():
@@ -362,77 +332,59 @@ def test_labels_given_to_a_network_that_takes_none_are_a_part_of_the_logit():
     x = np.random.default_rng(0).normal(size=(80, 3))
     y = (x[:, :2] + 0.5 * x[:, 2:] > 0).astype(int)
     dataset = from_arrays(x, y, ["a", "b"])
-    kind, rows = Vectors().fit(dataset, random_split(80)), torch.arange(80)
-    torch.manual_seed(0)
-    network = table_lamp(dataset[rows], fully_connected(["a", "b"]), channels=8)
+    network = table_lamp(dataset, fully_connected(["a", "b"]), channels=8)
     engine = GivenLabelStacking().fit(np.zeros((80, 2)), y.astype(float), 1.0, 0)
-    model = Model.of(network, preprocessor=kind, given=engine)
-    name = model.label_names[0]
-    raw, given = x[:2], {name: 1}
-    for row, sample in enumerate(tg_mlc.explain(model, raw, method="occlusion", given=given)):
-        assert np.abs(sample.parts["given labels"][1:]).max() > 0
-        np.testing.assert_allclose(
-            sample.probability, model.probabilities(raw, given=given)[row], atol=1e-5
-        )
-        np.testing.assert_allclose(
-            sample.probability[1:], expit(sum(sample.parts.values()))[1:], atol=1e-5
-        )
-        assert sample.clamped.shape[0] == 2
-    assert [*tg_mlc.explain(model, raw, method="gradient", given=given)[0].scores] == [
-        "gradient of the network"
-    ]
+    kind = Vectors().fit(dataset, random_split(80))
+    model, given = Model.of(network, preprocessor=kind, given=engine), {"a": 1}
+    assert [len(sample.clamped) for sample in explain_given(model, x[:2], given)] == [2, 2]
+    [sample] = model.explain(x[:1], method="integrated gradients", given=given)
+    assert [*sample.scores] == ["integrated gradients of the network"]
     with pytest.raises(ValueError, match="all 2 labels given"):
-        tg_mlc.explain(model, raw, given=dict.fromkeys(model.label_names, 1))
+        model.explain(x[:2], given={"a": 1, "b": 1})
 
 
-def test_labels_that_samples_carry_are_given_labels():
+@pytest.fixture(scope="module")
+def bags():
+    words = ([1, 2, 3, 4], [5, 6, 7], [8])
+    return [Data(x=torch.tensor(indices), num_nodes=len(indices)) for indices in words]
+
+
+def lamp_of_bags():
     torch.manual_seed(0)
-    network = LaMP(
-        BagEncoder(12, 8), fully_connected(NAMES), num_feature_layers=0, given_labels=True
-    ).eval()
+    options = {"num_feature_layers": 0, "given_labels": True}
+    return LaMP(BagEncoder(12, 8), fully_connected(NAMES), **options).eval()
+
+
+def test_labels_that_samples_carry_are_given_labels(bags):
+    network, nan = lamp_of_bags(), torch.nan
     with torch.no_grad():
         for weight in network.parameters():
             weight.add_(0.5 * torch.randn_like(weight))
-    given = torch.tensor(
-        [[1.0, torch.nan, torch.nan], [torch.nan, 0.0, torch.nan], [0.0, torch.nan, 1.0]]
-    )
-    bags = [
-        Data(x=torch.tensor(words), num_nodes=len(words))
-        for words in ([1, 2, 3, 4], [5, 6, 7], [8])
-    ]
+    given = torch.tensor([[1.0, nan, nan], [nan, 0.0, nan], [0.0, nan, 1.0]])
     carrying = [
         Data(**bag.to_dict(), given=row[None]) for bag, row in zip(bags, given, strict=True)
     ]
-    none = tg_mlc.explain(network, bags, method="occlusion", label_names=NAMES)
-    told = tg_mlc.explain(network, bags, method="occlusion", label_names=NAMES, given=given)
-    carried = tg_mlc.explain(network, carrying, method="occlusion", label_names=NAMES)
-    other = tg_mlc.explain(
-        network, carrying, method="occlusion", label_names=NAMES, given={NAMES[1]: 1}
-    )
-    assert [sample.given.tolist() for sample in other] == [
-        pytest.approx([np.nan, 1, np.nan], nan_ok=True)
-    ] * 3
+
+    def explain(samples, **options):
+        return tg_mlc.explain(network, samples, method="occlusion", label_names=NAMES, **options)
+
+    none, passed, carried = explain(bags), explain(bags, given=given), explain(carrying)
+    for sample in explain(carrying, given={NAMES[1]: 1}):
+        np.testing.assert_array_equal(sample.given, [nan, 1, nan])
     assert "given" in carrying[0]
     assert none.samples[0].given is None
-    assert told.faithfulness == carried.faithfulness != none.faithfulness
-    for one, same, row in zip(told, carried, given, strict=True):
+    assert passed.faithfulness == carried.faithfulness != none.faithfulness
+    for one, same, row in zip(passed, carried, given, strict=True):
         np.testing.assert_array_equal(one.given, row)
         np.testing.assert_array_equal(one.given, same.given)
         np.testing.assert_array_equal(one.probability, same.probability)
         np.testing.assert_array_equal(one.scores["occlusion"], same.scores["occlusion"])
 
 
-def test_given_labels_of_a_model_that_learned_nothing_of_them_are_refused():
-    x = np.random.default_rng(0).normal(size=(80, 3))
-    model = tg_mlc.auto(from_arrays(x, (x[:, :1] > 0).astype(int), ["a"]), seconds=0)
-    with pytest.raises(ValueError, match="given"):
-        tg_mlc.explain(model, x[:2], method="occlusion", given={"a": 1})
-
-
-def test_a_plot_leaves_no_figure_open(network, samples, tmp_path):
+def test_a_plot_leaves_no_figure_open(explained, tmp_path):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     before = pyplot.get_fignums()
-    figure = tg_mlc.explain(network, samples).plot(label="b", path=tmp_path / "plot.svg")
+    figure = explained.plot(label="b", path=tmp_path / "plot.svg")
     assert [axis.get_title() for axis in figure.axes][1:] == ["other labels"]
     assert pyplot.get_fignums() == before
     assert (tmp_path / "plot.svg").stat().st_size > 0
@@ -450,11 +402,10 @@ def test_probabilities_of_a_hierarchy_are_those_of_predictions(saved):
         coherence.hierarchy = tree({third: [], **parents}, model.label_names)
         coherence.hierarchy["kind"] = "hierarchy"
         for given in (None, {first: 1}):
-            found = [
-                each.probability
-                for each in tg_mlc.explain(model, raw, method="gradient", given=given)
-            ]
-            np.testing.assert_allclose(found, model.probabilities(raw, given=given), atol=1e-5)
+            explanation = model.explain(raw, method="occlusion", given=given)
+            probabilities = [sample.probability for sample in explanation]
+            expected = model.probabilities(raw, given=given)
+            np.testing.assert_allclose(probabilities, expected, atol=1e-5)
 
 
 def test_raw_inputs_of_a_network_are_refused(network):
@@ -468,66 +419,67 @@ def test_a_sample_without_components_says_so(saved):
         tg_mlc.explain(model, ["a red apple", "???"])
 
 
-def test_random_weights_give_another_explanation(network, samples):
+def test_random_weights_give_another_explanation(samples, explained):
     torch.manual_seed(1)
-    ours, other = (
-        tg_mlc.explain(each, samples, method="integrated gradients")[1] for each in (network, Net())
-    )
-    ranks = [
-        np.argsort(np.argsort(each.scores["integrated gradients"], axis=0), axis=0).ravel()
-        for each in (ours, other)
-    ]
+    method = "integrated gradients"
+    [other] = tg_mlc.explain(Net(), samples[1:2], method=method)
+    scores = [sample.scores[method] for sample in (explained[1], other)]
+    ranks = [values.argsort(axis=0).argsort(axis=0).ravel() for values in scores]
     assert abs(np.corrcoef(*ranks)[0, 1]) < 0.7
 
 
 @pytest.mark.parametrize("label", range(3))
-def test_integrated_gradients_are_those_of_captum(network, samples, label):
+def test_integrated_gradients_are_those_of_captum(network, samples, explained, label):
     attr = pytest.importorskip("captum.attr")
-    [ours] = tg_mlc.explain(network.eval(), samples[:1], method="integrated gradients")
-    batch = Batch.from_data_list(samples[:1])
-    with torch.no_grad():
-        states = network.conv(
-            network.atoms(batch.x / 10), batch.edge_index, network.bonds(batch.edge_attr.float())
-        )
-    # one sample of many states
-    path = attr.IntegratedGradients(lambda x: network.readout(network.labels(x[0])))
-    theirs = path.attribute(states[None], target=label, n_steps=256, internal_batch_size=1)[0].sum(
-        dim=1
-    )
-    np.testing.assert_allclose(
-        ours.scores["integrated gradients"][:, label], theirs.detach(), atol=0.01
-    )
-    assert theirs.abs().max() > 0.02
+    batch, net = Batch.from_data_list(samples[:1]), network.eval()
+    bonds = net.bonds(batch.edge_attr.float())
+    states = net.conv(net.atoms(batch.x / 10), batch.edge_index, bonds).detach()
+    # For captum, all states are those of one sample.
+    path = attr.IntegratedGradients(lambda x: net.readout(net.labels(x[0])))
+    options = {"target": label, "n_steps": 256, "internal_batch_size": 1}
+    expected = path.attribute(states[None], **options)[0].sum(dim=1).detach()
+    scores = explained[0].scores["integrated gradients"][:, label]
+    np.testing.assert_allclose(scores, expected, atol=0.01)
+    assert expected.abs().max() > 0.02
 
 
-@pytest.mark.parametrize("name", ["network", "planted"])
-def test_shapley_values_sum_to_what_integrated_gradients_do(name, saved):
-    """Along edges of their own, and beside scores of other classifiers, too."""
-    if name == "planted":
-        samples = Planted(8, num_labels=4, degree=2, num_channels=3)
-        torch.manual_seed(0)
-        model, raw = node_lamp(samples, samples.true_graph, channels=8, heads=2), samples[:3]
-        torch.nn.init.normal_(model.readout.weight)
-    else:
-        pytest.importorskip("rdkit")
-        model, raw = tg_mlc.load(saved(name)), RAW[name]
-    ours, other = (
-        tg_mlc.explain(model, raw, method=method) for method in ("shapley", "integrated gradients")
-    )
-    for one, two in zip(ours, other, strict=True):
-        # Without biases, components of zeros add as much as none.
-        sums = [
-            sample.scores[explanation.method].sum(axis=0)
-            for sample, explanation in ((one, ours), (two, other))
-        ]
-        np.testing.assert_allclose(*sums, rtol=0.011, atol=0.011)
-        assert np.abs(sums[0]).max() > 0
+def test_a_component_alone_is_the_only_one_with_edges_to_labels():
+    samples = Planted(8, num_labels=4, degree=2, num_channels=3)
+    torch.manual_seed(0)
+    network = node_lamp(samples, samples.true_graph, channels=8, heads=2)
+    torch.nn.init.normal_(network.readout.weight)
+    probe = NetworkProbe(network)
+    probe.logits(Batch.from_data_list([*samples[:3]]))
+    (x,), kwargs = probe._call
+    edges, first = torch.stack([*to_list(kwargs["edge_index"])]), int(probe.ptr[1])
+
+    def logits(component):
+        of_component = edges[:, edges[0] == component]
+        with torch.no_grad():
+            return probe.head(probe.labels(x, **{**kwargs, "edge_index": of_component}))[1]
+
+    scores = probe.alone(1)
+    for component, rises in enumerate(scores, first):
+        np.testing.assert_allclose(rises, logits(component) - logits(-1), atol=1e-5)
+    assert np.abs(scores).max() > 0.01
+
+
+def test_the_only_component_of_a_model_with_base_scores_counts_alone(saved):
+    model = tg_mlc.load(saved("texts"))
+    scores = []
+    for method in ("alone", "integrated gradients"):
+        [sample] = model.explain(["red"], method=method)
+        scores += sample.scores.values()
+    assert scores[0].shape == (1, 2)
+    np.testing.assert_allclose(*scores, rtol=0.011, atol=0.011)
+    assert np.abs(scores[0]).max() > 0
 
 
 def test_a_method_is_one_entry_of_a_table(network, samples, monkeypatch):
     def size(chunk):
         return [np.full((sample.num_nodes, len(chunk.labels)), 7.0) for sample in chunk.samples]
 
+    monkeypatch.delitem(METHODS, "integrated gradients")
     monkeypatch.setitem(METHODS, "size", Method(size, is_of_network=False))
     explanation = tg_mlc.explain(network, samples)
     assert explanation.methods[-1] == "size"
@@ -580,17 +532,8 @@ def test_networks_may_count_samples_by_their_components(samples):
     assert np.abs(logits[1]).max() > 0
 
 
-def test_batches_are_made_once_for_all_given_labels(monkeypatch):
-    network = LaMP(
-        BagEncoder(12, 8), fully_connected(NAMES), num_feature_layers=0, given_labels=True
-    )
-    bags = [
-        Data(x=torch.tensor(words), num_nodes=len(words))
-        for words in ([1, 2, 3, 4], [5, 6, 7], [8])
-    ]
-    question, made = Question(network, bags, NAMES), []
-    monkeypatch.setattr(
-        networks, "batches_of", lambda *args: made.append(args) or batches_of(*args)
-    )
+def test_batches_are_made_once_for_all_given_labels(bags, monkeypatch):
+    question, calls = Question(lamp_of_bags(), bags, NAMES), []
+    monkeypatch.setattr(networks, "batches_of", lambda *args: calls.append(1) or batches_of(*args))
     assert question.clamped(question.samples, None, [0, 1]).shape == (3, 3, 2, 2)
-    assert len(made) == 1
+    assert len(calls) == 1

@@ -24,12 +24,10 @@ def test_states_and_attention_stand_below_each_other(step: int, tmp_path):
     np.testing.assert_array_equal(states.images[0].get_array(), sample.states)
     assert texts(states.get_yticklabels()) == ["1.1", "1.2", "2.1", "2.2"]
     assert not states.yaxis_inverted()  # the first state is the lowest row
-    positive = sorted(
-        np.flatnonzero(sample.truth == 1), key=lambda place: -sample.probability[place]
-    )
-    assert [name.endswith("★") for name in texts(states.get_xticklabels())] == [
-        place in positive for place in range(4)
-    ]
+    order = np.argsort(-sample.probability)
+    positive = order[sample.truth[order] == 1]
+    stars = [name.endswith("★") for name in texts(states.get_xticklabels())]
+    assert stars == [label in positive for label in range(4)]
     cells = sample.attention[step - 1].sum(axis=0)[:, positive].T
     np.testing.assert_allclose(to_components.images[0].get_array(), cells)
     assert texts(to_components.get_xticklabels()) == sample.components
@@ -44,16 +42,13 @@ def test_states_and_attention_stand_below_each_other(step: int, tmp_path):
 def test_lines_are_as_dark_as_attention(of: str, right: list[str]):
     made = explanation("dna")
     made[0].truth[:] = np.nan
-    positive = sorted(
-        np.flatnonzero(made[0].decision), key=lambda place: -made[0].probability[place]
-    )
+    order = np.argsort(-made[0].probability)
+    positive = order[made[0].decision[order]]
     [axis] = plot_lines(made, of=of).axes
-    weights = (made[0].label_attention if of == "labels" else made[0].attention)[0].sum(axis=0)[
-        :, positive
-    ]
-    np.testing.assert_allclose(
-        [line.get_alpha() for line in axis.lines], (weights / weights.max()).ravel()
-    )
+    attention = made[0].label_attention if of == "labels" else made[0].attention
+    weights = attention[0].sum(axis=0)[:, positive]
+    alphas = [line.get_alpha() for line in axis.lines]
+    np.testing.assert_allclose(alphas, (weights / weights.max()).ravel())
     shown = texts(axis.texts)
     assert len(shown) == len(positive) + len(right)
     assert shown[len(positive)][:10] == right[0][:10]

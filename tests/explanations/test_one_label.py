@@ -53,11 +53,11 @@ def test_pyg_ranks_as_we_do(label):
     torch.manual_seed(0)
     network, [sample] = Attending().eval(), molecules(2, seed=3)[1:]
     sample.x = sample.x.float() / 10
-    [ours] = tg_mlc.explain(network, [sample], ["c"], "gradient")
-    made = explainer(OneLabel(network, label), CaptumExplainer("InputXGradient"))
+    [ours] = tg_mlc.explain(network, [sample], ["c"], "integrated gradients")
+    made = explainer(OneLabel(network, label), CaptumExplainer("IntegratedGradients"))
     found = made(sample.x, sample.edge_index).node_mask.sum(dim=1).detach().numpy()
-    # captum's masks are absolute values of each feature
-    theirs = np.abs(ours.scores["gradient"][:, 0])
+    # The masks of captum are absolute values of each feature.
+    theirs = np.abs(ours.scores["integrated gradients"][:, 0])
     assert len(found) == len(theirs)
     assert np.corrcoef(found, theirs)[0, 1] > 0.5
 

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy.special import logit
 
 from tests.explanations.made import BAD_NAME, BONDS, LABELS, SAMPLES, explanation
 
@@ -43,9 +44,8 @@ class Page(HTMLParser):
         """The components that have an element in the drawing of a sample."""
         drawn, inside = set(), None
         for tag, attributes in self.elements:
-            inside = attributes.get(
-                "data-drawing", None if tag in ("fieldset", "section") else inside
-            )
+            inside = None if tag in ("fieldset", "section") else inside
+            inside = attributes.get("data-drawing", inside)
             if inside == str(sample) and "data-component" in attributes:
                 drawn.add(int(attributes["data-component"]))
         return drawn
@@ -56,19 +56,15 @@ def test_nothing_is_loaded_from_anywhere():
     page = Page(text)
     assert "http:" not in text
     assert "https:" not in text
-    assert not {"a", "link", "img", "iframe", "object", "embed", "base", "form", "use", "image"} & {
-        tag for tag, _ in page.elements
-    }
-    assert not [
-        attributes
-        for _, attributes in page.elements
-        if {"src", "href", "xlink:href", "action"} & attributes.keys()
-    ]
+    loading = {"a", "link", "img", "iframe", "object", "embed", "base", "form", "use", "image"}
+    assert not loading & {tag for tag, _ in page.elements}
+    attributes = set().union(*(attributes for _, attributes in page.elements))
+    assert not {"src", "href", "xlink:href", "action"} & attributes
     assert not re.search(r"url\((?!#)|@import|fetch\(|XMLHttpRequest|WebSocket|import\(", text)
     [policy] = [
-        each["content"]
-        for _, each in page.elements
-        if each.get("http-equiv") == "Content-Security-Policy"
+        attributes["content"]
+        for _, attributes in page.elements
+        if attributes.get("http-equiv") == "Content-Security-Policy"
     ]
     assert policy.startswith("default-src 'none'; ")
 
@@ -88,19 +84,15 @@ def test_every_component_has_an_element(kind: str):
     page = Page(explanation(kind).to_html())
     [sample] = page.data["samples"]
     assert page.components(0) == set(range(len(sample["components"])))
-    assert ("circle" in {tag for tag, each in page.elements if "data-component" in each}) == (
-        kind == "molecule"
-    )
+    tags = {tag for tag, attributes in page.elements if "data-component" in attributes}
+    assert ("circle" in tags) == (kind == "molecule")
 
 
 def test_a_bond_is_shaded_between_its_atoms():
     text = explanation("molecule").to_html()
-    atoms = dict(
-        re.findall(r'<circle class="shade" data-component="(\d+)" cx="([\d.]+ *)" cy=', text)
-    )
-    bonds = re.findall(
-        r'<path class="shade" data-component="(\d+)" d="M([\d.]+) [\d.]+L([\d.]+) [\d.]+"/>', text
-    )
+    shade = r'class="shade" data-component="(\d+)"'
+    atoms = dict(re.findall(rf'<circle {shade} cx="([\d.]+ *)" cy=', text))
+    bonds = re.findall(rf'<path {shade} d="M([\d.]+) [\d.]+L([\d.]+) [\d.]+"/>', text)
     for (place, start, end), ends in zip(bonds, BONDS.values(), strict=True):
         assert int(place) in range(11, 21)  # after ten atoms and a fingerprint
         assert (start, end) == tuple(atoms[str(atom)] for atom in ends)
@@ -110,16 +102,7 @@ def test_a_text_is_shaded_where_its_words_stand():
     text = explanation("text").to_html()
     drawn = re.search(r'<div class="drawing"[^>]*>(.*?)</div>', text, re.DOTALL)[1]
     words = re.findall(r'<span data-component="(\d)">(\w+)</span>', drawn)
-    assert words == [
-        ("0", "A"),
-        ("1", "b"),
-        ("2", "bold"),
-        ("1", "b"),
-        ("3", "word"),
-        ("0", "a"),
-        ("2", "bold"),
-        ("4", "claim"),
-    ]
+    assert " ".join(map("".join, words)) == "0A 1b 2bold 1b 3word 0a 2bold 4claim"
 
 
 def test_repeated_words_in_order_are_shaded_one_by_one():
@@ -141,27 +124,19 @@ def test_numbers_of_the_page_are_those_of_the_explanation():
     assert shown["truth"] == [None if np.isnan(each) else each for each in sample.truth[order]]
     for method, found in shown["scores"].items():
         values = np.array(found["values"], float) / 99 * np.array(found["scales"])[:, None]
-        scores = np.concatenate(
-            [sample.scores[method], sample.bond_scores.get(method, np.empty((0, 4)))]
-        )
+        _, scores = sample.scored(method)
         np.testing.assert_allclose(values, scores[:, order].T, atol=0.02)
     assert shown["components"][-10:] == sample.bonds
-    assert [each["noun"] for each in data["methods"]] == [
-        "components",
-        "components",
-        "components and bonds",
-    ]
+    nouns = [method["noun"] for method in data["methods"]]
+    assert nouns == ["components", "components", "components and bonds"]
     for label, effects in zip(order, shown["effects"], strict=True):
         assert {each[0] for each in effects} == {0, 1, 2, 3} - {label}
         for j, effect, attention, absent, present in effects:
             found = [sample.label_effects[j, label], sample.label_attention[..., j, label].mean()]
             np.testing.assert_allclose([effect, attention], found, rtol=0.006)
             np.testing.assert_allclose([absent, present], sample.clamped[j, :, label], rtol=0.006)
-    np.testing.assert_allclose(
-        sum(map(np.array, shown["parts"].values())),
-        np.log(1 / (1 / sample.probability[order] - 1)),
-        atol=1e-3,
-    )
+    logits = logit(sample.probability[order])
+    np.testing.assert_allclose(sum(map(np.array, shown["parts"].values())), logits, atol=1e-3)
     assert data["graph"] == [[0, 1, 1], [1, 2, 1], [2, 0, 1]]
     assert [each["signed"] for each in data["methods"]] == [True, False, True]
 
@@ -178,9 +153,8 @@ def test_labels_that_are_known_move_others_without_messages():
     made[0].label_effects = made[0].label_effects[:0]
     data = Page(made.to_html()).data
     assert (data["messages"], data["effects"], data["clamped"]) == (False, True, True)
-    for label, effects in zip(
-        data["samples"][0]["labels"], data["samples"][0]["effects"], strict=True
-    ):
+    [shown] = data["samples"]
+    for label, effects in zip(shown["labels"], shown["effects"], strict=True):
         for j, effect, _, absent, present in effects:
             assert effect is None
             np.testing.assert_allclose([absent, present], made[0].clamped[j, :, label], rtol=0.006)
@@ -191,28 +165,21 @@ def test_given_labels_are_told_from_predictions():
     assert Page(made.to_html()).data["samples"][0]["given"] == []
     made[0].given = np.array([1.0, np.nan, 0.0, np.nan])
     [sample] = Page(made.to_html()).data["samples"]
-    assert dict(zip(sample["labels"], sample["given"], strict=True)) == {
-        0: 1,
-        1: None,
-        2: 0,
-        3: None,
-    }
+    given = dict(zip(sample["labels"], sample["given"], strict=True))
+    assert given == {0: 1, 1: None, 2: 0, 3: None}
 
 
 def test_categories_stand_beside_the_cell_of_their_column():
     made = explanation("row")
     row = replace(made[0], raw={"soil": "clay", "a": 1}, components=["soil=clay", "soil=sand"])
     page = replace(made, samples=[row]).to_html()
-    assert re.findall(r"<span data-component=\"\d\">(.*?)</span></th><td>(.*?)</td>", page) == [
-        ("soil=clay", "clay"),
-        ("soil=sand", "clay"),
-    ]
+    cells = re.findall(r'<span data-component="\d">(.*?)</span></th><td>(.*?)</td>', page)
+    assert cells == [("soil=clay", "clay"), ("soil=sand", "clay")]
 
 
 def test_labels_that_do_not_fit_are_left_out_but_those_that_apply(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(
-        "tg_mlc.explanations.report.MAX_NUMBERS", 6 * (3 * 2 + 10 * 27 + 2 * 4 + 10)
-    )
+    numbers_per_label = 3 * 2 + 10 * 27 + 2 * 4 + 10
+    monkeypatch.setattr("tg_mlc.explanations.report.MAX_NUMBERS", 6 * numbers_per_label)
     names = [f"label {number}" for number in range(60)]
     made = explanation("row", labels=names)
     [sample] = Page(made.to_html()).data["samples"]
@@ -241,22 +208,15 @@ def test_a_subset_of_labels_keeps_the_effects_of_all():
 
 
 def test_twenty_molecules_of_27_labels_fit_into_two_megabytes():
-    made = explanation(
-        "molecule", labels=[f"label of some length {number}" for number in range(27)]
-    )
-    atoms = 60
-    sample = replace(
-        made[0],
-        smiles="C" * atoms,
-        components=[f"C{i}" for i in range(atoms)],
-        atoms=np.arange(atoms),
-    )
-    sample.scores = {
-        f"method {number}": np.random.default_rng(0).normal(size=(atoms, 27)) for number in range(5)
-    }
+    names, atoms = [f"label of some length {number}" for number in range(27)], 60
+    made, rng = explanation("molecule", labels=names), np.random.default_rng(0)
+    components = [f"C{i}" for i in range(atoms)]
+    options = {"smiles": "C" * atoms, "components": components, "atoms": np.arange(atoms)}
+    sample = replace(made[0], **options)
+    sample.scores = {f"method {number}": rng.normal(size=(atoms, 27)) for number in range(5)}
     sample.bonds = [f"C{i}-C{i + 1}" for i in range(atoms - 1)]
     sample.bond_atoms = np.stack([np.arange(atoms - 1), np.arange(1, atoms)], axis=1)
-    sample.bond_scores = {"method 4": np.random.default_rng(1).normal(size=(atoms - 1, 27))}
+    sample.bond_scores = {"method 4": rng.normal(size=(atoms - 1, 27))}
     assert len(replace(made, samples=[sample] * 20).to_html().encode()) < 2e6
 
 

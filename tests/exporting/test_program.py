@@ -39,27 +39,24 @@ def words(num_samples, weighted=True):
     samples = []
     for row in range(num_samples):
         x = torch.randint(20, (row % 9,), generator=generator)  # the first has none
-        samples.append(
-            Data(
-                x=x, num_nodes=x.numel(), **({"weight": torch.rand(x.numel())} if weighted else {})
-            )
-        )
+        weight = {"weight": torch.rand(x.numel())} if weighted else {}
+        samples.append(Data(x=x, num_nodes=x.numel(), **weight))
     return samples
 
 
 def vectors(num_samples):
-    return [
-        Data(x=torch.randn(1, 6, generator=torch.Generator().manual_seed(row)))
-        for row in range(num_samples)
-    ]
+    seeds = map(torch.Generator().manual_seed, range(num_samples))
+    return [Data(x=torch.randn(1, 6, generator=generator)) for generator in seeds]
 
 
 def dna(num_samples):
     generator = torch.Generator().manual_seed(num_samples)
-    return [
-        Data(x=torch.randint(5, (1 + 13 * row % 40,), generator=generator))
-        for row in range(num_samples)
-    ]
+    sizes = [1 + 13 * row % 40 for row in range(num_samples)]
+    return [Data(x=torch.randint(5, (size,), generator=generator)) for size in sizes]
+
+
+def single_atoms(num_samples):
+    return molecules(num_samples, largest=1 if num_samples < 3 else 9)
 
 
 def events(num_samples):
@@ -76,24 +73,17 @@ def lamp(encoder, **options):
 
 def lanet():
     dataset = events(1).dataset
-    options = {"gaps": dataset.gaps, "num_bins": dataset.num_bins}
-    return LANET(
-        fully_connected(5), dataset.num_entities, channels=4, heads=2, num_layers=1, window=options
-    )
+    options = {"channels": 4, "heads": 2, "num_layers": 1}
+    options["window"] = {"gaps": dataset.gaps, "num_bins": dataset.num_bins}
+    return LANET(fully_connected(5), dataset.num_entities, **options)
 
 
 CASES = {
     "words": (lambda: lamp(BagEncoder(20, 8, normalized=True, kept=torch.arange(20) > 3)), words),
-    "texts": (
-        lambda: lamp(SequenceEncoder(20, 8)),
-        lambda size: words(size + 1, weighted=False)[1:],
-    ),
+    "texts": (lambda: lamp(SequenceEncoder(20, 8)), lambda size: words(size + 1, False)[1:]),
     "vectors": (lambda: lamp(VectorEncoder(6, 8, 3)), vectors),
     "molecules": (lambda: lamp(MoleculeEncoder(8)), molecules),
-    "single atoms": (
-        lambda: lamp(MoleculeEncoder(8)),
-        lambda size: molecules(size, largest=1 if size < 3 else 9),
-    ),
+    "single atoms": (lambda: lamp(MoleculeEncoder(8)), single_atoms),
     "DNA": (lambda: lamp(DNAEncoder(8, both_strands=True), num_feature_layers=0), dna),
     "given labels": (lambda: lamp(VectorEncoder(6, 8, 3), given_labels=True), vectors),
     "given components": (lambda: lamp(GivenComponents(VectorEncoder(6, 8, 3), 5)), vectors),
@@ -120,15 +110,12 @@ def test_program_equals_model(case, form, tmp_path):
         if "given" in scorer.names:
             given = torch.full((size, 5), torch.nan)
             given[:, 1], given[size // 2 :, 2] = 1.0, 0.0
-            samples = [
-                Data(**each.to_dict(), given=row.unsqueeze(0))
-                for each, row in zip(samples, given, strict=True)
-            ]
+            pairs = zip(samples, given, strict=True)
+            samples = [Data(**sample.to_dict(), given=row[None]) for sample, row in pairs]
         expected = torch.from_numpy(predictor.probabilities(samples)).float()
-        found = featurize(predictor, samples, given)
-        torch.testing.assert_close(
-            run(*(found[name] for name in scorer.names)), expected, rtol=0, atol=1e-4
-        )
+        tensors = featurize(predictor, samples, given)
+        probability = run(*(tensors[name] for name in scorer.names))
+        torch.testing.assert_close(probability, expected, rtol=0, atol=1e-4)
 
 
 @needs_export
@@ -136,19 +123,16 @@ def test_an_estimator_of_a_network_takes_given_labels(tmp_path):
     """It learns from them beside its network."""
     x = np.random.default_rng(0).normal(size=(80, 3))
     y = (x[:, :2] + 2 * x[:, 2:] + np.random.default_rng(1).normal(size=(80, 2)) > 0).astype(int)
-    classifier = LaMPClassifier(
-        max_epochs=2, random_state=0, train_options={"calibrate": True}
-    ).fit(x, y, (x, y))
+    options = {"max_epochs": 2, "random_state": 0, "train_options": {"calibrate": True}}
+    classifier = LaMPClassifier(**options).fit(x, y, (x, y))
     predictor = tg_mlc.load(classifier.save(tmp_path / "model"))
     tensors = featurize(predictor, x[:20])
     scorer = Program(predictor, list(tensors))
     program = trace(scorer, tensors)
     assert "given" in scorer.names
     run = save_torch(program, tmp_path / "n.pt2")
-    for given in (
-        np.full((3, 2), np.nan),
-        np.array([[1.0, np.nan], [np.nan, 0.0], [np.nan, np.nan]]),
-    ):
+    nan = np.nan
+    for given in (np.full((3, 2), nan), np.array([[1.0, nan], [nan, 0.0], [nan, nan]])):
         found = featurize(predictor, x[:3], given)
         expected = predictor.probabilities(x[:3], given=given)
         scores = run(*(found[name] for name in scorer.names)).detach()
@@ -178,9 +162,7 @@ class DependsOnValues(torch.nn.Module):
 def test_older_versions_of_pytorch_are_refused(monkeypatch):
     monkeypatch.delattr(torch.compiler, "is_exporting", raising=False)
     predictor = Model.of(lamp(VectorEncoder(6, 8, 3)), LABELS)
-    with pytest.raises(
-        ValueError, match=r"Expected PyTorch 2\.7 or newer to export \(got .*update it"
-    ):
+    with pytest.raises(ValueError, match=r"PyTorch 2\.7 or newer .*update it"):
         trace(Program(predictor, ["x"]), featurize(predictor, vectors(4)))
 
 
@@ -196,10 +178,8 @@ def test_choice_by_values_is_refused():
 def test_calibration_is_a_part_of_the_program(name, saved):
     predictor = tg_mlc.load(saved(name))
     raw = predictor.kind.examples(20)
-    before, calibration = (
-        predictor.probabilities(raw),
-        LabelCalibration(["isotonic"] * len(predictor.label_names), 1),
-    )
+    before = predictor.probabilities(raw)
+    calibration = LabelCalibration(["isotonic"] * len(predictor.label_names), 1)
     for buffer, value in zip(calibration.buffers(), (0.4, 0.5, 0.0, 0.8), strict=True):
         buffer.fill_(value)
     predictor.stages.insert(-2, Calibration(calibration))

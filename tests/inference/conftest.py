@@ -1,4 +1,4 @@
-"""A small model of texts, trained and saved once."""
+"""The small model of texts, and fixtures of the tests of training."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from tg_mlc.training import Training
 
 
 @pytest.fixture(scope="session")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Training:
-    return train_texts(tmp_path_factory.mktemp("texts"))
+def folder(saved) -> Path:
+    return saved("texts")
 
 
-@pytest.fixture
-def folder(result: Training) -> Path:
-    assert result.folder is not None
-    return result.folder
+@pytest.fixture(scope="session")
+def result(folder: Path) -> Training:
+    return train_texts(folder.parent)

@@ -43,18 +43,23 @@ def test_read_checkpoint(trained, batch):
     assert checkpoint.label_graph.edge_index.equal(fully_connected(3).edge_index)
     assert checkpoint.label_graph.label_names == LABELS
     assert checkpoint.label_graph.kind == "fully_connected"
-    assert {name: tuner.threshold for name, tuner in checkpoint.tuners.items()} == {
-        name: tuner.threshold for name, tuner in trained.module.tuners.items()
-    }
+    thresholds = [
+        {name: tuner.threshold for name, tuner in holder.tuners.items()}
+        for holder in (checkpoint, trained.module)
+    ]
+    assert thresholds[0] == thresholds[1]
     model = LabelModel(checkpoint.label_graph)
     model.load_state_dict(checkpoint.state_dict)
     assert torch.equal(model.eval()(batch), trained.module(batch))
 
 
+def load(path, model=None):
+    model = model or LabelModel()
+    return MultiLabelModule.load_from_checkpoint(path, model=model, weights_only=True)
+
+
 def test_load_from_checkpoint(trained, batch):
-    module = MultiLabelModule.load_from_checkpoint(
-        trained.checkpoint, model=LabelModel(), weights_only=True
-    ).eval()
+    module = load(trained.checkpoint).eval()
     assert torch.equal(module(batch), trained.module(batch))
     assert module.label_names == LABELS
     assert module.config == CONFIG
@@ -63,21 +68,16 @@ def test_load_from_checkpoint(trained, batch):
 
 
 def test_other_label_graph_is_refused(trained):
-    other = edgeless(LABELS)
-    with pytest.raises(ValueError, match="Expected the label graph of the checkpoint"):
-        MultiLabelModule.load_from_checkpoint(
-            trained.checkpoint, model=LabelModel(other), weights_only=True
-        )
-    with pytest.raises(ValueError, match="Expected a model with label graph"):
-        MultiLabelModule.load_from_checkpoint(trained.checkpoint, model=GINE(), weights_only=True)
+    with pytest.raises(ValueError, match="weights of a model with the same label graph"):
+        load(trained.checkpoint, LabelModel(edgeless(LABELS)))
+    with pytest.raises(ValueError, match="settings that these weights were trained with"):
+        load(trained.checkpoint, GINE())
 
 
 def test_order_of_edges_does_not_matter(trained):
     flipped = fully_connected(LABELS)
     flipped.edge_index = flipped.edge_index.flip(1)
-    model = LabelModel()
-    model.labels._label_graph = flipped
-    MultiLabelModule.load_from_checkpoint(trained.checkpoint, model=model, weights_only=True)
+    load(trained.checkpoint, LabelModel(flipped))
 
 
 def test_foreign_files_are_refused(tmp_path):
@@ -95,25 +95,16 @@ def test_a_flipped_bit_is_refused(trained, tmp_path, batch):
     content[content.index(weight) + 5] ^= 1
     path = tmp_path / "flipped.ckpt"
     path.write_bytes(content)
-    assert (
-        torch.load(path, weights_only=True)["state_dict"].keys()
-        == trained.module.state_dict().keys()
-    )
-    for read in (
-        read_checkpoint,
-        AtomicCheckpointIO().load_checkpoint,
-        lambda path: MultiLabelModule.load_from_checkpoint(
-            path, model=LabelModel(), weights_only=True
-        ),
-    ):
+    stored = torch.load(path, weights_only=True)["state_dict"]
+    assert stored.keys() == trained.module.state_dict().keys()
+    for read in (read_checkpoint, AtomicCheckpointIO().load_checkpoint, load):
         with pytest.raises(ValueError, match=r"flipped\.ckpt' to be a whole checkpoint .* damaged"):
             read(path)
 
 
 def test_damage_anywhere_is_refused_or_harmless(tmp_path):
-    AtomicCheckpointIO().save_checkpoint(
-        {"a": torch.arange(5.0), "b": "text"}, tmp_path / "small.ckpt"
-    )
+    entries = {"a": torch.arange(5.0), "b": "text"}
+    AtomicCheckpointIO().save_checkpoint(entries, tmp_path / "small.ckpt")
     content, path = (tmp_path / "small.ckpt").read_bytes(), tmp_path / "damaged.ckpt"
     for place in range(0, len(content), 3):
         path.write_bytes(content[:place] + bytes([content[place] ^ 8]) + content[place + 1 :])
@@ -129,15 +120,13 @@ def test_damage_anywhere_is_refused_or_harmless(tmp_path):
 def test_files_cut_short_are_refused(trained, tmp_path, data, kept):
     path, content = tmp_path / "last.ckpt", trained.last_checkpoint.read_bytes()
     path.write_bytes(content[: int(kept * len(content))])
-    for read in (
-        lambda: read_checkpoint(path),
-        lambda: MultiLabelModule.load_from_checkpoint(path, model=LabelModel(), weights_only=True),
-        lambda: fit(make_module(LabelModel), data, tmp_path, resume=True, logger=False),
-    ):
-        with pytest.raises(
-            ValueError, match=rf"{path}' to be a whole checkpoint .* cut short.*copy it again"
-        ):
-            read()
+
+    def resume(path):
+        fit(make_module(LabelModel), data, path.parent, resume=True, logger=False)
+
+    for read in (read_checkpoint, load, resume):
+        with pytest.raises(ValueError, match=rf"{path}' to be a whole .* cut short.*copy it again"):
+            read(path)
 
 
 def test_weights_of_other_settings_are_refused_in_one_sentence(trained, data):
@@ -146,23 +135,13 @@ def test_weights_of_other_settings_are_refused_in_one_sentence(trained, data):
         model.readout = torch.nn.Linear(3, 2)
         return model
 
-    for load in (
-        lambda: MultiLabelModule.load_from_checkpoint(
-            trained.checkpoint, model=smaller(), weights_only=True
-        ),
-        lambda: fit(
-            make_module(smaller),
-            data,
-            trained.checkpoint.parent,
-            max_epochs=3,
-            resume=True,
-            logger=False,
-        ),
-    ):
-        with pytest.raises(
-            ValueError, match=r"settings that these weights were trained with.*readout"
-        ) as caught:
-            load()
+    def resume(path, model):
+        options = {"max_epochs": 3, "resume": True, "logger": False}
+        fit(make_module(lambda: model), data, path.parent, **options)
+
+    for read in (load, resume):
+        with pytest.raises(ValueError, match=r"settings that these weights .*readout") as caught:
+            read(trained.checkpoint, smaller())
         assert "\n" not in str(caught.value)
 
 
@@ -174,15 +153,11 @@ class Evil:
 def test_code_in_files_is_not_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.save({"tg_mlc": Evil()}, "evil.ckpt")
-    for load in (read_checkpoint, AtomicCheckpointIO().load_checkpoint):
-        with pytest.raises(
-            ValueError,
-            match=r"'evil\.ckpt' to hold tensors .* \(got (builtins\.)?getattr\).*train anew",
-        ) as refused:
-            load("evil.ckpt")
+    message = r"'evil\.ckpt' to hold tensors .* \(got (builtins\.)?getattr\).*train anew"
+    for read in (read_checkpoint, AtomicCheckpointIO().load_checkpoint, load):
+        with pytest.raises(ValueError, match=message) as refused:
+            read("evil.ckpt")
         assert "weights_only" not in str(refused.value)
-    with pytest.raises(ValueError, match=r"'evil\.ckpt' to hold tensors"):
-        MultiLabelModule.load_from_checkpoint("evil.ckpt", model=LabelModel(), weights_only=True)
     assert not Path("touched").exists()
 
 
@@ -208,9 +183,7 @@ def test_a_full_disk_is_named_with_the_file(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
     try:
-        with pytest.raises(
-            OSError, match=r"write the checkpoint '.*last\.ckpt' .*bytes free.*make room there"
-        ):
+        with pytest.raises(OSError, match=r"'.*last\.ckpt' .*bytes free.*make room there"):
             io.save_checkpoint({"weights": torch.zeros(100_000)}, path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -230,12 +203,8 @@ def test_model_without_label_graph(tmp_path, data):
 
 
 def test_label_graph_with_weights(tmp_path, data):
-    graph = LabelGraph(
-        torch.tensor([[0, 1], [1, 0]]),
-        num_nodes=3,
-        edge_weight=torch.tensor([0.5, 2.0]),
-        kind="toy",
-    )
+    options = {"num_nodes": 3, "edge_weight": torch.tensor([0.5, 2.0]), "kind": "toy"}
+    graph = LabelGraph(torch.tensor([[0, 1], [1, 0]]), **options)
     fit(make_module(lambda: LabelModel(graph)), data, tmp_path, max_epochs=1, logger=False)
     stored = read_checkpoint(tmp_path / "last.ckpt").label_graph
     assert torch.equal(stored.edge_weight, graph.edge_weight)

@@ -47,11 +47,8 @@ def test_files_of_others_stay(tmp_path):
     for value in (1.0, 2.0):
         small(tmp_path, value)
     assert {name: (tmp_path / name).read_bytes() for name in mine} == mine
-    ours = {path.name for path in tmp_path.iterdir()} - {
-        *mine,
-        "weights-ffffffffffff.safetensors",
-        "model.json",
-    }
+    names = {path.name for path in tmp_path.iterdir()}
+    ours = names - {*mine, "weights-ffffffffffff.safetensors", "model.json"}
     assert ours == {json.loads((tmp_path / "model.json").read_text())["weights"]["file"]}
 
 
@@ -140,10 +137,8 @@ def test_a_full_disk_is_told_by_path(tmp_path, monkeypatch):
 
 
 def test_a_limit_of_file_sizes_is_told_by_path(tmp_path):
-    limits, before = (
-        resource.getrlimit(resource.RLIMIT_FSIZE),
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
-    )
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
     try:
         with pytest.raises(OSError, match=rf"'{tmp_path}/weights-.*File too large"):
@@ -167,17 +162,16 @@ def copy_of(source, tmp_path):
     return json.loads((source / "model.json").read_text())
 
 
+def items_of(value):
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
+
+
 def places(value, path=()):
-    """All entries of a description, one for each list of plain values."""
+    """Yields the paths of all entries of a description, one for each list of plain values."""
     yield path
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, item in items:
+    for key, item in items_of(value):
         if key and isinstance(value, list) and not isinstance(item, dict):
             break
         yield from places(item, (*path, key))
@@ -192,13 +186,9 @@ def places(value, path=()):
     ],
 )
 def test_another_version_of_the_format_is_no_damage(found, message, tmp_path):
-    signed(
-        small(tmp_path),
-        {**json.loads((tmp_path / "model.json").read_text()), "format": found, "more": 1},
-    )
-    with pytest.raises(
-        ValueError, match=rf"in a format up to tg_mlc.model/4 \(got '{found}'\); .*{message}"
-    ):
+    entries = json.loads((small(tmp_path) / "model.json").read_text())
+    signed(tmp_path, {**entries, "format": found, "more": 1})
+    with pytest.raises(ValueError, match=rf"up to tg_mlc.model/4 \(got '{found}'\); .*{message}"):
         read_folder(tmp_path)
     text = (tmp_path / "model.json").read_text()
     (tmp_path / "model.json").write_text(text.replace('"b"', '"c"'))
@@ -206,21 +196,8 @@ def test_another_version_of_the_format_is_no_damage(found, message, tmp_path):
         read_folder(tmp_path)
 
 
-WRONG = (
-    None,
-    -1,
-    10**6,
-    "x",
-    [],
-    {},
-    [1, 2],
-    {"a": 1},
-    True,
-    {"float": "x"},
-    {"tensor": "x"},
-    {"tensor": {}},
-    "gone",
-)
+WRONG = (None, -1, 10**6, "x", [], {}, [1, 2], {"a": 1}, True, "gone")
+WRONG = (*WRONG, {"float": "x"}, {"tensor": "x"}, {"tensor": {}})
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -274,14 +251,7 @@ def tensors(value, name=""):
     """All tensors of numbers with a point in a state, by their names."""
     if isinstance(value, torch.Tensor) and value.is_floating_point():
         yield name, value
-    entries = (
-        enumerate(value)
-        if isinstance(value, list)
-        else value.items()
-        if isinstance(value, dict)
-        else ()
-    )
-    for key, entry in entries:
+    for key, entry in items_of(value):
         yield from tensors(entry, f"{name}.{key}".strip("."))
 
 

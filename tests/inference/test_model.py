@@ -5,7 +5,6 @@ import json
 import math
 import pickle
 import random
-import re
 import shutil
 import sys
 import tempfile
@@ -30,16 +29,14 @@ from tg_mlc.inference import Model, from_pretrained, push_to_hub
 from tg_mlc.metrics import evaluate
 from tg_mlc.models import LaMP, table_lamp
 from tg_mlc.nn.encoders import VectorEncoder
-from tg_mlc.training import MultiLabelModule
 
 NEW = ["Red pears!", "GREEN apples", "something else"]
 
 
 def test_what_fit_leaves_predicts_the_same(result, folder):
     loaded = tg_mlc.load(folder)
-    np.testing.assert_array_equal(
-        loaded.probabilities(NEW), Model.of(result.module).probabilities(NEW)
-    )
+    expected = Model.of(result.module).probabilities(NEW)
+    np.testing.assert_array_equal(loaded.probabilities(NEW), expected)
     assert loaded.label_names == LABELS
     assert repr(loaded) == "Model([Features, Classifiers, Networks, Coherence, Decision], 2 labels)"
 
@@ -59,9 +56,7 @@ def test_columns_of_targets_are_matched_by_name(folder):
 def test_targets_of_raw_inputs_are_asked_for(folder, raw):
     model = tg_mlc.load(folder)
     for method in (model.evaluate, model.tune, model.calibrate, model.conformalize):
-        with pytest.raises(
-            ValueError, match="Expected 'y', because only samples hold their labels"
-        ):
+        with pytest.raises(ValueError, match="'y', because only samples hold"):
             method(raw)
 
 
@@ -81,9 +76,8 @@ def test_the_folder_says_what_a_person_wants_to_know(result, folder):
     [network] = stages["Networks"]["networks"]
     assert network["builder"] == "table_lamp"
     assert network["options"]["channels"] == 8
-    assert stages["Decision"]["tuners"]["f1_micro"]["thresholds"] == [
-        result.module.tuners["f1_micro"].threshold
-    ]
+    threshold = result.module.tuners["f1_micro"].threshold
+    assert stages["Decision"]["tuners"]["f1_micro"]["thresholds"] == [threshold]
     facts = content["facts"]
     assert facts["validation"]["val/loss"] == pytest.approx(result.best_value)
     assert facts["versions"]["torch"] == torch.__version__
@@ -94,19 +88,14 @@ def test_the_folder_says_what_a_person_wants_to_know(result, folder):
 def test_a_data_frame_of_names(folder):
     loaded = tg_mlc.load(folder)
     frame = loaded.predict(pd.Series(NEW, index=["x", "y", "z"]))
-    assert frame.columns.get_level_values(0).unique().tolist() == [
-        "probability",
-        "decision",
-        "threshold",
-    ]
+    parts = frame.columns.get_level_values(0).unique().tolist()
+    assert parts == ["probability", "decision", "threshold"]
     assert frame["probability"].columns.tolist() == LABELS
     assert frame.index.tolist() == ["x", "y", "z"]
     np.testing.assert_array_equal(frame["probability"], loaded.probabilities(NEW))
     np.testing.assert_array_equal(frame["decision"], frame["probability"] >= frame["threshold"])
     assert (frame["threshold"] == loaded.thresholds("f1_micro")).all(axis=None)
-    with pytest.raises(
-        ValueError, match=re.escape("Expected 'metric' to be one of ['subset_accuracy', ")
-    ):
+    with pytest.raises(ValueError, match=r"'metric' to be one of .*subset_accuracy"):
         loaded.predict(NEW, metric="F2")
 
 
@@ -120,9 +109,7 @@ def test_any_number_of_rows_is_streamed(folder):
     assert list(loaded.stream([])) == []
     column = pd.Series(TEXTS, index=range(100, 140))
     assert pd.concat(loaded.stream(column, rows=15)).index.tolist() == column.index.tolist()
-    with pytest.raises(
-        ValueError, match=r"Expected inputs one by one \(got the string 'CCO'\); pass one input as"
-    ):
+    with pytest.raises(ValueError, match=r"inputs one by one \(got the string 'CCO'\)"):
         next(loaded.stream("CCO"))
 
 
@@ -135,9 +122,7 @@ def test_frames_are_cut_by_rows_and_may_have_one_column(folder):
 
 def test_a_wrong_device_is_not_the_fault_of_the_folder(folder):
     for device in ("gpu", "cuda:99"):
-        with pytest.raises(
-            ValueError, match=f"Expected 'device' to be one that PyTorch has here .got '{device}': "
-        ):
+        with pytest.raises(ValueError, match=f"'device' .*got '{device}': "):
             tg_mlc.load(folder, device=device)
 
 
@@ -159,20 +144,18 @@ def test_evaluation_takes_the_thresholds_of_the_model(result, folder):
 def test_given_labels_count_as_unknown_in_an_evaluation():
     y = torch.randint(2, (40, 3), generator=torch.Generator().manual_seed(0)).float()
     tosses = from_arrays(np.ones((40, 2)), y, ["a", "b", "c"], kind="vector")
-    model = table_lamp(tosses, fully_connected(tosses.label_names), channels=8, given_labels=True)
-    predictor = Model.of(MultiLabelModule(model, tosses.label_names))
-    given = y.clone()
+    network = table_lamp(tosses, fully_connected(tosses.label_names), channels=8, given_labels=True)
+    model, given = Model.of(network), y.clone()
     given[:, 2] = given[0, 1] = math.nan
-    report = predictor.evaluate(tosses, y, given=given)
+    report = model.evaluate(tosses, y, given=given)
     assert report.num_unknown == 79
-    assert report.values == predictor.evaluate(with_attribute(tosses, "given", given), y).values
-    open_ = evaluate(
-        y.masked_fill(~given.isnan(), math.nan), predictor.probabilities(tosses, given=given), 0.5
-    )
-    assert report.values == pytest.approx(open_.values, nan_ok=True)
-    assert predictor.evaluate(tosses, y).num_unknown == 0
-    with pytest.raises(ValueError, match=r"'scores' to have the shape of the targets, \[40, 2\]"):
-        predictor.evaluate(tosses, y[:, :2], given=given)
+    assert report.values == model.evaluate(with_attribute(tosses, "given", given), y).values
+    targets = y.masked_fill(~given.isnan(), math.nan)
+    expected = evaluate(targets, model.probabilities(tosses, given=given), 0.5)
+    assert report.values == pytest.approx(expected.values, nan_ok=True)
+    assert model.evaluate(tosses, y).num_unknown == 0
+    with pytest.raises(ValueError, match=r"'scores' .* \[40, 2\]"):
+        model.evaluate(tosses, y[:, :2], given=given)
 
 
 def test_saving_again_replaces_the_model_as_a_whole(folder, tmp_path):
@@ -184,9 +167,8 @@ def test_saving_again_replaces_the_model_as_a_whole(folder, tmp_path):
     loaded.save(tmp_path / "copy")
     assert len(list((tmp_path / "copy").iterdir())) == 2
     assert (tmp_path / "copy" / "model.json").read_text() != first
-    np.testing.assert_array_equal(
-        tg_mlc.load(tmp_path / "copy").probabilities(NEW), loaded.probabilities(NEW)
-    )
+    again = tg_mlc.load(tmp_path / "copy")
+    np.testing.assert_array_equal(again.probabilities(NEW), loaded.probabilities(NEW))
 
 
 def test_loading_draws_no_random_numbers(folder):
@@ -201,35 +183,40 @@ def vectors():
     return from_arrays(np.eye(4), np.eye(4)[:, :2], LABELS, kind="vector")
 
 
-def test_a_model_without_a_builder_is_refused(tmp_path):
-    model = LaMP(VectorEncoder(4, 8), fully_connected(LABELS))
-    with pytest.raises(ValueError, match=r"arguments of LaMP to be plain data .*'encoder'"):
-        Model.of(MultiLabelModule(model, LABELS)).save(tmp_path)
-    assert list(tmp_path.iterdir()) == []
+def lamp_of_vectors():
+    return table_lamp(vectors(), fully_connected(LABELS), channels=8)
 
 
-def test_a_model_that_was_changed_is_refused(tmp_path):
-    model = table_lamp(vectors(), fully_connected(LABELS), channels=8)
-    model.linear_path = torch.nn.Linear(4, 2)
-    with pytest.raises(ValueError, match="Expected a model as its builder 'table_lamp' makes it"):
-        Model.of(MultiLabelModule(model, LABELS)).save(tmp_path)
+def other_path():
+    network = lamp_of_vectors()
+    network.linear_path = torch.nn.Linear(4, 2)
+    return network
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LaMP(VectorEncoder(4, 8), fully_connected(LABELS)), r"arguments .*'encoder'"),
+        (other_path, "as its builder 'table_lamp' makes it"),
+    ],
+)
+def test_a_model_that_cannot_be_made_again_is_refused(make, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        Model.of(make()).save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_model_without_a_preprocessor_takes_samples(tmp_path):
-    model = table_lamp(vectors(), fully_connected(LABELS), channels=8)
-    predictor = Model.of(MultiLabelModule(model, LABELS))
-    loaded = tg_mlc.load(predictor.save(tmp_path))
-    np.testing.assert_array_equal(
-        loaded.probabilities(vectors()), predictor.probabilities(vectors())
-    )
+    model = Model.of(lamp_of_vectors())
+    loaded, expected = tg_mlc.load(model.save(tmp_path)), model.probabilities(vectors())
+    np.testing.assert_array_equal(loaded.probabilities(vectors()), expected)
     assert (loaded.predict(vectors())["threshold"] == 0.5).all(axis=None)
     with pytest.raises(ValueError, match="saved without a preprocessor"):
         loaded.probabilities(np.eye(4))
 
 
 def damage(folder, number):
-    """A folder that differs from a saved model somewhere."""
+    """Changes a saved model somewhere."""
     rng = random.Random(number)
     path = rng.choice(sorted(folder.iterdir()))
     content = bytearray(path.read_bytes())
@@ -270,10 +257,7 @@ def test_names_that_nobody_registered_are_refused(folder, tmp_path, what):
     else:
         content["stages"][0]["stage"] = "os.system"
     write_folder(tmp_path, content)
-    with pytest.raises(
-        ValueError,
-        match=r"this version of tg_mlc can build \(got ValueError: Expected a .*os.system",
-    ):
+    with pytest.raises(ValueError, match=r"got ValueError: Expected a .*os.system"):
         tg_mlc.load(tmp_path)
 
 
@@ -284,18 +268,14 @@ def test_numbers_that_json_lacks_are_saved_as_valid_json(result, tmp_path):
     model.save(tmp_path)
     json.loads((tmp_path / "model.json").read_text(), parse_constant=pytest.fail)
     assert str(tg_mlc.load(tmp_path).facts["losses"]) == str(facts["losses"])
-    with pytest.raises(
-        ValueError, match=r"Expected the keys of 'facts' to be strings, not .* \(got 'float'\)"
-    ):
+    with pytest.raises(ValueError, match=r"keys of 'facts' .* \(got 'float'\)"):
         model.save(tmp_path, beside={"facts": {"float": 1}})
 
 
 def test_what_is_no_model(tmp_path):
+    (tmp_path / "file").write_text("x")
     for path in (tmp_path, tmp_path / "nothing", tmp_path / "file"):
-        (tmp_path / "file").write_text("x")
-        with pytest.raises(
-            FileNotFoundError, match=r"Expected '.*' to be the folder of a saved model"
-        ):
+        with pytest.raises(FileNotFoundError, match="to be the folder of a saved model"):
             tg_mlc.load(path)
 
 
@@ -354,9 +334,8 @@ def test_to_the_hub_and_back(hub, folder, tmp_path):
     push_to_hub(copy, "me/fruit")
     assert not stale.exists()
     assert len(list((hub / "me" / "fruit").iterdir())) == 2
-    np.testing.assert_array_equal(
-        from_pretrained("me/fruit").probabilities(NEW), tg_mlc.load(folder).probabilities(NEW)
-    )
+    expected = tg_mlc.load(folder).probabilities(NEW)
+    np.testing.assert_array_equal(from_pretrained("me/fruit").probabilities(NEW), expected)
 
 
 def test_a_damaged_model_is_not_pushed(hub, folder, tmp_path):
@@ -369,9 +348,8 @@ def test_a_damaged_model_is_not_pushed(hub, folder, tmp_path):
 
 def test_a_folder_needs_no_hub(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    np.testing.assert_array_equal(
-        from_pretrained(folder).probabilities(NEW), tg_mlc.load(folder).probabilities(NEW)
-    )
+    expected = tg_mlc.load(folder).probabilities(NEW)
+    np.testing.assert_array_equal(from_pretrained(folder).probabilities(NEW), expected)
     with pytest.raises(ImportError, match=r"tg_mlc\[hub\]"):
         from_pretrained("me/fruit")
 
@@ -384,75 +362,50 @@ def test_huggingface_hub_takes_what_it_is_given():
     inspect.signature(hub.snapshot_download).bind("me/fruit", allow_patterns=["a"], revision="main")
 
 
-@pytest.fixture(scope="module")
-def of_dna(saved):
-    return tg_mlc.load(saved("dna"))
-
-
 @pytest.fixture(scope="module", params=["vectors", "dna", "molecules", "texts"])
 def loaded(request, saved):
     good = {"vectors": [1.0] * 5, "dna": "ACGTACGTAC", "molecules": "CCO", "texts": TEXTS[0]}
     return tg_mlc.load(saved(request.param)), good[request.param]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *(
-            None,
-            3,
-            1.5,
-            True,
-            object(),
-            int,
-            {"a": 1},
-            {"a"},
-            iter("ab"),
-            np.array(3.0),
-            torch.tensor(1.0),
-        ),
-        *(
-            torch.ones(2, 5, device="meta"),
-            torch.eye(3).to_sparse(),
-            torch.ones(2, 3, 1),
-            sp.coo_matrix(np.eye(3)),
-        ),
-        *(sp.csr_array(np.eye(3)), np.ones((2, 5), complex), np.array(["2020-01-01"], "M8[D]")),
-    ],
-    ids=lambda wrong: type(wrong).__name__,
-)
+PLAIN = [None, 3, 1.5, True, object(), int, {"a": 1}, {"a"}, iter("ab"), np.array(3.0)]
+TENSORS = [torch.tensor(1.0), torch.ones(2, 5, device="meta"), torch.ones(2, 3, 1)]
+SPARSE = [torch.eye(3).to_sparse(), sp.coo_matrix(np.eye(3)), sp.csr_array(np.eye(3))]
+ARRAYS = [np.ones((2, 5), complex), np.array(["2020-01-01"], "M8[D]")]
+
+
+def name_of_type(value):
+    return type(value).__name__
+
+
+@pytest.mark.parametrize("wrong", [*PLAIN, *TENSORS, *SPARSE, *ARRAYS], ids=name_of_type)
 def test_containers_of_no_inputs_are_refused_by_our_error(loaded, wrong):
     with pytest.raises(ValueError, match="Expected"):
         loaded[0].predict(wrong)
 
 
-@pytest.mark.parametrize(
-    "wrong", [None, b"x", {}, [[1, 2]], object()], ids=lambda wrong: type(wrong).__name__
-)
+@pytest.mark.parametrize("wrong", [None, b"x", {}, [[1, 2]], object()], ids=name_of_type)
 def test_what_is_no_input_among_others_is_refused_by_our_error(loaded, wrong):
-    predictor, good = loaded
+    model, good = loaded
     with pytest.raises(ValueError, match="Expected"):
-        predictor.predict([good, wrong], on_error="raise")
+        model.predict([good, wrong], on_error="raise")
 
 
-def test_inputs_that_cannot_be_read_stay_blank(of_dna):
-    predictor = of_dna
-    with pytest.warns(
-        UserWarning, match="2 inputs cannot be read, the first of them row 1: .*'AC4T'.*; row 2: "
-    ):
-        frame = predictor.predict(pd.Series(["ACGT", "AC4T", None], index=["x", "y", "z"]))
-    assert frame["probability"].isna().all(axis=1).tolist() == [False, True, True]
-    assert frame["decision"].isna().all(axis=1).tolist() == [False, True, True]
+def test_inputs_that_cannot_be_read_stay_blank(saved):
+    model = tg_mlc.load(saved("dna"))
+    with pytest.warns(UserWarning, match="2 inputs cannot be read, .* row 1: .*'AC4T'.*; row 2: "):
+        frame = model.predict(pd.Series(["ACGT", "AC4T", None], index=["x", "y", "z"]))
+    for part in ("probability", "decision"):
+        assert frame[part].isna().all(axis=1).tolist() == [False, True, True]
     assert list(frame.attrs["unreadable"]) == [1, 2]
-    np.testing.assert_allclose(
-        frame["probability"].iloc[0], predictor.predict(["ACGT"])["probability"].iloc[0]
-    )
+    probability = model.predict(["ACGT"])["probability"].iloc[0]
+    np.testing.assert_allclose(frame["probability"].iloc[0], probability)
     with pytest.raises(ValueError, match="'AC4T'"):
-        predictor.predict(["ACGT", "AC4T"], on_error="raise")
+        model.predict(["ACGT", "AC4T"], on_error="raise")
 
 
-def test_predictions_are_json(of_dna):
-    predictor = of_dna
+def test_predictions_are_json(saved):
+    predictor = tg_mlc.load(saved("dna"))
     [record] = json.loads(json.dumps(predictor.predict(["ACGT"]).to_dict("records")))
     assert set(record) == {"probability", "decision", "threshold"}
     assert record["probability"].keys() == set(predictor.label_names)

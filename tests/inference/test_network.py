@@ -29,30 +29,26 @@ def data():
     return MultiLabelDataModule(dataset, random_split(len(dataset), seed=0), batch_size=8)
 
 
+def train(model, data, folder):
+    module = MultiLabelModule(model, LABELS)
+    return fit(module, data, folder, max_epochs=1, logger=False).training
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, data):
-    return fit(
-        MultiLabelModule(make_lamp(), LABELS),
-        data,
-        tmp_path_factory.mktemp("run"),
-        max_epochs=1,
-        logger=False,
-    ).training
+    return train(make_lamp(), data, tmp_path_factory.mktemp("run"))
 
 
 def load(result, model):
-    return MultiLabelModule.load_from_checkpoint(
-        result.checkpoint, model=model, weights_only=True
-    ).eval()
+    path = result.checkpoint
+    return MultiLabelModule.load_from_checkpoint(path, model=model, weights_only=True).eval()
 
 
 @pytest.mark.parametrize(
     ("options", "difference"),
     [
-        (
-            {"heads": 4},
-            r"features\.convs\.0\.heads=4 instead of 2, .*scale=0\.70\d* instead of 0\.5, .* and \d+ more\)",
-        ),
+        ({"heads": 4}, r"features\.convs\.0\.heads=4 instead of 2, .* and \d+ more\)"),
+        ({"heads": 4}, r"scale=0\.70\d* instead of 0\.5"),
         ({"label_kwargs": {"heads": 1}}, r"labels\.label_to_label\.0\.heads=1 instead of 2"),
         ({"scale": 1.0}, r"features\.convs\.0\.scale=1 instead of 0\.5"),
     ],
@@ -60,44 +56,31 @@ def load(result, model):
 def test_other_settings_of_the_same_shapes_are_refused_by_name(trained, options, difference):
     model = make_lamp(**options)
     model.load_state_dict(trained.module.model.state_dict())  # no shape tells them
-    with pytest.raises(
-        ValueError, match=rf"the settings that these weights were trained with .*{difference}"
-    ):
+    with pytest.raises(ValueError, match=rf"settings that these weights .*{difference}"):
         load(trained, model)
 
 
 def test_what_changes_no_output_may_differ(trained, batch):
-    options = {
-        "dropout": 0.7,
-        "attention_dropout": 0.1,
-        "backend": "reference",
-        "checkpointing": True,
-    }
+    options = {"dropout": 0.7, "attention_dropout": 0.1}
+    options |= {"backend": "reference", "checkpointing": True}
     module = load(trained, make_lamp(**options).eval())
     torch.testing.assert_close(module(batch), trained.module(batch), rtol=1e-5, atol=1e-6)
 
 
 def test_training_goes_on_only_with_the_same_settings(trained, data):
+    module = MultiLabelModule(make_lamp(heads=4), LABELS)
     with pytest.raises(ValueError, match=r"heads=4 instead of 2"):
-        fit(
-            MultiLabelModule(make_lamp(heads=4), LABELS),
-            data,
-            trained.checkpoint.parent,
-            resume=True,
-            logger=False,
-        )
+        fit(module, data, trained.checkpoint.parent, resume=True, logger=False)
 
 
 def test_the_message_tells_a_way_out(trained):
-    with pytest.raises(
-        ValueError, match=r"model\.load_state_dict\(read_checkpoint\(path\)\.state_dict\)"
-    ):
+    with pytest.raises(ValueError, match=r"load_state_dict\(read_checkpoint\(path\)\.state_dict"):
         load(trained, make_lamp(heads=4))
     make_lamp(heads=4).load_state_dict(read_checkpoint(trained.checkpoint).state_dict)
 
 
 class OwnEncoder(nn.Module):
-    """An encoder of a user's: settings, things that are none, and a counter that training changes."""
+    """A user's encoder: settings, other attributes, and a counter that training changes."""
 
     edge_dim = None
 
@@ -118,9 +101,7 @@ class OwnEncoder(nn.Module):
 
 
 def test_encoders_of_users_keep_their_settings_too(tmp_path, data, batch):
-    result = fit(
-        MultiLabelModule(make_lamp(OwnEncoder), LABELS), data, tmp_path, max_epochs=1, logger=False
-    ).training
+    result = train(make_lamp(OwnEncoder), data, tmp_path)
     assert result.module.model.encoder.num_calls > 0
     assert torch.equal(load(result, make_lamp(OwnEncoder))(batch), result.module(batch))
     with pytest.raises(ValueError, match=r"\(got encoder\.power=3 instead of 2\)"):
@@ -134,9 +115,7 @@ def test_layers_that_learn_their_sizes_load_into_such(tmp_path, data, batch):
         model.lin_in = nn.Sequential(Linear(-1, 8), nn.LazyLinear(8))
         return model
 
-    result = fit(
-        MultiLabelModule(lazy(), LABELS), data, tmp_path, max_epochs=1, logger=False
-    ).training
+    result = train(lazy(), data, tmp_path)
     sized = LabelModel()
     sized.lin_in = nn.Sequential(Linear(4, 8), nn.Linear(8, 8))
     for model in (lazy(), sized):
@@ -155,11 +134,7 @@ def check(trained, present):
         (nn.Conv1d(2, 2, 3, padding=1), nn.Conv1d(2, 2, 3), r"padding=\(0\) instead of \(1\)"),
         (GATConv(2, 4, negative_slope=0.1), GATConv(2, 4), "negative_slope=0.2 instead of 0.1"),
         (nn.Embedding(3, 2), nn.Embedding(3, 2, max_norm=1.0), "max_norm=1 instead of None"),
-        (
-            VectorEncoder(2, 4, scaling=LogCounts()),
-            VectorEncoder(2, 4),
-            r"scaling\.class=nothing instead of LogCounts",
-        ),
+        (VectorEncoder(2, 4, scaling=LogCounts()), VectorEncoder(2, 4), "class=nothing instead"),
     ],
 )
 def test_modules_of_all_kinds_have_settings(trained, present, difference):
@@ -173,10 +148,7 @@ def test_modules_of_all_kinds_have_settings(trained, present, difference):
     [
         (nn.Dropout(0.5), nn.Identity()),
         (nn.ReLU(), nn.ReLU(inplace=True)),
-        (
-            nn.ModuleDict({"loss": nn.BCEWithLogitsLoss(reduction="sum")}),
-            nn.ModuleDict({"loss": nn.Identity()}),
-        ),
+        (nn.Sequential(nn.BCEWithLogitsLoss(reduction="sum")), nn.Sequential(nn.Identity())),
         (nn.BatchNorm1d(3, momentum=0.1), nn.BatchNorm1d(3, momentum=0.2)),
         (Linear(2, 2, weight_initializer="glorot"), Linear(2, 2)),
     ],

@@ -46,8 +46,8 @@ def explain_(
         labels: The labels to explain, separated by commas; by default, all.
         given: Known labels, such as nausea=1,rash=0 for one input; with --csv, the columns of labels that are known,
             separated by commas, or all; blank cells stay unknown.
-        method: The method that scores parts of the input: attention, rollout, gradient, integrated gradients, alone,
-            shapley, occlusion or group occlusion; auto tries all and chooses the most faithful.
+        method: The method that scores parts of the input: attention, integrated gradients, alone, occlusion or
+            group occlusion; auto tries all and chooses the most faithful.
         metric: The metric decisions are tuned for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
         title: The headline of the report.
         device: The device to compute on, such as cpu or cuda.

@@ -18,19 +18,20 @@ from tg_mlc._optional import require
 from tg_mlc.inference.folder import read_folder, write_folder
 from tg_mlc.inputs.preprocessor import as_tensors
 
-KIND = "explanation"  #: of the folder
+KIND = "explanation"  #: What a folder says that it holds.
 
 
 class Faithfulness(NamedTuple):
-    """How far the order of a method's scores is that of what moves a probability.
+    """How well the order of a method's scores agrees with what moves a probability.
 
-    Components are removed in the order of their scores, or added in it to none at all; each area is that under the
-    curve of the label's probability against the share of components, averaged over samples and labels.
+    Components are removed in the order of their scores, or added in it, starting from none. Each
+    area is that under the curve of the label's probability over the fraction of components,
+    averaged over samples and labels.
     """
 
     deletion: float  #: area as components are removed; less is better
     insertion: float  #: area as components are added; more is better
-    number: int = 0  #: of samples and labels that it is the mean of; 0 if it is not known
+    number: int = 0  #: the number of averaged samples and labels; 0 if it is not known
 
     @property
     def gain(self) -> float:
@@ -39,51 +40,47 @@ class Faithfulness(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class SamplePrediction:
-    """One sample, and what a model says of the asked labels :math:`L`."""
+class SampleExplanation:
+    """Why a model gave labels to one sample, in arrays over the explained labels :math:`L`.
 
-    name: str  #: what to call it
-    #: its raw input, as plain data: the text, the row, the SMILES, ...; :obj:`None` if it came as numbers
+    An array without content for the model is empty (no states, no attention), or NaN where a method
+    does not apply to a component or a label.
+    """
+
+    name: str  #: a short text for people
+    #: the raw input as plain data: the text, the row, the SMILES; :obj:`None` if it came as numbers
     raw: Any
     #: names for people of the :math:`C` components, those of texts the words in order
     components: list[str]
-    smiles: str | None = None  #: of a molecule
+    smiles: str | None = None  #: the molecule, if the sample is one
     #: ``[C]``, the atom that each component of a molecule is, -1 for none
     atoms: np.ndarray | None = None
     probability: np.ndarray  #: ``[L]``
     decision: np.ndarray  #: ``[L]``, whether the label is predicted
     truth: np.ndarray  #: ``[L]``, 1 or 0; NaN if unknown
-
-
-@dataclass(kw_only=True)
-class SampleExplanation(SamplePrediction):
-    """Why a model gave labels to one sample, in arrays over the asked labels :math:`L`.
-
-    An array that the model has nothing to say for is empty (no states, no attention), or NaN where a method does not
-    apply to a component or a label.
-    """
-
     states: np.ndarray  #: ``[S, L]``, the probabilities read out of the states 1.1, 1.2, ..., T.2
-    #: by method, ``[C, L]``; signed but for attention and its rollout
+    #: by method, ``[C, L]``; signed but for attention
     scores: dict[str, np.ndarray]
     attention: np.ndarray  #: ``[T, heads, C, L]``, what a label attends to in each step
     #: ``[J, L]``, by how much the messages of label j raise the logit of a label
     label_effects: np.ndarray
     #: ``[J, 2, L]``, by how much the logit rises if label j is given as absent, as present
     clamped: np.ndarray
-    #: ``[T, heads, J, L]``, what a label attends to label j in each step
+    #: ``[T, heads, J, L]``, the attention of a label to label j in each step
     label_attention: np.ndarray
     #: ``[L]`` each, what every part of the model adds to the logit, which is their sum
     parts: dict[str, np.ndarray]
     #: names of the :math:`K` bonds of a molecule, such as "C1=O3"
     bonds: list[str] = field(default_factory=list)
-    bond_atoms: np.ndarray | None = None  #: ``[K, 2]``, their atoms
-    #: By method, ``[K, L]``, the scores of bonds in the units of :attr:`scores`; of no method but occlusion.
+    bond_atoms: np.ndarray | None = None  #: ``[K, 2]``, the atoms of each bond
+    #: by method, ``[K, L]``, the scores of bonds in the units of :attr:`scores`
     bond_scores: dict[str, np.ndarray] = field(default_factory=dict)
     given: np.ndarray | None = None  #: ``[L]``, 0 or 1 for labels that were given, else NaN
 
     def scored(self, method: str) -> tuple[list[str], np.ndarray]:
-        """The names of all components, and of bonds where the method scores them, with their scores :math:`(C, L)`."""
+        """Returns the names and scores :math:`(C, L)` of components, and of bonds if the method
+        scores them.
+        """
         names, scores = self.components, self.scores[method]
         if method not in self.bond_scores:
             return names, scores
@@ -92,7 +89,8 @@ class SampleExplanation(SamplePrediction):
 
 @dataclass
 class Explanation:
-    """Why a model gave labels to samples: plain arrays and names, one entry of :attr:`samples` for each.
+    """Why a model gave labels to samples: plain arrays and names, one entry of :attr:`samples` for
+    each sample.
 
     .. code-block:: python
 
@@ -101,7 +99,7 @@ class Explanation:
         print(explanation.to_frame())
     """
 
-    labels: list[str]  #: the asked labels, over which all arrays go
+    labels: list[str]  #: the explained labels, over which all arrays go
     label_names: list[str]  #: all labels, over which :obj:`j` goes
     #: ``[L]``, the probability from which a label is predicted; NaN where label sets decide
     threshold: np.ndarray
@@ -110,8 +108,8 @@ class Explanation:
     #: by method, and that of a :obj:`"random"` order; empty if not measured
     faithfulness: dict[str, Faithfulness]
     samples: list[SampleExplanation]
-    #: Facts about the model, its :obj:`"label_graph"` ``[2, E]`` among them; a report also shows metrics of asked
-    #: labels, as :obj:`"per_label"` by their names, and :obj:`"reliability"`, the bins of an evaluation.
+    #: Facts about the model, with its :obj:`"label_graph"` ``[2, E]``. A report also shows metrics
+    #: of labels, :obj:`"per_label"` by name, and :obj:`"reliability"`, the bins of an evaluation.
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -120,17 +118,18 @@ class Explanation:
         return list(self.samples[0].scores)
 
     def label(self, name: str) -> int:
-        """The place of a label among the asked ones; a :class:`ValueError` that names the nearest if it is none."""
+        """Returns the index of a label; raises ValueError if it is not explained here."""
         if name not in self.labels:
-            raise ValueError(f"Expected an asked label (got {name!r}){nearest(name, self.labels)}")
+            got = f"(got {name!r}){nearest(name, self.labels)}"
+            raise ValueError(f"Expected 'label' to be an explained one {got}")
         return self.labels.index(name)
 
     def to_frame(self, method: str | None = None) -> Any:
-        """Returns a data frame with a row for each sample, label and component, and each bond where the method scores
-        bonds: its score, and what the model said of the label.
+        """Returns a data frame with a row for each sample, label and component, and for each bond
+        where the method scores bonds: its score, and what the model predicted for the label.
 
         Args:
-            method (str, optional): Another method than the chosen one. (default: :obj:`None`)
+            method (str, optional): The method. (default: :obj:`None`, the chosen one)
 
         Raises:
             ValueError: If no such method scored components.
@@ -143,15 +142,15 @@ class Explanation:
             {
                 "sample": sample.name,
                 "label": label,
-                "probability": sample.probability[place],
-                "decision": sample.decision[place],
+                "probability": sample.probability[column],
+                "decision": sample.decision[column],
                 "component": component,
                 "score": score,
             }
             for sample in self.samples
             for names, scores in [sample.scored(method)]
-            for place, label in enumerate(self.labels)
-            for component, score in zip(names, scores[:, place], strict=True)
+            for column, label in enumerate(self.labels)
+            for component, score in zip(names, scores[:, column], strict=True)
         ]
         return require("pandas", extra="train").DataFrame(rows)
 
@@ -162,51 +161,52 @@ class Explanation:
         path: str | os.PathLike[str] | None = None,
         top: int = 12,
     ) -> Any:
-        """Draws what raised and lowered a label: the components by the chosen method, and the other labels.
+        """Draws what raised and lowered a label: components by the chosen method, other labels.
 
         Args:
-            sample (int, optional): Which sample. (default: :obj:`0`)
-            label (str, optional): Which label. (default: :obj:`None`, the most probable one)
+            sample (int, optional): The index of the sample. (default: :obj:`0`)
+            label (str, optional): The label. (default: :obj:`None`, the most probable one)
             path (str or PathLike, optional): Where to save the figure. (default: :obj:`None`)
-            top (int, optional): How many bars at most. (default: :obj:`12`)
+            top (int, optional): The largest number of bars. (default: :obj:`12`)
 
         Raises:
-            ValueError: If the label is none of the asked ones.
+            ValueError: If the label is not explained here.
             ImportError: If matplotlib is not installed (extra ``plot``).
         """
         shown = self.samples[sample]
-        place = int(shown.probability.argmax()) if label is None else self.label(label)
-        bars = [
-            (f"components ({self.method})", shown.components, shown.scores[self.method][:, place])
-        ]
+        column = int(shown.probability.argmax()) if label is None else self.label(label)
+        scores = shown.scores[self.method][:, column]
+        panels = [(f"components ({self.method})", shown.components, scores)]
         if shown.label_effects.size:
-            bars.append(("other labels", self.label_names, shown.label_effects[:, place]))
-        figure = require("matplotlib.figure", extra="plot").Figure(
-            figsize=(5 * len(bars), 4), layout="constrained"
-        )
-        axes = figure.subplots(1, len(bars), squeeze=False)
-        for axis, (title, names, values) in zip(axes[0], bars, strict=True):
-            order = np.argsort(-np.abs(np.nan_to_num(values)))[:top][::-1]
-            signed = np.where(values[order] < 0, "tab:blue", "tab:orange")
-            axis.barh(np.arange(len(order)), np.nan_to_num(values[order]), color=signed)
+            panels.append(("other labels", self.label_names, shown.label_effects[:, column]))
+        matplotlib = require("matplotlib.figure", extra="plot")
+        figure = matplotlib.Figure(figsize=(5 * len(panels), 4), layout="constrained")
+        axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        for axis, (title, names, raw_values) in zip(axes, panels, strict=True):
+            values = np.nan_to_num(raw_values)
+            order = np.argsort(-np.abs(values))[:top][::-1]
+            colours = np.where(values[order] < 0, "tab:blue", "tab:orange")
+            axis.barh(np.arange(len(order)), values[order], color=colours)
             axis.set_yticks(np.arange(len(order)), [str(names[i])[:30] for i in order])
             axis.set_title(title)
-        figure.suptitle(f"{shown.name}: {self.labels[place]} ({shown.probability[place]:.2f})"[:80])
+        title = f"{shown.name}: {self.labels[column]} ({shown.probability[column]:.2f})"
+        figure.suptitle(title[:80])
         if path is not None:
             figure.savefig(path)
         return figure
 
     def to_html(self, path: str | os.PathLike[str] | None = None, title: str | None = None) -> str:
-        """Returns a page that shows all of it to people, and loads nothing: the samples shaded for the label that they
-        choose, its probability after every state, and the labels that raised or lowered it.
+        """Returns a page for people, which loads nothing: the samples, shaded for the label that
+        they choose, its probability after every state, and the labels that raised or lowered it.
 
         Args:
             path (str or PathLike, optional): Where to save the page. (default: :obj:`None`)
-            title (str, optional): Its headline. (default: :obj:`None`)
+            title (str, optional): The headline. (default: :obj:`None`)
 
         Raises:
             ValueError: If there is no sample.
-            ImportError: If jinja2 is not installed (extra ``explain``), or, for molecules, RDKit (extra ``molecules``).
+            ImportError: If jinja2 is not installed (extra ``explain``), or, for molecules, RDKit
+                (extra ``molecules``).
         """
         page: str = find("method", "report")(self, title)
         if path is not None:
@@ -215,26 +215,24 @@ class Explanation:
         return page
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Writes a folder that :meth:`load` reads; one that is there already is replaced as a whole."""
+        """Writes a folder that :meth:`load` reads; an earlier one is replaced as a whole."""
         return write_folder(folder, {"kind": KIND, **as_tensors(asdict(self))})
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Reads what :meth:`save` wrote; nothing in it is run.
+        """Reads a folder that :meth:`save` wrote; nothing in it is run.
 
         Raises:
             ValueError: If the folder is damaged, or holds something else.
         """
         content = {**read_folder(folder)}
         if content.pop("kind", None) != KIND:
-            raise ValueError(
-                f"Expected '{folder}' to hold an explanation (got something else); load it by tg_mlc.load"
-            )
+            hint = "(got something else); load models by tg_mlc.load"
+            raise ValueError(f"Expected '{folder}' to hold an explanation {hint}")
         content = as_arrays(content)
         content["samples"] = [SampleExplanation(**sample) for sample in content["samples"]]
-        content["faithfulness"] = {
-            name: Faithfulness(*areas) for name, areas in content["faithfulness"].items()
-        }
+        areas = content["faithfulness"].items()
+        content["faithfulness"] = {name: Faithfulness(*values) for name, values in areas}
         return cls(**content)
 
     def __len__(self) -> int:
@@ -247,11 +245,12 @@ class Explanation:
         return iter(self.samples)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self)} samples, {len(self.labels)} labels, method={self.method!r})"
+        sizes = f"{len(self)} samples, {len(self.labels)} labels"
+        return f"{type(self).__name__}({sizes}, method={self.method!r})"
 
 
 def as_arrays(value: Any) -> Any:
-    """Plain data with arrays in place of tensors."""
+    """Replaces tensors in plain data by arrays."""
     if isinstance(value, Tensor):
         return value.numpy()
     if isinstance(value, Mapping):

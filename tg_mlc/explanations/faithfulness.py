@@ -1,4 +1,4 @@
-"""Faithfulness: what happens to a probability as components are removed or added in the order of their scores."""
+"""Faithfulness: what happens to a probability as components are removed in the order of scores."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch_geometric.data import Data
 from tg_mlc.explanations.explanation import Faithfulness
 from tg_mlc.explanations.question import Question
 
-#: Shares of components at which curves are read, between none and all.
-SHARES = (0.1, 0.2, 0.3, 0.5, 0.75)
-RANDOM = "random"  #: the name of an order by chance
-NUM_RANDOM = 2  #: orders by chance for each sample and label
+#: Fractions of components at which curves are read, between none and all.
+FRACTIONS = (0.1, 0.2, 0.3, 0.5, 0.75)
+RANDOM = "random"  #: The name of a random order.
+NUM_RANDOM = 2  #: Random orders of each sample and label.
 
 
 def faithfulness(
@@ -33,44 +33,44 @@ def faithfulness(
     Args:
         question (Question): The model.
         samples (Sequence[Data]): Samples of it.
-        scores (Sequence): For each sample the scores :math:`(C, L)` by method; those of components that cannot be
-            hidden are left out.
+        scores (Sequence): For each sample the scores :math:`(C, L)` by method; those of components
+            that cannot be hidden are skipped.
         labels (Sequence[int]): The labels that scores are of.
-        given (torch.Tensor, optional): The labels :math:`(N, L)` that the samples are given. (default: :obj:`None`)
-        per_sample (int, optional): For how many labels of a sample, the most probable ones. (default: :obj:`2`)
+        given (torch.Tensor, optional): The labels :math:`(N, L)` that the samples are given.
+            (default: :obj:`None`)
+        per_sample (int, optional): The number of labels of a sample, the most probable ones.
+            (default: :obj:`2`)
         seed (int, optional): Seed of random orders. (default: :obj:`0`)
     """
     rng = np.random.default_rng(seed)
-    areas: dict[str, list[tuple[float, float]]] = {}
+    areas: dict[str, list[np.ndarray]] = {}
     for row, (sample, by_method) in enumerate(zip(samples, scores, strict=True)):
         number = len(question.kind.components(sample))
         known = None if given is None else given[row].view(1, -1)
         whole = question.logits([sample], known)[0, labels]
         orders: list[tuple[str, int, np.ndarray]] = []
         for label in np.argsort(-whole, kind="stable")[:per_sample]:
-            found = {method: each[:number, label] for method, each in by_method.items()}
-            applies = {method: each for method, each in found.items() if not np.isnan(each).any()}
-            orders += [
-                (method, label, np.argsort(-each, kind="stable"))
-                for method, each in applies.items()
-            ]
+            for method, all_values in by_method.items():
+                values = all_values[:number, label]
+                if not np.isnan(values).any():
+                    orders.append((method, label, np.argsort(-values, kind="stable")))
             orders += [(RANDOM, label, rng.permutation(number)) for _ in range(NUM_RANDOM)]
-        steps = np.unique([0, number, *(int(np.ceil(share * number)) for share in SHARES)])
-        # By order, what is removed and what is added, [orders, steps, 2, C].
+        steps = np.unique([0, number, *(int(np.ceil(part * number)) for part in FRACTIONS)])
+        # Masks of each order while components are removed, and while they are added.
         ranks = np.stack([np.argsort(order) for _, _, order in orders])
         added = ranks[:, None] < steps[:, None]
-        masks, place = np.unique(
-            np.stack([~added, added], axis=2).reshape(-1, number), axis=0, return_inverse=True
-        )
+        both = np.stack([~added, added], axis=2)  # [orders, steps, 2, C]
+        masks, index = np.unique(both.reshape(-1, number), axis=0, return_inverse=True)
         hidden = [question.hide(sample, mask) for mask in masks]
         logits = question.logits(hidden, None if known is None else known.expand(len(masks), -1))
         probability = expit(logits)[:, labels]
-        for each, (method, label, _) in enumerate(orders):
-            curves = probability[place.reshape(len(orders), -1, 2)[each], label]  # [steps, 2]
-            both = (np.diff(steps) / number) @ ((curves[1:] + curves[:-1]) / 2)
-            areas.setdefault(method, []).append((float(both[0]), float(both[1])))
-    means = {method: np.mean(each, axis=0) for method, each in areas.items()}
-    return {
-        method: Faithfulness(float(d), float(i), len(areas[method]))
-        for method, (d, i) in means.items()
-    }
+        indices = index.reshape(len(orders), -1, 2)
+        for (method, label, _), of_order in zip(orders, indices, strict=True):
+            curves = probability[of_order, label]  # [steps, 2]
+            area = (np.diff(steps) / number) @ ((curves[1:] + curves[:-1]) / 2)
+            areas.setdefault(method, []).append(area)
+    measured = {}
+    for method, pairs in areas.items():
+        deletion, insertion = map(float, np.mean(pairs, axis=0))
+        measured[method] = Faithfulness(deletion, insertion, len(pairs))
+    return measured

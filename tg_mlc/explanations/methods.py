@@ -1,4 +1,4 @@
-"""Methods of explaining: scores of the components of a few samples; each is an entry of METHODS."""
+"""Methods of explaining score the components of a few samples; METHODS holds them by name."""
 
 from __future__ import annotations
 
@@ -7,24 +7,19 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
-from torch_geometric.index import ptr2index
 
 from tg_mlc.explanations.network import Attention, NetworkProbe
 from tg_mlc.explanations.question import Question
 
-NUM_ORDERS = 3  #: random orders of components for Shapley values, and one beyond so many components
-MANY = 64
-
-#: For each sample, scores :math:`(C, L)` of components or of rows of states; :obj:`None` where a
-#: method does not apply to a model.
+#: For each sample, scores :math:`(C, L)` of components or of rows of states; :obj:`None` if the
+#: method does not apply to the model.
 Scores = list[np.ndarray] | None
 
 
 class Chunk:
-    """A few samples that a whole model is asked about, and what several methods ask of them.
+    """A few samples that a whole model is asked about, and answers that several methods need.
 
     Args:
         question (Question): The model.
@@ -54,14 +49,14 @@ class Chunk:
     @cached_property
     def whole(self) -> np.ndarray:
         """The logits :math:`(N, L)` of samples that were made by hiding no component."""
-        hide, kind = self.question.hide, self.question.kind
-        everything = [np.ones(len(kind.components(sample)), bool) for sample in self.samples]
-        hidden = [hide(sample, kept) for sample, kept in zip(self.samples, everything, strict=True)]
+        question = self.question
+        sizes = [len(question.kind.components(sample)) for sample in self.samples]
+        pairs = zip(self.samples, sizes, strict=True)
+        hidden = [question.hide(sample, np.ones(size, bool)) for sample, size in pairs]
         return self._logits(hidden, self.given)
 
     def falls(self, start: np.ndarray, changed: Sequence[Sequence[Data]]) -> list[np.ndarray]:
-        """Returns by how much logits fall :math:`(M, L)` in each of the changed samples that every
-        sample has.
+        """Returns by how much logits fall :math:`(M, L)` in the changed samples of each sample.
 
         Args:
             start (numpy.ndarray): The logits :math:`(N, L)` before the changes.
@@ -79,15 +74,15 @@ class Chunk:
     @cached_property
     def occlusion(self) -> list[np.ndarray]:
         """By how much logits fall :math:`(C, L)` where one component of a sample is hidden."""
-        changed, places = [], []
+        changed, indices = [], []
         for sample in self.samples:
             numbers = self.question.kind.symmetry(sample)
-            _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+            _, first, index = np.unique(numbers, return_index=True, return_inverse=True)
             hidden = np.eye(len(numbers), dtype=bool)[first]
             changed.append([self.question.hide(sample, ~mask) for mask in hidden])
-            places.append(place)
+            indices.append(index)
         falls = self.falls(self.whole, changed)
-        return [of_sample[place] for of_sample, place in zip(falls, places, strict=True)]
+        return [rows[index] for rows, index in zip(falls, indices, strict=True)]
 
 
 class NetworkView:
@@ -114,33 +109,11 @@ def split(values: Tensor, ptr: Tensor) -> list[np.ndarray]:
 
 
 def attention(view: NetworkView) -> Scores:
-    """The attention of a label to components, on average over steps and heads."""
-    found = view.attention
-    if found is None or not view.probe.reads_components:
+    """The attention of a label to components, averaged over steps and heads."""
+    weights = view.attention
+    if weights is None or not view.probe.reads_components:
         return None
-    return split(found.to_components.mean(dim=(0, 1))[:, view.labels], found.ptr)
-
-
-def rollout(view: NetworkView) -> Scores:
-    """Attention followed through all steps and labels; half a weight is on what a label has."""
-    found = view.attention
-    if found is None or not view.probe.reads_components:
-        return None
-    sample = ptr2index(found.ptr)
-    rolled = torch.zeros_like(found.to_components[0, 0])
-    for step, to_components in enumerate(found.to_components.mean(dim=1)):
-        rolled = (rolled + to_components) / 2
-        if len(found.to_labels):
-            among = found.to_labels[step].mean(dim=0)
-            rolled = (rolled + torch.einsum("nj,nji->ni", rolled, among[sample])) / 2
-    return split(rolled[:, view.labels], found.ptr)
-
-
-def gradient(view: NetworkView) -> Scores:
-    """Component states times gradients."""
-    if not view.probe.has_states:
-        return None
-    return split(*view.probe.gradients(view.batch, view.labels)[:2])
+    return split(weights.to_components.mean(dim=(0, 1))[:, view.labels], weights.ptr)
 
 
 def integrated_gradients(view: NetworkView) -> Scores:
@@ -152,38 +125,10 @@ def integrated_gradients(view: NetworkView) -> Scores:
 
 def alone(view: NetworkView) -> Scores:
     """By how much logits rise where labels attend to one component and to no other."""
-
-    def score(row: int, size: int) -> np.ndarray:
-        masks = np.concatenate([np.zeros((1, size), bool), np.eye(size, dtype=bool)])
-        logits = view.probe.among(row, masks)
-        return np.asarray(logits[1:] - logits[0])
-
-    return _among(view, score)
-
-
-def shapley(view: NetworkView) -> Scores:
-    """Shapley values by random orders, each of them also backwards."""
-
-    def score(row: int, size: int) -> np.ndarray:
-        rng, number = np.random.default_rng(0), NUM_ORDERS if size <= MANY else 1
-        forwards = [rng.permutation(size) for _ in range(number)]
-        orders = [order for forward in forwards for order in (forward, forward[::-1])]
-        ranks = np.stack([np.argsort(order) for order in orders])
-        masks = ranks[:, None] < np.arange(size + 1)[:, None]  # [orders, size + 1, size]
-        logits = view.probe.among(row, masks.reshape(-1, size))
-        rises = np.diff(logits.reshape(len(orders), size + 1, -1), axis=1)
-        return np.asarray(np.take_along_axis(rises, ranks[:, :, None], axis=1).mean(axis=0))
-
-    return _among(view, score)
-
-
-def _among(view: NetworkView, score: Callable[[int, int], np.ndarray]) -> Scores:
-    """Scores of each sample by what labels read out of some of its components alone."""
-    if view.probe.beside_labels(view.batch) is None:
+    if view.probe.bypass(view.batch) is None:
         return None
     view.probe.logits(view.batch)
-    sizes = view.probe.ptr.diff().tolist()
-    return [score(row, size)[:, view.labels] for row, size in enumerate(sizes)]
+    return [view.probe.alone(row)[:, view.labels] for row in range(len(view.probe.ptr) - 1)]
 
 
 def occlusion(chunk: Chunk) -> Scores:
@@ -193,35 +138,33 @@ def occlusion(chunk: Chunk) -> Scores:
 
 def link_occlusion(chunk: Chunk) -> list[np.ndarray]:
     """By how much logits fall :math:`(K, L)` where one link of a sample is cut."""
-    changed, places = [], []
+    changed, indices = [], []
     for sample, links in zip(chunk.samples, chunk.links, strict=True):
-        _, first, place = np.unique(links.symmetry, return_index=True, return_inverse=True)
-        cut = [chunk.question.kind.without_link(sample, index) for index in first.tolist()]
+        _, first, index = np.unique(links.symmetry, return_index=True, return_inverse=True)
+        cut = [chunk.question.kind.without_link(sample, link) for link in first.tolist()]
         changed.append(cut)
-        places.append(place)
+        indices.append(index)
     falls = chunk.falls(chunk.logits, changed)
-    return [of_sample[place] for of_sample, place in zip(falls, places, strict=True)]
+    return [rows[index] for rows, index in zip(falls, indices, strict=True)]
 
 
 def group_occlusion(chunk: Chunk) -> Scores:
     """By how much logits fall where all components of a group are hidden at once: the mean over the
-    groups that a component belongs to; its own occlusion if there is none.
+    groups that a component belongs to; its own occlusion if it belongs to none.
     """
     groups: list[np.ndarray] = []
+    changed = []
     for sample in chunk.samples:
-        of_sample = chunk.question.kind.groups(sample)
-        if of_sample is None:
+        masks = chunk.question.kind.groups(sample)
+        if masks is None:
             return None
-        groups.append(of_sample)
-    changed = [
-        [chunk.question.hide(sample, ~group) for group in of_sample]
-        for sample, of_sample in zip(chunk.samples, groups, strict=True)
-    ]
+        groups.append(masks)
+        changed.append([chunk.question.hide(sample, ~group) for group in masks])
     scores = []
-    all_falls = chunk.falls(chunk.whole, changed)
-    for falls, of_sample, own in zip(all_falls, groups, chunk.occlusion, strict=True):
-        count = of_sample.sum(axis=0)[:, None]
-        means = of_sample.T @ falls / np.maximum(count, 1)
+    falls = chunk.falls(chunk.whole, changed)
+    for rows, masks, own in zip(falls, groups, chunk.occlusion, strict=True):
+        count = masks.sum(axis=0)[:, None]
+        means = masks.T @ rows / np.maximum(count, 1)
         scores.append(np.where(count > 0, means, own))
     return scores
 
@@ -240,11 +183,8 @@ class Method(NamedTuple):
 #: All methods by name, in the order in which they are tried.
 METHODS: dict[str, Method] = {
     "attention": Method(attention, is_signed=False),
-    "rollout": Method(rollout, is_signed=False),
-    "gradient": Method(gradient),
     "integrated gradients": Method(integrated_gradients),
     "alone": Method(alone),
-    "shapley": Method(shapley),
     "occlusion": Method(occlusion, is_of_network=False, score_links=link_occlusion),
     "group occlusion": Method(group_occlusion, is_of_network=False),
 }

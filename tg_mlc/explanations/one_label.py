@@ -14,8 +14,8 @@ from tg_mlc.inference.network import names_in
 
 
 class OneLabel(nn.Module):
-    """The logit of one label of a network, which PyG's :class:`~torch_geometric.explain.Explainer` takes as a
-    regression of one number for each graph.
+    """The logit of one label of a network, for PyG's
+    :class:`~torch_geometric.explain.Explainer`: a regression of one number for each graph.
 
     .. code-block:: python
 
@@ -32,13 +32,15 @@ class OneLabel(nn.Module):
         )
 
     Args:
-        network (torch.nn.Module): Maps a batch, or what PyG's explainers hand over, to logits :math:`(B, L)`.
-        label (str or int): The label, by name or place.
-        label_names (Sequence[str], optional): The labels. (default: :obj:`None`, those of the label graph)
+        network (torch.nn.Module): Maps a batch, or the arguments of PyG's explainers, to logits
+            :math:`(B, L)`.
+        label (str or int): The label, by name or index.
+        label_names (Sequence[str], optional): The labels.
+            (default: :obj:`None`, those of the label graph)
 
     Shapes:
-        - **input:** node features :math:`(N, F)`, edges :math:`(2, E)`, and attributes of a batch by name; with captum,
-          :obj:`edge_attr` and :obj:`batch` alone, in this order
+        - **input:** node features :math:`(N, F)`, edges :math:`(2, E)`, and attributes of a batch
+          by name; with captum, :obj:`edge_attr` and :obj:`batch` alone, in this order
         - **output:** logits :math:`(B, 1)`
 
     Raises:
@@ -52,13 +54,11 @@ class OneLabel(nn.Module):
         self.network = network
         names = list(label_names or names_in(network))
         if isinstance(label, str) and label not in names:
-            raise ValueError(
-                f"Expected 'label' to be one of the network (got {label!r}){nearest(label, names)}"
-            )
-        self.place = names.index(label) if isinstance(label, str) else range(len(names))[label]
-        self.takes_batch = len(inspect.getfullargspec(network.forward).args) == len(
-            ("self", "batch")
-        )
+            got = f"(got {label!r}){nearest(label, names)}"
+            raise ValueError(f"Expected 'label' to be one of the network {got}")
+        self.index = names.index(label) if isinstance(label, str) else range(len(names))[label]
+        # Its positional arguments are 'self' and the batch.
+        self.takes_batch = len(inspect.getfullargspec(network.forward).args) == 2
 
     def forward(
         self,
@@ -69,17 +69,15 @@ class OneLabel(nn.Module):
         **attributes: Any,
     ) -> Tensor:
         """Returns the logits of the label."""
-        # Explainers hand these over by name, but captum's by place.
+        # Most explainers pass these by name, captum's by position.
         named = {"edge_attr": edge_attr, "batch": batch}
         attributes |= {name: value for name, value in named.items() if value is not None}
         if not self.takes_batch:
             logits: Tensor = self.network(x, edge_index, **attributes)
-            return logits[:, [self.place]]
-        attributes.setdefault("batch", edge_index.new_zeros(x.size(0)))
-        attributes.setdefault(
-            "ptr", nn.functional.pad(attributes["batch"].bincount().cumsum(0), (1, 0))
-        )
-        data = Batch(x=x, edge_index=edge_index, **attributes)
-        data._num_graphs = attributes["ptr"].numel() - 1
+            return logits[:, [self.index]]
+        sample = attributes.setdefault("batch", edge_index.new_zeros(x.size(0)))
+        ptr = nn.functional.pad(sample.bincount().cumsum(0), (1, 0))
+        data = Batch(x=x, edge_index=edge_index, **{"ptr": ptr, **attributes})
+        data._num_graphs = data.ptr.numel() - 1
         logits = self.network(data)
-        return logits[:, [self.place]]
+        return logits[:, [self.index]]

@@ -1,4 +1,4 @@
-"""Question: the samples that a model is asked about, with and without some of their components."""
+"""Question: a model and samples, whose components can be hidden and whose labels can be given."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Question:
         if isinstance(model, nn.Module):
             is_plain = not hasattr(model, "objective")
             names = label_names or getattr(raw, "label_names", None) if is_plain else None
-            model = Model.of(model, label_names=names or None)
+            model = Model.of(model, names or None)
         self.model: Model = model
         self.label_names = list(self.model.label_names)
         self._raw = None if _are_samples(raw) else raw
@@ -82,8 +82,8 @@ class Question:
             if "given" in sample:
                 del sample.given
             if not self.kind.components(sample):
-                expected = "samples with components to explain"
-                raise ValueError(f"Expected {expected} (got none in sample {row})")
+                got = f"(got none in sample {row}); leave it out"
+                raise ValueError(f"Expected samples with components to explain {got}")
         are_columns = self.kind.are_columns
         self.probes = [NetworkProbe(network, at, are_columns) for network in self.model.networks]
         self.answer = self.model.run(self.dataset, Query(given=given, metric=metric))
@@ -91,7 +91,7 @@ class Question:
         self.part = self._part()
 
     def _read(self, raw: Any) -> Any:
-        """The data set of the samples, as the first step of the model makes it."""
+        """The data set of the samples, which the first step of the model makes."""
         samples = raw
         if self.model.kind is not None or not _are_samples(raw):
             samples = self.model.read(raw, on_error="raise").samples
@@ -147,27 +147,27 @@ class Question:
         for start in range(0, len(samples), BATCH_SIZE):
             rows = slice(start, start + BATCH_SIZE)
             known = None if given is None else given[rows]
-            logits.append(_PreparedSamples(self, samples[rows]).logits(known).numpy())
+            logits.append(PreparedSamples(self, samples[rows]).logits(known).numpy())
         return np.concatenate(logits)
 
     def clamped(
         self, samples: Sequence[Data], given: Tensor | None, labels: Sequence[int]
     ) -> np.ndarray:
-        """Returns by how much the logits of some labels rise if each label is given as absent and
-        as present, :math:`(N, J, 2, L)`; of no label :math:`j` if the model takes no given labels.
+        """Returns by how much the logits of some labels rise if each label :math:`j` is given as
+        absent and as present, :math:`(N, J, 2, L)`; J is 0 if the model takes no given labels.
         """
         num_labels = len(self.label_names) if self.model.takes_given else 0
         shape = (len(samples), num_labels, 2, len(labels))
         rises = torch.full(shape, torch.nan, dtype=torch.double)
         if num_labels > 1:
-            asked, start = _PreparedSamples(self, samples), given
-            if start is None:
-                start = torch.full((len(samples), num_labels), torch.nan)
-            before = asked.logits(start)
+            prepared = PreparedSamples(self, samples)
+            if given is None:
+                given = torch.full((len(samples), num_labels), torch.nan)
+            before = prepared.logits(given)
             for label, value in product(range(num_labels), (0, 1)):
-                changed = start.clone()
+                changed = given.clone()
                 changed[:, label] = value
-                rises[:, label, value] = (asked.logits(changed) - before)[:, labels]
+                rises[:, label, value] = (prepared.logits(changed) - before)[:, labels]
             rises[:, labels, :, range(len(labels))] = torch.nan
         return rises.numpy()
 
@@ -202,12 +202,12 @@ class Question:
         if not self.probes:
             return None
         batch = self.batch_of(flow, flow.given)
-        parts = [probe.beside_labels(batch) for probe in self.probes]
+        parts = [probe.bypass(batch) for probe in self.probes]
         known = [part.double().cpu() for part in parts if part is not None]
         return torch.stack(known).mean(dim=0) if len(known) == len(parts) else None
 
     def _split(self, terms: dict[str, Tensor], bypass: Tensor | None) -> dict[str, Tensor]:
-        """Terms of which that of the networks is split into messages and what bypasses them."""
+        """Splits the term of the networks into messages and what bypasses them."""
         parts: dict[str, Tensor] = {}
         for name, term in terms.items():
             parts[name] = term
@@ -246,7 +246,7 @@ class Question:
         return as_plain(table.iloc[row].to_dict() if hasattr(table, "iloc") else table[row])
 
     def name(self, row: int) -> str:
-        """Returns a short text that tells which sample it is."""
+        """Returns a short text for a sample."""
         raw = self.raw(row)
         return shorten(raw) if isinstance(raw, str) else f"sample {row}"
 
@@ -256,7 +256,7 @@ class Question:
 
     @property
     def max_hidden(self) -> int:
-        """By how many samples with hidden components faithfulness is measured."""
+        """The number of samples with hidden components by which faithfulness is measured."""
         return self.kind.max_hidden(self.samples[0])
 
     @property
@@ -274,8 +274,8 @@ class Question:
         return facts
 
 
-class _PreparedSamples:
-    """A few samples that are prepared once, and asked with several given labels."""
+class PreparedSamples:
+    """A few samples that are prepared once, for logits with several given labels."""
 
     def __init__(self, question: Question, samples: Sequence[Data]) -> None:
         self.model = question.model
@@ -287,9 +287,10 @@ class _PreparedSamples:
         known = None if given is None else torch.cat([given, given[-1:]])
         logits = self.model.logits(self.flow, known)
         if len(logits) != self.flow.size:
+            got = f"(got {len(logits)} rows); count samples by 'num_graphs' of a batch"
             raise ValueError(
                 f"Expected logits for each of {self.flow.size} samples, some of them without "
-                f"components (got {len(logits)} rows); count samples by 'num_graphs' of a batch"
+                f"components {got}"
             )
         return logits[:-1].cpu()
 

@@ -1,4 +1,4 @@
-"""Models as programs that run without this package: for :func:`torch.export.load`, or for ONNX Runtime."""
+"""Models as programs without this package, for :func:`torch.export.load` or ONNX Runtime."""
 
 from tg_mlc.exporting.folder import export
 

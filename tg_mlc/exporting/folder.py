@@ -1,4 +1,4 @@
-"""Folders of exported models: the program, and all that it takes to use it and to check it without this package."""
+"""Folders of exported models: the program, and what it takes to use and check it by itself."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Subset
 
-import tg_mlc
-from tg_mlc._names import register
+from tg_mlc._names import register, shorten
 from tg_mlc._options import check_choice, check_flag
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.exporting.program import Format, Program, featurize, save_onnx, save_torch, trace
@@ -31,11 +30,10 @@ from tg_mlc.inputs.preprocessor import to_state
 from tg_mlc.metrics import LabelSets
 from tg_mlc.metrics.coverage import Per
 
-#: The number of inputs with outputs that a reader can check itself by, and how far outputs may be apart.
-NUM_GOLDEN, TOLERANCE = 20, 1e-4
+NUM_GOLDEN = 20  #: Inputs with outputs by which a reader can check a program.
+TOLERANCE = 1e-4  #: The largest difference of probabilities.
 FILES = {"torch-export": "network.pt2", "onnx": "network.onnx"}
-# The sizes of batches that are compared before a folder is written.
-_SIZES = (NUM_GOLDEN, 1, 2, 7)
+_SIZES = (NUM_GOLDEN, 1, 2, 7)  # Sizes of batches that are compared.
 
 
 def export(
@@ -49,34 +47,35 @@ def export(
     coverage: float | None = None,
     coverage_per: Per = "label",
 ) -> Path:
-    """Writes a model as a program that runs without this package and PyTorch Geometric, once its probabilities were
-    compared.
+    """Writes a model as a program that runs without this package and PyTorch Geometric, once its
+    probabilities were compared.
 
     .. code-block:: python
 
         tg_mlc.export("model", "exported", "onnx")
 
-    The program takes tensors by name, of any number of samples, components and edges, and returns the probabilities
-    :math:`(B, L)`. Base classifiers are in it, too. Beside it are ``model.json`` (labels, thresholds, names and shapes
-    of tensors), ``featurize.json`` (how raw inputs become tensors), ``golden.json`` (20 inputs with outputs) and a
-    ``README.md`` that explains them.
+    The program takes tensors by name, of any number of samples, components and edges, and returns
+    the probabilities :math:`(B, L)`. Base classifiers are in it, too. Beside it are ``model.json``
+    (labels, thresholds, names and shapes of tensors), ``featurize.json`` (how raw inputs become
+    tensors), ``golden.json`` (20 inputs with outputs) and a ``README.md`` that explains them.
 
     Args:
         model (Model or str): The model, or its folder.
-        out (str or PathLike): The new folder; an exported model that is there already is replaced as a whole.
-        format (str, optional): :obj:`"torch-export"` or :obj:`"onnx"`. (default: :obj:`"torch-export"`)
-        inputs (Any, optional): Raw inputs, or samples, to compare outputs by; needed for models whose kind of input
-            makes up none. (default: :obj:`None`)
-        base_scores (str, optional): :obj:`"input"` takes the scores of base classifiers as a tensor in place of
-            exporting them. (default: :obj:`"export"`)
-        given (bool, optional): If set to :obj:`False`, leaves out the input of labels that are known, and what takes
-            it. (default: :obj:`True`)
-        coverage, coverage_per (optional): As of :meth:`tg_mlc.inference.Model.predict`; the thresholds of these label
-            sets stand among those of metrics. (default: :obj:`None`)
+        out (str or PathLike): The new folder; an earlier exported model is replaced as a whole.
+        format (str, optional): :obj:`"torch-export"` or :obj:`"onnx"`.
+            (default: :obj:`"torch-export"`)
+        inputs (Any, optional): Raw inputs, or samples, to compare outputs by; needed for models
+            whose kind of input makes up none. (default: :obj:`None`)
+        base_scores (str, optional): :obj:`"input"` takes the scores of base classifiers as a tensor
+            in place of exporting them. (default: :obj:`"export"`)
+        given (bool, optional): If set to :obj:`False`, skips the input of known labels, and the
+            stages that take it. (default: :obj:`True`)
+        coverage, coverage_per (optional): As of :meth:`tg_mlc.inference.Model.predict`; the
+            thresholds of these label sets stand among those of metrics. (default: :obj:`None`)
 
     Raises:
-        ValueError: If a part cannot be exported, which the message names, the outputs differ, or no samples allow to
-            promise the coverage.
+        ValueError: If a part cannot be exported, which the message names, the outputs differ, or no
+            samples allow to promise the coverage.
         ImportError: If a package for ONNX is not installed (extra ``export``).
     """
     check_choice("format", format, get_args(Format))
@@ -84,13 +83,14 @@ def export(
     check_flag("given", given)
     folder = check_folder(out)
     if folder.exists() and any(folder.iterdir()) and not (folder / "golden.json").exists():
-        raise ValueError(
-            f"Expected 'out' to be a new folder, or an exported model (got '{folder}', with other files)"
-        )
+        got = f"(got '{folder}', with other files)"
+        raise ValueError(f"Expected 'out' to be a new folder, or an exported model {got}")
     model = load(model) if isinstance(model, (str, os.PathLike)) else model
-    promise = [] if coverage is None else [Query(coverage=coverage, coverage_per=coverage_per)]
-    for each in promise:  # refused before anything that takes long
-        model.thresholds(coverage=each.coverage, coverage_per=each.coverage_per)
+    queries = [Query(metric=metric) for metric in model.decision.metrics]
+    if coverage is not None:
+        options: dict[str, Any] = {"coverage": coverage, "coverage_per": coverage_per}
+        model.thresholds(**options)  # This may raise an error, so it precedes what takes long.
+        queries.append(Query(**options))
     raw = _examples(model) if inputs is None else inputs
     model.to("cpu")
     tensors = featurize(model, raw, base_scores=base_scores)
@@ -106,31 +106,26 @@ def export(
     unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         path = unfinished / FILES[format]
-        run = (
-            save_torch(program, path)
-            if format == "torch-export"
-            else save_onnx(program, path, network.names)
-        )
+        if format == "onnx":
+            run = save_onnx(program, path, network.names)
+        else:
+            run = save_torch(program, path)
         probability = _compared(model, raw, known, run, network.names, base_scores)
-        taken = {name: tensors[name] for name in network.names}
-        queries = [*(Query(metric=metric) for metric in model.decision.metrics), *promise]
-        rows_of = raw.to_dict("records") if hasattr(raw, "iloc") else raw
+        inputs_by_name = {name: tensors[name] for name in network.names}
+        records = raw.to_dict("records") if hasattr(raw, "iloc") else raw
+        decisions = {
+            str(query.decides): _decided(model, probability, query, known) for query in queries
+        }
         golden = {
-            "raw": rows_of if isinstance(rows_of, list | np.ndarray) else None,
-            "inputs": taken,
+            "raw": records if isinstance(records, list | np.ndarray) else None,
+            "inputs": inputs_by_name,
             "probability": probability,
-            "decision": {
-                str(each.decides): _decided(model, probability, each, known) for each in queries
-            },
+            "decision": decisions,
         }
-        about = _about(model, taken, format, promise)
-        contents = {
-            "model.json": about,
-            "featurize.json": _featurizer(model),
-            "golden.json": golden,
-        }
+        about = _about(model, inputs_by_name, format, queries)
+        contents = {"model": about, "featurize": _featurizer(model), "golden": golden}
         for name, content in contents.items():
-            (unfinished / name).write_text(_as_json(content), encoding="utf-8")
+            (unfinished / f"{name}.json").write_text(_as_json(content), encoding="utf-8")
         (unfinished / "README.md").write_text(_readme(about, path.name), encoding="utf-8")
         unfinished.chmod(0o755)
         old = unfinished.with_name(f"{unfinished.name}-old")
@@ -151,8 +146,8 @@ def _examples(model: Model) -> Any:
     if model.kind is None:
         first = model.features.steps[0] if model.features.steps else None
         raise ValueError(
-            f"Expected 'inputs', {NUM_GOLDEN} raw inputs or samples to compare outputs by (got None for a model with "
-            f"the preprocessor {first})"
+            f"Expected 'inputs', {NUM_GOLDEN} raw inputs or samples to compare outputs by (got "
+            f"None for a model with the preprocessor {shorten(first)})"
         )
     return model.kind.examples(NUM_GOLDEN)
 
@@ -162,81 +157,80 @@ def _compared(
 ) -> np.ndarray:
     """The probabilities of a program, which are those of the model for batches of several sizes."""
     expected = model.probabilities(raw, given=given)
-    found = np.empty_like(expected)
+    probability = np.empty_like(expected)
     for size in _SIZES:
-        for start in range(0, len(expected) if size in (1, len(expected)) else 1, size):
-            some = slice(start, min(start + size, len(expected)))
-            part = _rows(raw, some)
-            known = None if given is None else given[some]
-            tensors = featurize(model, part, known, base_scores)
+        stop = len(expected) if size in (1, len(expected)) else 1
+        for start in range(0, stop, size):
+            rows = slice(start, min(start + size, len(expected)))
+            known = None if given is None else given[rows]
+            tensors = featurize(model, _rows(raw, rows), known, base_scores)
             with torch.no_grad():
-                found[some] = run(*(tensors[name] for name in names)).numpy()
-            apart = float(np.abs(found[some] - expected[some]).max(initial=0.0))
+                probability[rows] = run(*(tensors[name] for name in names)).numpy()
+            apart = float(np.abs(probability[rows] - expected[rows]).max(initial=0.0))
             if not apart <= TOLERANCE:
+                got = f"(got {apart:g} apart in rows {rows.start} to {rows.stop})"
                 raise ValueError(
-                    f"Expected the exported program to give the probabilities of the model to {TOLERANCE:g} (got "
-                    f"{apart:g} apart in rows {some.start} to {some.stop}); please report this model"
+                    f"Expected the exported program to give the probabilities of the model to "
+                    f"{TOLERANCE:g} {got}; please report this model"
                 )
-    return found
+    return probability
 
 
 def _decided(model: Model, probability: np.ndarray, query: Query, known: Tensor | None) -> Any:
-    """Decisions 0 and 1; of a coverage, none for inputs with labels that are given, for which it would not hold."""
+    """Decisions 0 and 1; of a coverage, none for inputs with given labels, for which it would not
+    hold.
+    """
     if known is None or query.coverage is None:
         return model.decide(probability, replace(query, given=known)).astype(int)
-    rows = zip(
-        model.decide(probability, query).astype(int).tolist(), known.isnan().all(dim=1), strict=True
-    )
-    return [row if holds else None for row, holds in rows]
+    decisions = model.decide(probability, query).astype(int).tolist()
+    pairs = zip(decisions, known.isnan().all(dim=1), strict=True)
+    return [row if is_open else None for row, is_open in pairs]
 
 
-def _rows(raw: Any, some: slice) -> Any:
+def _rows(raw: Any, rows: slice) -> Any:
     """Some of raw inputs, or of samples."""
     if hasattr(raw, "shape") or isinstance(raw, (list, tuple, MultiLabelDataset)):
-        return getattr(raw, "iloc", raw)[some]
-    return Subset(raw, range(some.start, some.stop))
+        return getattr(raw, "iloc", raw)[rows]
+    return Subset(raw, range(rows.start, rows.stop))
 
 
 def _about(
     model: Model,
     tensors: Mapping[str, Tensor],
     format: str,  # noqa: A002
-    promise: Sequence[Query],
+    queries: Sequence[Query],
 ) -> dict[str, Any]:
-    calibration = model.stage(Calibration)
+    calibration, tuners = model.stage(Calibration), model.decision.tuners
     decisions: dict[str, Any] = {}
-    for metric, tuner in model.decision.tuners.items():
-        if isinstance(tuner, LabelSets):
-            decisions[metric] = {"label_sets": tuner.state_dict()}
-        else:
-            decisions[metric] = {"thresholds": model.thresholds(metric)}
-    for each in promise:
-        thresholds = model.thresholds(coverage=each.coverage, coverage_per=each.coverage_per)
-        told = {"coverage": each.coverage, "per": each.coverage_per}
-        decisions[str(each.decides)] = {"thresholds": thresholds, **told}
+    for query in queries:
+        tuner = tuners.get(query.metric)
+        if query.coverage is not None:
+            coverage, per = query.coverage, query.coverage_per
+            thresholds = model.thresholds(coverage=coverage, coverage_per=per)
+            entry = {"thresholds": thresholds, "coverage": coverage, "per": per}
+            decisions[str(query.decides)] = entry
+        elif isinstance(tuner, LabelSets):
+            decisions[query.metric] = {"label_sets": tuner.state_dict()}
+        elif tuner is not None:
+            decisions[query.metric] = {"thresholds": model.thresholds(query.metric)}
     described = {}
     for name, tensor in tensors.items():
-        rows = _ROWS.get(name, "samples" if name.startswith("features_") else "rows")
-        sizes: list[Any] = list(tensor.shape)
-        sizes[int(name.endswith("edge_index"))] = rows
-        meaning = _MEANINGS.get(
-            name, "features of base classifiers" if name.startswith("features_") else ""
-        )
-        described[name] = {
-            "dtype": str(tensor.dtype).removeprefix("torch."),
-            "shape": sizes,
-            "meaning": meaning,
-        }
+        rows, meaning = _ROWS.get(name, "rows"), _MEANINGS.get(name, "")
+        if name.startswith("features_"):
+            rows, meaning = "samples", "features of base classifiers"
+        shape: list[Any] = list(tensor.shape)
+        shape[int(name.endswith("edge_index"))] = rows
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        described[name] = {"dtype": dtype, "shape": shape, "meaning": meaning}
+    output = {"dtype": "float32", "shape": ["samples", len(model.label_names)]}
     return {
         "format": format,
         "label_names": model.label_names,
         "inputs": described,
-        "outputs": {
-            "probability": {"dtype": "float32", "shape": ["samples", len(model.label_names)]}
-        },
+        "outputs": {"probability": output},
         "decisions": decisions,
         "calibration": {} if calibration is None else calibration.methods,
-        "versions": {"tg_mlc": tg_mlc.__version__, **versions()},
+        "versions": versions(),
     }
 
 
@@ -253,12 +247,11 @@ def _featurizer(model: Model) -> dict[str, Any]:
     stacking = model.stage(Classifiers)
     if stacking is None:
         return {"steps": steps}
-    features = stacking.features
     views = {
         VIEW.format(name): described(view, view.state_dict())
-        for name, view in features.views.items()
+        for name, view in stacking.features.views.items()
     }
-    return {"steps": steps, "views": views, "x_is_view": features.scaling}
+    return {"steps": steps, "views": views, "x_is_view": stacking.features.scaling}
 
 
 def _as_json(content: Any) -> str:
@@ -281,13 +274,13 @@ _MEANINGS = {
 
 
 def _readme(about: Mapping[str, Any], program: str) -> str:
-    rows = "\n".join(
-        f"| `{name}` | {each['dtype']} | {' x '.join(map(str, each['shape']))} | {each['meaning']} |"
-        for name, each in about["inputs"].items()
-    )
+    rows = []
+    for name, entry in about["inputs"].items():
+        shape = " x ".join(map(str, entry["shape"]))
+        rows.append(f"| `{name}` | {entry['dtype']} | {shape} | {entry['meaning']} |")
     return _README.format(
         program=program,
-        rows=rows,
+        rows="\n".join(rows),
         num_labels=len(about["label_names"]),
         run=_RUN[about["format"]],
         tolerance=TOLERANCE,
@@ -300,38 +293,45 @@ _RUN = {
     "torch-export": """import torch
 network = torch.export.load("network.pt2").module()
 dtypes = {name: getattr(torch, entry["dtype"]) for name, entry in about["inputs"].items()}
-tensors = {name: torch.tensor(number(golden["inputs"][name]), dtype=dtypes[name]) for name in about["inputs"]}
+values = {name: number(golden["inputs"][name]) for name in about["inputs"]}
+tensors = {name: torch.tensor(value, dtype=dtypes[name]) for name, value in values.items()}
 with torch.no_grad():
     probability = network(*tensors.values()).tolist()""",
     "onnx": """import numpy as np
 import onnxruntime
 session = onnxruntime.InferenceSession("network.onnx")
 dtypes = {name: entry["dtype"] for name, entry in about["inputs"].items()}
-tensors = {name: np.array(number(golden["inputs"][name]), dtype=dtypes[name]) for name in about["inputs"]}
+values = {name: number(golden["inputs"][name]) for name in about["inputs"]}
+tensors = {name: np.array(value, dtype=dtypes[name]) for name, value in values.items()}
 probability = session.run(["probability"], tensors)[0].tolist()""",
 }
 _README = """# An exported model of tg_mlc
 
-`{program}` computes the probabilities of {num_labels} labels. It needs neither tg_mlc nor PyTorch Geometric.
+`{program}` computes the probabilities of {num_labels} labels. It needs neither tg_mlc nor PyTorch
+Geometric.
 
 | input, in this order | type | shape | meaning |
 |---|---|---|---|
 {rows}
 
-A shape by name may be of any size. All rows of a sample stand together, samples one after another. Probabilities are
-{calibrated}calibrated for each label (`calibration` of `model.json` counts the functions), within the program.
+A shape by name may be of any size. All rows of a sample stand together, samples one after another.
+Probabilities are
+{calibrated}calibrated for each label (`calibration` of `model.json` counts the functions), within
+the program.
 
-- `model.json`: names of labels in the order of columns, types and shapes, and how to decide for each metric. Under
-  `thresholds`, a label applies if its probability is at least its threshold. Under `label_sets`, take the set with the
-  highest value `sum of log(p / (1 - p)) of its labels + prior * log(count)`, with `p` cut to 0.0001 and 0.9999; for
-  `f1_samples`, the set with the highest expected F1, where these values are the logarithms of what sets weigh. Label
-  sets by thresholds with a `coverage` hold that share of what applies, of each label or of the labels of a sample, in
-  expectation over new samples from the source of those that thresholds were taken from; not if labels are given.
-- `featurize.json`: how raw inputs become tensors, step by step, with all that was learned (vocabularies, weights,
-  scales). In Python, `tg_mlc.exporting.program.featurize` does it.
-- `golden.json`: {num_golden} inputs, as raw inputs and as tensors (null is NaN), with probabilities and decisions (null
-  where labels are given that a coverage would not hold for).
-  Whoever runs this model in another language is right if probabilities agree to {tolerance:g}:
+- `model.json`: names of labels in the order of columns, types and shapes, and how to decide for
+  each metric. Under `thresholds`, a label applies if its probability is at least its threshold.
+  Under `label_sets`, take the set with the highest value
+  `sum of log(p / (1 - p)) of its labels + prior * log(count)`, with `p` cut to 0.0001 and 0.9999;
+  for `f1_samples`, the set with the highest expected F1, where these values are the logarithms of
+  the weights of sets. Label sets by thresholds with a `coverage` hold that fraction of what
+  applies, of each label or of the labels of a sample, in expectation over new samples from the
+  source of those that thresholds were taken from; not if labels are given.
+- `featurize.json`: how raw inputs become tensors, step by step, with all that was learned
+  (vocabularies, weights, scales). In Python, `tg_mlc.exporting.program.featurize` does it.
+- `golden.json`: {num_golden} inputs, as raw inputs and as tensors (null is NaN), with probabilities
+  and decisions (null where labels are given that a coverage would not hold for). A program in
+  another language is right if its probabilities agree to {tolerance:g}:
 
 ```python
 import json
@@ -339,11 +339,14 @@ about, golden = (json.load(open(name, encoding="utf-8")) for name in ("model.jso
 
 
 def number(value):
-    return [number(item) for item in value] if isinstance(value, list) else float("nan") if value is None else value
+    if isinstance(value, list):
+        return [number(item) for item in value]
+    return float("nan") if value is None else value
 
 
 {run}
-apart = max(abs(a - b) for x, y in zip(probability, golden["probability"]) for a, b in zip(x, y))
+rows = zip(probability, golden["probability"])
+apart = max(abs(a - b) for row, expected in rows for a, b in zip(row, expected))
 assert apart < {tolerance:g}, apart
 print("the same probabilities, to", apart)
 ```

@@ -1,4 +1,4 @@
-"""Programs of a model: named tensors in, probabilities out, in operators of PyTorch or of ONNX alone."""
+"""Programs of a model: from named tensors to probabilities, in PyTorch's or ONNX's operators."""
 
 from __future__ import annotations
 
@@ -28,38 +28,39 @@ Format = Literal["torch-export", "onnx"]
 def featurize(
     model: Model, raw: Any, given: Any = None, base_scores: str = "export"
 ) -> dict[str, Tensor]:
-    """The tensors that the program of a model takes for raw inputs, by name; it skips those that it does not use.
+    """Returns the tensors that the program of a model takes for raw inputs, by name; the program
+    skips those that it does not use.
 
     Args:
         model (Model): The model.
         raw (Any): Raw inputs or samples, as the model takes them.
-        given (Any, optional): Labels that are known, as :func:`~tg_mlc.data.given_labels` takes them.
-            (default: :obj:`None`)
+        given (Any, optional): Labels that are known, as :func:`~tg_mlc.data.given_labels` takes
+            them. (default: :obj:`None`)
         base_scores (str, optional): As in :func:`tg_mlc.export`. (default: :obj:`"export"`)
 
     Raises:
-        ValueError: If there is no input, or one of them is none that the model takes.
+        ValueError: If there is no input, or the model cannot take one of them.
     """
     reading = model.read(raw, on_error="raise")
     flow = Flow(Query(), model.label_names, reading.samples, reading.size)
     model.features.apply(flow)
     tensors, stacking = dict[str, Tensor](), model.stage(Classifiers)
+    is_exported = stacking is not None and base_scores == "export"
     if stacking is not None:
-        if base_scores == "export":
-            tensors |= {
-                VIEW.format(view): matrix
-                for view, matrix in stacking.matrices(flow.samples).items()
-            }
+        if is_exported:
+            matrices = stacking.matrices(flow.samples)
+            tensors = {VIEW.format(view): matrix for view, matrix in matrices.items()}
         stacking.apply(flow)
-    batch = next(iter(make_loader(flow.samples, batch_size=max(flow.size, 1))))
-    found = {name: value for name, value in batch.to_dict().items() if isinstance(value, Tensor)}
-    if stacking is not None and base_scores == "export":
-        found.pop("base_scores")
-    tensors |= {name: value for name, value in found.items() if name not in NO_INPUTS}
-    if given is None and isinstance(flow.samples, MultiLabelDataset) and "given" in found:
-        given = found["given"]
-    unknown = torch.full((flow.size, len(model.label_names)), torch.nan)
-    known = unknown if given is None else given_labels(model.label_names, given, flow.size).float()
+    batch = next(iter(make_loader(flow.samples, batch_size=max(flow.size, 1)))).to_dict()
+    skipped = NO_INPUTS | ({"base_scores"} if is_exported else set())
+    for name, value in batch.items():
+        if isinstance(value, Tensor) and name not in skipped:
+            tensors[name] = value
+    if given is None and isinstance(flow.samples, MultiLabelDataset):
+        given = batch.get("given")
+    known = torch.full((flow.size, len(model.label_names)), torch.nan)
+    if given is not None:
+        known = given_labels(model.label_names, given, flow.size).float()
     return {**tensors, "given": known}
 
 
@@ -77,14 +78,12 @@ class Program(nn.Module):
     def __init__(self, model: Model, names: list[str]) -> None:
         super().__init__()
         self.names, self.takes_given = names, model.takes_given
-        is_input = "base_scores" in names
-        stages = [
-            stage for stage in model.stages if not (is_input and isinstance(stage, Classifiers))
-        ]
+        skipped = (Classifiers,) if "base_scores" in names else ()
+        stages = (stage for stage in model.stages if not isinstance(stage, skipped))
         self.stages = nn.ModuleList(stage.module() for stage in stages)
 
     def forward(self, *tensors: Tensor) -> Tensor:
-        """Probabilities :math:`(B, L)`, coherent if they are by default; labels that are given have 0 or 1."""
+        """Returns probabilities :math:`(B, L)`, by default coherent; given labels have 0 or 1."""
         values = dict(zip(self.names, tensors, strict=True))
         for stage in self.stages:
             values = cast(TensorStage, stage).begin(values)
@@ -94,7 +93,8 @@ class Program(nn.Module):
 
 
 def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
-    """The program of a model, with all sizes open but those of columns; tensors that it does not use are left out.
+    """Returns the program of a model, with all sizes open but those of columns, and without tensors
+    that it does not use.
 
     Args:
         scorer (Program): The model, whose names become those of the tensors that it uses.
@@ -105,34 +105,26 @@ def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
     """
     config: Any = import_module("torch.fx.experimental._config")
     if not hasattr(torch.compiler, "is_exporting"):
-        raise ValueError(
-            f"Expected PyTorch 2.7 or newer to export (got {torch.__version__}); update it"
-        )
+        got = f"(got {torch.__version__}); update it"
+        raise ValueError(f"Expected PyTorch 2.7 or newer to export {got}")
+    # Without this option, a program for any number of samples would refuse a single one.
+    option = {"backed_size_oblivious": True}
     scorer.names = [name for name in tensors if name != "given" or scorer.takes_given]
     for _ in range(2):
         values = tuple(tensors[name] for name in scorer.names)
         sizes = tuple({int(name.endswith("edge_index")): Dim.DYNAMIC} for name in scorer.names)
+        options: dict[str, Any] = {"dynamic_shapes": (sizes,), "strict": False}
         try:
-            # Without the patch, a program for any number of samples would refuse a single one.
-            with (
-                torch.no_grad(),
-                config.patch(backed_size_oblivious=True),
-                warnings.catch_warnings(),
-            ):
+            with torch.no_grad(), config.patch(**option), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                program = torch.export.export(
-                    scorer.eval(), values, dynamic_shapes=(sizes,), strict=False
-                )
-        except Exception as error:  # of any class, by what a network of one's own does
-            reason = next(
-                (line for line in str(error).splitlines() if line.strip()), type(error).__name__
-            )
+                program = torch.export.export(scorer.eval(), values, **options)
+        except Exception as error:  # A network of one's own raises errors of any class.
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            got = f"(got: {[*lines, type(error).__name__][0]:.300})"
             expected = "networks whose sizes and choices depend on no values of tensors"
-            raise ValueError(
-                f"Expected {expected}, for torch.export (got: {reason.strip():.300})"
-            ) from error
-        taken = [node for node in program.graph.nodes if node.op == "placeholder"][-len(values) :]
-        used = [name for name, node in zip(scorer.names, taken, strict=True) if node.users]
+            raise ValueError(f"Expected {expected}, for torch.export {got}") from error
+        nodes = [node for node in program.graph.nodes if node.op == "placeholder"][-len(values) :]
+        used = [name for name, node in zip(scorer.names, nodes, strict=True) if node.users]
         if used == scorer.names:
             break
         scorer.names = used
@@ -140,24 +132,20 @@ def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
 
 
 def save_torch(program: ExportedProgram, path: Path) -> Callable[..., Tensor]:
-    """Writes a program for :func:`torch.export.load`, and returns what it computes once it is read again."""
+    """Writes a program for :func:`torch.export.load`, and returns the function that it loads as."""
     torch.export.save(program, path)
     return cast(Callable[..., Tensor], torch.export.load(path).module())
 
 
 def save_onnx(program: ExportedProgram, path: Path, names: list[str]) -> Callable[..., Tensor]:
-    """Writes a program as ONNX, and returns what ONNX Runtime computes."""
+    """Writes a program as ONNX, and returns the function that ONNX Runtime computes."""
     require("onnxscript", extra="export")
     runtime = require("onnxruntime", extra="export")
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plain = program.run_decompositions(_DECOMPOSITIONS)
-        options: dict[str, Any] = {
-            "input_names": names,
-            "output_names": ["probability"],
-            "verbose": False,
-        }
-        exported: Any = torch.onnx.export(plain, dynamo=True, **options)
+        options: dict[str, Any] = {"input_names": names, "output_names": ["probability"]}
+        exported: Any = torch.onnx.export(plain, dynamo=True, verbose=False, **options)
         exported.save(path)
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
 
@@ -172,7 +160,7 @@ def save_onnx(program: ExportedProgram, path: Path, names: list[str]) -> Callabl
 
 
 def _groups(ends: Tensor, size: int) -> Tensor:
-    """The group of each of so many rows, given where groups end."""
+    """The group of each row, by the ends of groups."""
     marks = ends.new_zeros(size + 1).scatter_add(0, ends, torch.ones_like(ends))
     return marks.cumsum(0)[:size]
 
@@ -186,20 +174,18 @@ def _repeat_interleave(
 
 def _segment_mean(data: Tensor, reduce: str, *, offsets: Tensor, **others: Any) -> Tensor:
     assert (reduce, data.dim()) == ("mean", 1)
-    sums = data.new_zeros(offsets.numel() - 1).index_add(
-        0, _groups(offsets[1:], data.size(0)), data
-    )
+    groups = _groups(offsets[1:], data.size(0))
+    sums = data.new_zeros(offsets.numel() - 1).index_add(0, groups, data)
     return sums / offsets.diff().clamp(min=1)
 
 
 def _embedding_bag(
     weight: Tensor, indices: Tensor, offsets: Tensor, *others: Any
 ) -> tuple[Tensor, ...]:
-    # Bags of one size, as of categorical features.
-    rows = weight.index_select(0, indices)
-    sums = weight.new_zeros(offsets.numel(), weight.size(1)).index_add(
-        0, _groups(offsets, indices.numel()) - 1, rows
-    )
+    # Sums of the rows of bags, as for categorical features.
+    groups = _groups(offsets, indices.numel()) - 1
+    zeros = weight.new_zeros(offsets.numel(), weight.size(1))
+    sums = zeros.index_add(0, groups, weight.index_select(0, indices))
     return sums, offsets, offsets, offsets
 
 
@@ -211,7 +197,7 @@ def _searchsorted(
 
 
 def _sort(x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
-    return torch.sort(x, dim, descending)  # TopK of ONNX puts the first of equals first
+    return torch.sort(x, dim, descending)  # TopK of ONNX is stable.
 
 
 _ATEN: Any = torch.ops.aten

@@ -1,8 +1,9 @@
-"""Models: an ordered list of stages from raw inputs to decisions, what is asked of them, and their folder.
+"""Models: ordered lists of stages from raw inputs to decisions, questions to them, their folders.
 
-A :class:`Model` holds stages (``features.py``, ``networks.py``, ``decisions.py``), a :class:`Query` says what is asked
-beside the inputs, and a :class:`Prediction` is what comes back. ``folder.py`` reads and writes folders of tensors and
-plain data, ``network.py`` describes networks, and ``checkpoint.py`` the checkpoints of their training.
+A :class:`Model` holds stages (``features.py``, ``networks.py``, ``decisions.py``). A :class:`Query`
+is a question beside the inputs, a :class:`Prediction` its answer. ``folder.py`` reads and writes
+folders of tensors and plain data, ``network.py`` describes networks, and ``checkpoint.py`` reads
+the checkpoints of their training.
 """
 
 from tg_mlc.inference.checkpoint import read_checkpoint

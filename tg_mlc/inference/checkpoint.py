@@ -15,6 +15,7 @@ from torch import Tensor
 
 from tg_mlc import __version__
 from tg_mlc._files import find_damage
+from tg_mlc._names import shorten
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.inference.folder import FORMAT, check_format
 from tg_mlc.inference.network import restore_graph
@@ -23,7 +24,7 @@ from tg_mlc.inputs.preprocessor import from_state, to_state
 from tg_mlc.metrics import LabelSets, ThresholdTuner
 from tg_mlc.metrics.thresholds import Decider
 
-#: The entry of a checkpoint that is ours; all others are Lightning's.
+#: The key of our entry in a checkpoint; all others are Lightning's.
 KEY = "tg_mlc"
 _PREFIX = "model."
 _SCALARS = (str, int, float, bool, Tensor, type(None))
@@ -52,7 +53,7 @@ class Checkpoint:
     tuners: dict[str, Decider]
     #: the weights of the model, without the Lightning module around it
     state_dict: dict[str, Tensor]
-    version: str  #: that of :obj:`tg_mlc` which wrote the file
+    version: str  #: the version of :obj:`tg_mlc` that wrote the file
     preprocessor: Preprocessor | None = None  #: makes samples of raw inputs, if the module had one
 
 
@@ -64,19 +65,19 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged, holds more than tensors and plain data, or is a checkpoint of something else.
+        ValueError: If it is damaged, holds more than tensors and plain data, or is a checkpoint of
+            something else.
     """
     content = load_file(path)
     entry, settings = own_entry(content, str(path)), content["hyper_parameters"]
-    weights = content["state_dict"].items()
+    weights = content["state_dict"]
+    names = [name for name in weights if name.startswith(_PREFIX)]
     return Checkpoint(
         label_names=settings["label_names"],
         config=settings["config"],
         label_graph=restore_graph(entry["label_graph"], settings["label_names"]),
         tuners=restore_tuners(entry["thresholds"]),
-        state_dict={
-            name.removeprefix(_PREFIX): value for name, value in weights if name.startswith(_PREFIX)
-        },
+        state_dict={name.removeprefix(_PREFIX): weights[name] for name in names},
         version=entry["version"],
         preprocessor=restore_preprocessor(entry),
     )
@@ -85,17 +86,22 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 def load_file(
     path: str | os.PathLike[str], map_location: Any = "cpu", weights_only: bool = True
 ) -> dict[str, Any]:
-    """Reads a whole checkpoint; a :class:`ValueError` if it is damaged, or holds more than tensors and plain data."""
+    """Reads a whole checkpoint.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is damaged, or holds more than tensors and plain data.
+    """
     check_whole(path)
     try:
         content: dict[str, Any] = torch.load(path, map_location, weights_only=weights_only)
     except UnpicklingError as error:
-        found = re.search(r"GLOBAL (\S+)", str(error))
+        match = re.search(r"GLOBAL (\S+)", str(error))
         raise ValueError(
             f"Expected '{os.fspath(path)}' to hold tensors and plain data only (got "
-            f"{found[1] if found else 'other objects'}), because anything else may run code when it is read; if you "
-            f"trained it, let the state of your callbacks be plain data and train anew, else get it from a source that "
-            f"you trust"
+            f"{match[1] if match else 'other objects'}), because anything else may run code when "
+            f"it is read; if you trained it, let the state of your callbacks be plain data and "
+            f"train anew, else get it from a source that you trust"
         ) from None
     entry = content.get(KEY) if isinstance(content, Mapping) else None
     if entry is not None:
@@ -104,18 +110,19 @@ def load_file(
 
 
 def check_whole(path: str | os.PathLike[str]) -> None:
-    """Refuses a file of which a bit is lost or changed, by PyTorch's checksums; a missing one is left to the reader."""
+    """Raises ValueError for a damaged file, by PyTorch's checksums; ignores a missing one."""
     if Path(path).is_file() and (damage := find_damage(path)) is not None:
         raise ValueError(
-            f"Expected '{os.fspath(path)}' to be a whole checkpoint (got {Path(path).stat().st_size:,} bytes that are "
-            f"cut short, damaged, or something else: {damage}); copy it again, take another one, or train anew"
+            f"Expected '{os.fspath(path)}' to be a whole checkpoint (got "
+            f"{Path(path).stat().st_size:,} bytes that are cut short, damaged, or something else: "
+            f"{damage}); copy it again, take another one, or train anew"
         )
 
 
 def make_entry(
     described: Mapping[str, Any], tuners: Mapping[str, Decider], preprocessor: Preprocessor | None
 ) -> dict[str, Any]:
-    """Returns the entry of a checkpoint that is ours, as tensors and plain data: the description of its model by
+    """Returns our entry of a checkpoint as tensors and plain data: the description of its model by
     :func:`~tg_mlc.inference.network.describe_model`, thresholds and preprocessor.
     """
     return {
@@ -128,7 +135,7 @@ def make_entry(
 
 
 def own_entry(checkpoint: Mapping[str, Any], source: str = "the checkpoint") -> dict[str, Any]:
-    """Returns what :func:`make_entry` put into a checkpoint."""
+    """Returns the result of :func:`make_entry` in a checkpoint."""
     if not isinstance(checkpoint, Mapping) or KEY not in checkpoint:
         raise ValueError(
             f"Expected {source} to be written by tg_mlc.training (got no entry {KEY!r})"
@@ -139,12 +146,12 @@ def own_entry(checkpoint: Mapping[str, Any], source: str = "the checkpoint") -> 
 
 def restore_tuners(states: Mapping[str, Mapping[str, Any]]) -> dict[str, Decider]:
     """Makes fitted tuners and label sets from their states."""
-    return {
-        metric: LabelSets.from_state(state)
-        if "counts" in state
-        else ThresholdTuner(metric).load_state_dict(state)
-        for metric, state in states.items()
-    }
+    deciders: dict[str, Decider] = {}
+    for metric, state in states.items():
+        are_sets = "counts" in state
+        tuner = LabelSets.from_state if are_sets else ThresholdTuner(metric).load_state_dict
+        deciders[metric] = tuner(state)
+    return deciders
 
 
 def restore_preprocessor(entry: Mapping[str, Any]) -> Preprocessor | None:
@@ -154,41 +161,42 @@ def restore_preprocessor(entry: Mapping[str, Any]) -> Preprocessor | None:
 
 
 def check_preprocessor(preprocessor: Any) -> None:
-    """Refuses what no checkpoint could hold: no preprocessor, or one that has nothing to store yet."""
+    """Raises ValueError for a preprocessor that a checkpoint cannot hold, as before its fit."""
     if preprocessor is None:
         return
+    name = type(preprocessor).__name__
     if not isinstance(preprocessor, Preprocessor):
-        raise ValueError(
-            f"Expected 'preprocessor' to be a Preprocessor (got {type(preprocessor).__name__})"
-        )
+        raise ValueError(f"Expected 'preprocessor' to be a Preprocessor (got {name})")
     try:
         state = to_state(preprocessor)
         from_state(state)
-    except Exception as error:  # of any class, as state dicts are made by users' code too
+    except Exception as error:  # State dicts of users' code raise errors of any class.
         raise ValueError(
-            f"Expected 'preprocessor' to be fitted (got {type(preprocessor).__name__}, whose state cannot be stored "
-            f"and read back: {error!r}); call its 'fit' or 'fit_transform' first"
+            f"Expected 'preprocessor' to be fitted (got {name}, whose state cannot be stored and "
+            f"read back: {error!r:.80}); call its 'fit' or 'fit_transform' first"
         ) from error
     check_plain(state, "preprocessor")
 
 
 def check_same_preprocessor(entry: Mapping[str, Any], present: Preprocessor) -> None:
-    """Refuses weights that were trained on what another preprocessor made: their outputs would be silently wrong."""
+    """Raises ValueError for weights that were trained on the samples of another preprocessor, whose
+    outputs would be silently wrong.
+    """
     stored = entry.get("preprocessor")
     if stored is not None and not _alike(stored, to_state(present)):
         raise ValueError(
-            f"Expected the preprocessor of the checkpoint (got a {type(present).__name__} of another kind, or fitted "
-            f"to other samples); take read_checkpoint(path).preprocessor, or leave 'preprocessor' out"
+            f"Expected the preprocessor of the checkpoint (got a {type(present).__name__} of "
+            f"another kind, or fitted to other samples); take read_checkpoint(path).preprocessor, "
+            f"or leave 'preprocessor' out"
         )
 
 
 def check_plain(value: Any, name: str) -> None:
-    """Checks that a value can be read back with ``weights_only=True``."""
+    """Raises ValueError for a value that cannot be read back with ``weights_only=True``."""
     if isinstance(value, dict):
         if not all(type(key) in (str, int) for key in value):
-            raise ValueError(
-                f"Expected the keys of '{name}' to be strings or integers (got {list(value)})"
-            )
+            got = f"(got {shorten(list(value))})"
+            raise ValueError(f"Expected the keys of '{name}' to be strings or integers {got}")
         for key, item in value.items():
             check_plain(item, f"{name}[{key!r}]")
     elif isinstance(value, (list, tuple)):
@@ -196,24 +204,23 @@ def check_plain(value: Any, name: str) -> None:
             check_plain(item, f"{name}[{index}]")
     elif type(value) not in _SCALARS:
         raise ValueError(
-            f"Expected '{name}' to be a tensor, number, string, list or dict, which load with weights_only=True (got "
-            f"{type(value).__name__}); convert it first, e.g. a path with str()"
+            f"Expected '{name}' to be a tensor, number, string, list or dict, which load with "
+            f"weights_only=True (got {type(value).__name__}); convert it first, e.g. a path with "
+            f"str()"
         )
 
 
 def _alike(stored: Any, present: Any) -> bool:
-    """Equality of plain data, up to the rounding in which machines differ."""
+    """Whether plain data are equal, up to rounding."""
+    if isinstance(stored, float) and isinstance(present, float):
+        stored, present = torch.tensor(stored), torch.tensor(present)
     if isinstance(stored, Tensor) and isinstance(present, Tensor):
         pair = stored.cpu().double(), present.cpu().double()
-        return stored.shape == present.shape and torch.allclose(
-            *pair, rtol=1e-3, atol=1e-4, equal_nan=True
-        )
+        options: dict[str, Any] = {"rtol": 1e-3, "atol": 1e-4, "equal_nan": True}
+        return stored.shape == present.shape and torch.allclose(*pair, **options)
     if isinstance(stored, Mapping) and isinstance(present, Mapping):
-        return stored.keys() == present.keys() and all(
-            _alike(stored[key], present[key]) for key in stored
-        )
+        same_keys = stored.keys() == present.keys()
+        return same_keys and all(_alike(stored[key], present[key]) for key in stored)
     if isinstance(stored, (list, tuple)) and isinstance(present, (list, tuple)):
         return len(stored) == len(present) and all(map(_alike, stored, present))
-    if isinstance(stored, float) and isinstance(present, float):
-        return _alike(torch.tensor(stored), torch.tensor(present))
     return type(stored) is type(present) and bool(stored == present)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -13,14 +13,14 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Self
 
-from tg_mlc._names import find
+from tg_mlc._names import few, find
 from tg_mlc._warnings import warn
 from tg_mlc.graphs.hierarchy import coherent as make_coherent
 from tg_mlc.graphs.hierarchy import coherent_decider, pairs_of, propagate
 from tg_mlc.inference.checkpoint import restore_tuners
 from tg_mlc.inference.flow import Coherent, Flow
 from tg_mlc.inference.network import packed, unpacked
-from tg_mlc.inference.stage import Stage, TensorStage, Values
+from tg_mlc.inference.stage import NetworkClass, Stage, State, TensorStage, Values
 from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.metrics import LabelSets, ThresholdTuner
 from tg_mlc.metrics.calibration import Calibration as LabelCalibration
@@ -28,6 +28,10 @@ from tg_mlc.metrics.coverage import ConformalThresholds, Coverage
 from tg_mlc.metrics.thresholds import Decider
 
 HIERARCHY = "hierarchy"  #: the kind of label graphs that came with data
+GIVEN_WITH_COVERAGE = (
+    "Expected no 'given' labels with a coverage, which would not hold for them (got some); "
+    "leave one of both out"
+)
 
 
 class GivenLabels(Stage):
@@ -47,11 +51,12 @@ class GivenLabels(Stage):
     def begin(self, flow: Flow) -> None:
         if flow.given is None or self.engine.masks != "present":
             return
-        if absent := (flow.given == 0).any(dim=0).nonzero()[:, 0].tolist():
-            names = [flow.label_names[label] for label in absent[:5]]
+        absent = (flow.given == 0).any(dim=0).nonzero()[:, 0].tolist()
+        if absent:
+            names = few([flow.label_names[label] for label in absent])
             warn(
-                f"Expected 'given' labels that apply, because of given_masks='present' (got {names} as absent); leave "
-                f"them unknown, or fit with given_masks='both'",
+                f"Expected 'given' labels that apply, because of given_masks='present' (got "
+                f"{names} as absent); leave them unknown, or fit with given_masks='both'",
                 stacklevel=4,
             )
 
@@ -71,9 +76,7 @@ class GivenLabels(Stage):
         return state
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         return cls(find("given labels", "GivenLabelStacking").from_state(state))
 
     def __str__(self) -> str:
@@ -97,8 +100,8 @@ class Calibration(Stage):
 
     Args:
         free (tg_mlc.metrics.calibration.Calibration): Calibration for samples without given labels.
-        masked (tg_mlc.metrics.calibration.Calibration, optional): Calibration for samples with given labels,
-            fitted under masks like those to come. (default: :obj:`None`, the same)
+        masked (tg_mlc.metrics.calibration.Calibration, optional): Calibration for samples with
+            given labels, fitted under masks like those to come. (default: :obj:`None`, the same)
     """
 
     def __init__(self, free: LabelCalibration, masked: LabelCalibration | None = None) -> None:
@@ -109,15 +112,12 @@ class Calibration(Stage):
 
     def probabilities(self, scores: Tensor, given: Tensor | None = None) -> Tensor:
         """Returns calibrated probabilities :math:`(N, L)`; 0 and 1 are unchanged."""
-        free = self.free.probabilities(scores)
-        if given is None or self.masked is None:
-            return free
-        some = (~given.isnan()).any(dim=1, keepdim=True)
-        return torch.where(some, self.masked.probabilities(scores), free)
+        masked = None if self.masked is None else self.masked.probabilities
+        return _calibrated(scores, given, self.free.probabilities, masked)
 
     @property
     def methods(self) -> dict[str, int]:
-        """How many labels each function calibrates."""
+        """The number of labels that each function calibrates."""
         return dict(Counter(self.free.methods))
 
     def module(self) -> TensorStage:
@@ -131,19 +131,15 @@ class Calibration(Stage):
         }
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
-        parts = [
-            None if state[name] is None else _restored(state[name]) for name in ("free", "masked")
-        ]
-        if parts[0] is None or any(
-            part is not None and len(part.methods) != len(label_names) for part in parts
-        ):
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
+        parts = [_restored(state["free"])]
+        if state["masked"] is not None:
+            parts.append(_restored(state["masked"]))
+        if any(len(part.methods) != len(label_names) for part in parts):
             raise ValueError(
                 f"the calibration has to be of {len(label_names)} labels (got another)"
             )
-        return cls(parts[0], parts[1])
+        return cls(*parts)
 
     def __str__(self) -> str:
         return ", ".join(f"{number} by {name}" for name, number in self.methods.items())
@@ -156,43 +152,48 @@ def _restored(state: Mapping[str, Any]) -> LabelCalibration:
     return part
 
 
+Function = Callable[[Tensor], Tensor]
+
+
+def _calibrated(
+    values: Tensor, given: Tensor | None, free: Function, masked: Function | None
+) -> Tensor:
+    """Calibrates values by one function in rows without given labels, by another in the others."""
+    calibrated = free(values)
+    if given is None or masked is None:
+        return calibrated
+    has_given = (~given.isnan()).any(dim=1, keepdim=True)
+    return torch.where(has_given, masked(values), calibrated)
+
+
 class _CalibrationModule(TensorStage):
+    """The same in single precision, as programs compute."""
+
     def __init__(self, stage: Calibration) -> None:
         super().__init__()
-        self.free = copy_of(stage.free)
-        self.masked = None if stage.masked is None else copy_of(stage.masked)
+        self.free = deepcopy(stage.free).float()
+        self.masked = None if stage.masked is None else deepcopy(stage.masked).float()
 
     def forward(self, values: Values) -> Values:
         given = values.get("given")
-        if "probability" in values:
-            probability = self.free.probabilities(values["probability"])
-            if given is not None and self.masked is not None:
-                some = (~given.isnan()).any(dim=1, keepdim=True)
-                masked = self.masked.probabilities(values["probability"])
-                probability = torch.where(some, masked, probability)
-            return {**values, "probability": probability.float()}
-        logits = self.free(values["logits"])
-        if given is not None and self.masked is not None:
-            some = (~given.isnan()).any(dim=1, keepdim=True)
-            logits = torch.where(some, self.masked(values["logits"]), logits)
-        return {**values, "logits": logits}
-
-
-def copy_of(part: LabelCalibration) -> LabelCalibration:
-    """A calibration in single precision, as programs compute."""
-    return deepcopy(part).float()
+        if "probability" not in values:
+            logits = _calibrated(values["logits"], given, self.free, self.masked)
+            return {**values, "logits": logits}
+        masked = None if self.masked is None else self.masked.probabilities
+        probability = _calibrated(values["probability"], given, self.free.probabilities, masked)
+        return {**values, "probability": probability.float()}
 
 
 class Coherence(Stage):
     """Respects a hierarchy of labels: no label is more probable than one above it.
 
-    It acts twice: given labels say what holds of those above and below them before any stage computes, and
-    probabilities become coherent after all others.
+    It acts twice: before any stage computes, given labels say what holds of those above and below
+    them; after all others, probabilities become coherent.
 
     Args:
         label_names (Sequence[str]): The labels of the model.
-        hierarchy (LabelGraph, optional): The hierarchy that the model knows, which is respected by default if it came
-            with the data. (default: :obj:`None`)
+        hierarchy (LabelGraph, optional): The hierarchy that the model knows, which is respected by
+            default if it came with the data. (default: :obj:`None`)
     """
 
     def __init__(self, label_names: Sequence[str], hierarchy: Data | None = None) -> None:
@@ -218,22 +219,20 @@ class Coherence(Stage):
         return pairs_of(graph, self.label_names, "coherent")
 
     def with_ancestors(self, y: np.ndarray) -> np.ndarray:
-        """Returns targets :math:`(N, L)` in which all labels above one that applies apply, too, where predictions
-        respect a hierarchy by default.
+        """Returns targets :math:`(N, L)` in which all labels above one that applies apply, too,
+        where predictions respect a hierarchy by default.
 
         Args:
             y (numpy.ndarray): Targets: 0, 1, or NaN for unknown.
         """
         pairs = self.pairs()
-        if pairs is None:
-            return y
-        targets: np.ndarray = make_coherent(torch.from_numpy(y), pairs).numpy()
-        return targets
+        return y if pairs is None else make_coherent(torch.from_numpy(y), pairs).numpy()
 
     def begin(self, flow: Flow) -> None:
-        flow.pairs, usual = self.pairs(flow.query.coherent), self.pairs()
-        both = flow.pairs is not None and usual is not None and torch.equal(flow.pairs, usual)
-        flow.is_default_hierarchy = both or flow.pairs is usual is None
+        pairs, default = self.pairs(flow.query.coherent), self.pairs()
+        flow.pairs, flow.is_default_hierarchy = pairs, pairs is default
+        if pairs is not None and default is not None:
+            flow.is_default_hierarchy = torch.equal(pairs, default)
         if flow.pairs is not None and flow.given is not None:
             flow.given = propagate(flow.given, flow.pairs, self.label_names, "given")
 
@@ -248,12 +247,9 @@ class Coherence(Stage):
         return {"hierarchy": None if self.hierarchy is None else packed(self.hierarchy)}
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
-        return cls(
-            label_names, None if state["hierarchy"] is None else unpacked(state["hierarchy"])
-        )
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
+        entry = state["hierarchy"]
+        return cls(label_names, None if entry is None else unpacked(entry))
 
     def __str__(self) -> str:
         if self.hierarchy is None:
@@ -292,9 +288,10 @@ class Decision(Stage):
     """Decides which labels apply.
 
     Args:
-        tuners (dict, optional): Thresholds or label sets by the metric that they suit; 0.5 if there are none.
+        tuners (dict, optional): Thresholds or label sets by the metric that they suit; 0.5 if there
+            are none. (default: :obj:`None`)
+        conformal (ConformalThresholds, optional): Finds the thresholds for a coverage.
             (default: :obj:`None`)
-        conformal (ConformalThresholds, optional): Finds the thresholds for a coverage. (default: :obj:`None`)
     """
 
     def __init__(
@@ -312,18 +309,19 @@ class Decision(Stage):
 
     def begin(self, flow: Flow) -> None:
         decider = flow.decider = self.decider(flow)
-        found = np.array([np.nan]) if isinstance(decider, LabelSets) else decider.fitted()
-        flow.thresholds = np.broadcast_to(found, len(flow.label_names))
+        thresholds = np.array(np.nan) if isinstance(decider, LabelSets) else decider.fitted()
+        flow.thresholds = np.broadcast_to(thresholds, len(flow.label_names))
 
     def decider(self, flow: Flow) -> Decider:
-        """Returns what decides for a query: thresholds, 0.5 where validation samples gave none, or label sets."""
+        """Returns the thresholds or label sets that decide for a query, a threshold of 0.5 where
+        validation samples gave none.
+        """
         decides, pairs = flow.query.decides, flow.pairs
         if isinstance(decides, Coverage):
             return self._conformal_decider(flow, decides)
         if self.tuners and decides not in self.tuners:
-            raise ValueError(
-                f"Expected 'metric' to be one of {list(self.tuners)} (got {decides!r})"
-            )
+            known = list(self.tuners)
+            raise ValueError(f"Expected 'metric' to be one of {known} (got {decides!r})")
         if self.tuners:
             decider = self.tuners[decides]
         else:
@@ -334,21 +332,17 @@ class Decision(Stage):
     def _conformal_decider(self, flow: Flow, coverage: Coverage) -> Decider:
         if self.conformal is None:
             raise ValueError(
-                f"Expected a model with scores of samples that nothing was fitted to, for {coverage} (got one "
-                f"without); pass such samples to 'conformalize', or let 'auto' keep some: auto(..., "
-                f"coverage_share=0.2), or tg-mlc train --coverage_share 0.2"
+                f"Expected a model with scores of samples that nothing was fitted to, for "
+                f"{coverage} (got one without); pass such samples to 'conformalize', or let 'auto' "
+                f"keep some: auto(..., coverage_share=0.2)"
             )
         if flow.given is not None and not flow.given.isnan().all():
-            raise ValueError(
-                "Expected no 'given' labels with a coverage, which would not hold for them (got some)"
-            )
+            raise ValueError(GIVEN_WITH_COVERAGE)
         if not flow.is_default_hierarchy:
-            got = f"{flow.query.coherent!r:.60}"
-            raise ValueError(
-                f"Expected 'coherent' as in calibration for a coverage, None (got {got})"
-            )
+            got = f"(got {flow.query.coherent!r:.60})"
+            raise ValueError(f"Expected 'coherent' as in calibration for a coverage, None {got}")
         tuner = self.conformal.tuner(coverage, flow.label_names)
-        # lower ones above, because sets may only grow
+        # Sets may only grow, so labels above get the lower thresholds of those below.
         if flow.pairs is not None and tuner.per_label:
             thresholds = torch.from_numpy(tuner.fitted())[None]
             tuner.thresholds = -make_coherent(-thresholds, flow.pairs)[0].numpy()
@@ -374,44 +368,35 @@ class Decision(Stage):
         return state
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
-        conformal = (
-            None
-            if state["conformal"] is None
-            else ConformalThresholds.from_state(state["conformal"])
-        )
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
+        entry = state["conformal"]
+        conformal = None if entry is None else ConformalThresholds.from_state(entry)
         stage = cls(restore_tuners(state["tuners"]), conformal)
         stage.check_labels(len(label_names))
         return stage
 
     def check_labels(self, num_labels: int) -> None:
-        """Refuses thresholds and label sets of another number of labels."""
+        """Raises ValueError if thresholds or label sets are of another number of labels."""
         if self.conformal is not None and self.conformal.num_labels != num_labels:
             raise ValueError(
                 f"the scores of label sets have to be of {num_labels} labels (got others)"
             )
         for metric, tuner in self.tuners.items():
             if isinstance(tuner, LabelSets):
-                if tuner.sets.shape[1] != num_labels:
-                    raise ValueError(
-                        f"the label sets of '{metric}' have to be of {num_labels} labels (got {tuner!r})"
-                    )
-                continue
-            thresholds = tuner.fitted()
-            if thresholds.shape not in ((), (1,), (num_labels,)) or np.isnan(thresholds).any():
+                expected, got = f"the label sets of '{metric}' have to be of", repr(tuner)
+                is_right = tuner.sets.shape[1] == num_labels
+            else:
+                thresholds = tuner.fitted()
+                expected = f"the thresholds of '{metric}' have to be one number or"
                 got = f"{thresholds.tolist()!s:.80}"
-                raise ValueError(
-                    f"the thresholds of '{metric}' have to be one number or {num_labels} (got {got})"
-                )
+                is_right = thresholds.shape in ((), (1,), (num_labels,))
+                is_right = is_right and not np.isnan(thresholds).any()
+            if not is_right:
+                raise ValueError(f"{expected} {num_labels} labels (got {got})")
 
     def __str__(self) -> str:
-        deciders = {
-            "label sets" if isinstance(tuner, LabelSets) else "thresholds"
-            for tuner in self.tuners.values()
-        }
-        promise = ", any coverage" if self.conformal is not None else ""
-        return (
-            f"{' and '.join(sorted(deciders))} for {', '.join(self.tuners)}" if deciders else "0.5"
-        ) + promise
+        names = ("thresholds", "label sets")
+        kinds = {names[isinstance(tuner, LabelSets)] for tuner in self.tuners.values()}
+        deciders = " and ".join(sorted(kinds))
+        text = f"{deciders} for {', '.join(self.tuners)}" if deciders else "0.5"
+        return text if self.conformal is None else f"{text}, any coverage"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from typing_extensions import Self
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inference.batches import makes_batches
 from tg_mlc.inference.flow import Flow
-from tg_mlc.inference.stage import Stage, TensorStage, Values
+from tg_mlc.inference.stage import NetworkClass, Stage, State, TensorStage, Values
 from tg_mlc.inputs import Chain, InputKind, Preprocessor
 from tg_mlc.inputs.kind import num_rows
 from tg_mlc.inputs.preprocessor import from_state, to_state
@@ -25,11 +25,17 @@ from tg_mlc.inputs.preprocessor import from_state, to_state
 VIEW = "features_{}"
 
 
+def rows_of(raw: Any, rows: Sequence[int]) -> Any:
+    """Returns some rows of a table or a list of raw inputs."""
+    return raw.iloc[rows] if hasattr(raw, "iloc") else [raw[row] for row in rows]
+
+
 class Features(Stage):
     """Makes samples of raw inputs.
 
     Args:
-        *steps (Preprocessor): The steps between raw inputs and samples; none if a model takes samples alone.
+        *steps (Preprocessor): The steps between raw inputs and samples; none if a model takes
+            samples alone.
     """
 
     def __init__(self, *steps: Preprocessor) -> None:
@@ -56,24 +62,24 @@ class Features(Stage):
             return raw
         got = "one, not in a list" if isinstance(raw, BaseData) else type(raw).__name__
         raise ValueError(
-            f"Expected samples as the model was trained on, because it was saved without a preprocessor (got {got}); "
-            f"pass a list of Data or a data set, or 'preprocessor' to MultiLabelModule before training"
+            f"Expected samples as the model was trained on, because it was saved without a "
+            f"preprocessor (got {got}); pass a list of Data or a data set, or 'preprocessor' to "
+            f"MultiLabelModule before training"
         )
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """Returns why raw inputs cannot be read, by rows."""
+        """Returns why raw inputs cannot be read, by row."""
         if not self.steps:
             return {}
         reasons, size = self.steps[0].unreadable(raw), num_rows(raw) or 0
         rows = [row for row in range(size) if row not in reasons]
         if rows:
-            readable = raw.iloc[rows] if hasattr(raw, "iloc") else [raw[row] for row in rows]
-            found = self._unfit(self.steps[0].transform(readable))
-            reasons |= {rows[row]: reason for row, reason in found.items()}
+            unfit = self._unfit(self.steps[0].transform(rows_of(raw, rows)))
+            reasons |= {rows[row]: reason for row, reason in unfit.items()}
         return dict(sorted(reasons.items()))
 
     def _unfit(self, samples: Any) -> dict[int, str]:
-        """Why the second step cannot take samples, by rows, as far as it looks before it computes."""
+        """Why the second step cannot take samples, by row, as far as it looks in advance."""
         return self.steps[1].unreadable(samples) if len(self.steps) > 1 else {}
 
     def apply(self, flow: Flow) -> None:
@@ -85,9 +91,7 @@ class Features(Stage):
         return {"steps": [to_state(step) for step in self.steps]}
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         return cls(*map(from_state, state["steps"]))
 
     def __str__(self) -> str:
@@ -114,17 +118,17 @@ class Classifiers(Stage):
 
     def matrices(self, samples: MultiLabelDataset) -> dict[str, Tensor]:
         """Returns the features :math:`(N, F)` that the classifiers take, by view."""
-        found = {}
-        for view in dict.fromkeys(each.view for each in self.features.classifiers.values()):
+        matrices = {}
+        for view in dict.fromkeys(part.view for part in self.features.classifiers.values()):
             matrix: Any = self.features.views[view].matrix(samples)
             dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
-            found[view] = torch.from_numpy(np.asarray(dense, dtype=np.float32))
-        return found
+            matrices[view] = torch.from_numpy(np.asarray(dense, dtype=np.float32))
+        return matrices
 
     @property
     def titles(self) -> list[str]:
         """The names of the classifiers in tables of results."""
-        return [each.title for each in self.features.classifiers.values()]
+        return [part.title for part in self.features.classifiers.values()]
 
     def module(self) -> TensorStage:
         return _ClassifierModules(self.features)
@@ -133,9 +137,7 @@ class Classifiers(Stage):
         return to_state(self.features)
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         return cls(from_state(state))
 
     def __str__(self) -> str:
@@ -147,8 +149,9 @@ class _ClassifierModules(TensorStage):
 
     def __init__(self, features: Any) -> None:
         super().__init__()
-        self.views = [VIEW.format(each.view) for each in features.classifiers.values()]
-        self.classifiers = nn.ModuleList(each.module() for each in features.classifiers.values())
+        classifiers = features.classifiers.values()
+        self.views = [VIEW.format(part.view) for part in classifiers]
+        self.classifiers = nn.ModuleList(part.module() for part in classifiers)
 
     def forward(self, values: Values) -> Values:
         if "base_scores" in values:
@@ -160,7 +163,7 @@ class _ClassifierModules(TensorStage):
 
 
 def stages_of(preprocessor: Preprocessor | None) -> list[Stage]:
-    """The stages that do what a preprocessor does: features, and classifiers if its last step has some."""
+    """Returns the stages of a preprocessor: features, and classifiers if its last step has some."""
     if preprocessor is None:
         return [Features()]
     steps = list(preprocessor.steps) if isinstance(preprocessor, Chain) else [preprocessor]

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from tg_mlc._options import check_count
 from tg_mlc.metrics.coverage import Coverage, Per
 
-#: A hierarchy, whether to respect the one that the model knows, or :obj:`None` for the model's own default.
+#: A hierarchy, whether to respect that of the model, or :obj:`None` for the model's default.
 Coherent: TypeAlias = "bool | Data | None"
 
 
@@ -24,15 +24,17 @@ class Query:
     """A question to a model, beside the inputs; it is checked once and handed down whole.
 
     Args:
-        given (Any, optional): Labels that are known, in any form that :func:`~tg_mlc.data.given_labels` takes.
-            (default: :obj:`None`, those that samples have as attribute :obj:`given`)
+        given (Any, optional): Labels that are known, in any form that
+            :func:`~tg_mlc.data.given_labels` takes.
+            (default: :obj:`None`, the attribute :obj:`given` of samples)
         metric (str, optional): The metric that decisions are best for. (default: :obj:`"f1_micro"`)
-        coverage (float, optional): The fraction of what applies that label sets have to hold, in place of
-            :obj:`metric`. (default: :obj:`None`)
+        coverage (float, optional): The fraction of what applies that label sets have to hold, in
+            place of :obj:`metric`. (default: :obj:`None`)
         coverage_per (str, optional): :obj:`"label"` or :obj:`"sample"`. (default: :obj:`"label"`)
         coherent (bool or LabelGraph, optional): Whether predictions respect a hierarchy.
             (default: :obj:`None`, if one came with the training data)
-        batch_size (int, optional): The number of samples that networks take at a time. (default: :obj:`256`)
+        batch_size (int, optional): The number of samples that networks take at a time.
+            (default: :obj:`256`)
 
     Raises:
         ValueError: If the coverage is not between 0 and 1, or the batch size is not positive.
@@ -66,11 +68,10 @@ class Flow:
     size: int  #: the number of samples
     given: Tensor | None = None  #: known labels :math:`(N, L)`: 0, 1, or NaN for unknown
     pairs: Tensor | None = None  #: the pairs of a label and one below it that predictions respect
-    #: whether these are the pairs that the model respects by default
-    is_default_hierarchy: bool = True
-    batches: Any = None  #: of the samples, if they are kept to be used many times
+    is_default_hierarchy: bool = True  #: whether the model respects these pairs by default
+    batches: Any = None  #: the samples in batches, if they are used many times
     logits: Tensor | None = None  #: :math:`(N, L)`, those of given labels without their values
-    decider: Any = None  #: what decides: thresholds or label sets
+    decider: Any = None  #: the thresholds or label sets that decide
     decisions: Tensor | None = None  #: 0 or 1 :math:`(N, L)`
     thresholds: np.ndarray | None = None  #: :math:`(L)`, NaN where label sets decide
     _probabilities: Tensor | None = field(default=None, repr=False)
@@ -92,38 +93,27 @@ class Flow:
 
     def with_given(self, values: Tensor) -> Tensor:
         """Returns values :math:`(N, L)` with 0 or 1 where labels are given."""
-        return (
-            values
-            if self.given is None
-            else torch.where(self.given.isnan(), values, self.given.to(values))
-        )
+        if self.given is None:
+            return values
+        return torch.where(self.given.isnan(), values, self.given.to(values))
 
     def rows(self, start: int, stop: int) -> Flow:
-        """The flow of some samples, before any stage has computed something."""
-        given = None if self.given is None else self.given[start:stop]
-        return replace(
-            self, samples=self.samples[start:stop], size=min(stop, self.size) - start, given=given
-        )
+        """Returns the flow of some samples, before any stage has computed something."""
+        given, size = self.given, min(stop, self.size) - start
+        given = None if given is None else given[start:stop]
+        return replace(self, samples=self.samples[start:stop], size=size, given=given)
 
     @classmethod
     def joined(cls, parts: Sequence[Flow]) -> Flow:
-        """The flow of all samples, after the last stage."""
-        first = parts[0]
-
-        def together(name: str) -> Tensor | None:
-            values = [getattr(part, name) for part in parts]
-            return None if any(value is None for value in values) else torch.cat(values)
-
-        whole = replace(first, samples=None, size=sum(part.size for part in parts))
+        """Joins the flows of parts of the samples, after the last stage."""
+        whole = replace(parts[0], samples=None, size=sum(part.size for part in parts))
         for name in ("given", "logits", "decisions", "_probabilities"):
-            setattr(whole, name, together(name))
+            values = [getattr(part, name) for part in parts]
+            setattr(whole, name, None if any(v is None for v in values) else torch.cat(values))
         return whole
 
 
 def sigmoid(logits: Tensor) -> Tensor:
-    """The probabilities of logits."""
-    return (
-        torch.from_numpy(expit(logits.numpy()))
-        if logits.dtype == torch.double
-        else logits.sigmoid()
-    )
+    """Returns the probabilities of logits; in double precision, those of SciPy."""
+    is_double = logits.dtype == torch.double
+    return torch.from_numpy(expit(logits.numpy())) if is_double else logits.sigmoid()

@@ -22,71 +22,72 @@ def load(
     *,
     device: torch.device | str = "cpu",
 ) -> Model:
-    """Loads a model that :func:`tg_mlc.training.fit` or :meth:`~tg_mlc.inference.Model.save` wrote to a folder.
+    """Loads a model that :func:`tg_mlc.training.fit` or :meth:`~tg_mlc.inference.Model.save` wrote.
 
-    Nothing in the folder is run: it holds tensors and plain data, and all of it has to be as it was written.
+    Nothing in the folder is run: it holds tensors and plain data, and all of it has to be as it was
+    written.
 
     Args:
         path (str or PathLike): The folder.
-        network (type, optional): The class of a network of your own, which is made again with the arguments that the
-            folder holds. (default: :obj:`None`)
+        network (type, optional): The class of a network of your own, which is made again with the
+            arguments that the folder holds. (default: :obj:`None`)
         device (torch.device or str, optional): Where to compute. (default: :obj:`"cpu"`)
 
     Raises:
         FileNotFoundError: If there is no saved model.
-        ValueError: If it is damaged, this version of the package cannot build it, PyTorch has no such device here, or
-            :obj:`network` is not the class of the network that was saved.
+        ValueError: If it is damaged, this version of the package cannot build it, PyTorch has no
+            such device here, or :obj:`network` is not the class of the network that was saved.
     """
     content = read_folder(path)
     _check_network(content, network)
     try:
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # the latter without CUDA
-        reason = str(error).splitlines()[0]
-        raise ValueError(
-            f"Expected 'device' to be one that PyTorch has here (got {str(device)!r}: {reason})"
-        ) from None
+    except (RuntimeError, AssertionError) as error:  # The latter comes from PyTorch without CUDA.
+        got = f"(got {str(device)!r}: {str(error).splitlines()[0]})"
+        raise ValueError(f"Expected 'device' to be one that PyTorch has here {got}") from None
     try:
         return Model.from_content(content, network).to(device)
-    except Exception as error:  # Any value may be one that another version wrote.
+    except Exception as error:  # A value of another version raises errors of any class.
         raise ValueError(
-            f"Expected '{path}' to hold a model that this version of tg_mlc can build (got {type(error).__name__}: "
-            f"{error}); '{Path(path) / CONTENT}' says which versions saved it"
+            f"Expected '{path}' to hold a model that this version of tg_mlc can build (got "
+            f"{type(error).__name__}: {error}); '{Path(path) / CONTENT}' says which versions saved "
+            f"it"
         ) from error
 
 
 def _check_network(content: Mapping[str, Any], network: Any) -> None:
-    """Refuses a folder without the class of its network, and a class for a folder that needs none."""
+    """Raises ValueError if a class of a network is missing, wrong, or not needed."""
     described = _own_network(content)
     if described is None:
         if network is not None:
-            raise ValueError(
-                f"Expected no 'network' for a model that this package builds (got {network!r})"
-            )
+            got = f"(got {shorten(repr(network))})"
+            raise ValueError(f"Expected no 'network' for a model that this package builds {got}")
         return
     name = shorten(f"{described.get('module')}.{described.get('class')}")
     is_class = isinstance(network, type) and issubclass(network, nn.Module)
-    # Not by its module, which is __main__ in the script that trained it.
-    ends = [
-        str(each).rpartition("<locals>.")[2]
-        for each in (described.get("class"), getattr(network, "__qualname__", ""))
-    ]
-    if not is_class or ends[0] != ends[1]:
+    # The module is not compared, because it is __main__ in the script that trained the network.
+    names = described.get("class"), getattr(network, "__qualname__", "")
+    ends = {str(text).rpartition("<locals>.")[2] for text in names}
+    if not is_class or len(ends) > 1:
         raise ValueError(
-            f"Expected 'network' to be the class {name}, because the folder holds a network of your own and no class "
-            f"is unpickled (got {network!r}); import it and pass it: load(path, {name.rpartition('.')[2]})"
+            f"Expected 'network' to be the class {name}, because the folder holds a network of "
+            f"your own and no class is unpickled (got {shorten(repr(network))}); import it and "
+            f"pass it: load(path, {name.rpartition('.')[2]})"
         )
 
 
 def _own_network(content: Mapping[str, Any]) -> Any:
-    """The entry of a folder for the class of a network of one's own; :obj:`None` if there is none."""
-    stages = content.get("stages")
-    for entry in stages if isinstance(stages, list) else ():
-        state = entry.get("state") if isinstance(entry, Mapping) else None
-        networks = state.get("networks") if isinstance(state, Mapping) else None
-        for each in networks if isinstance(networks, list) else ():
-            if isinstance(each, Mapping) and "network" in each:
-                return each["network"]
+    """The entry of a folder for a network of the user's own; :obj:`None` if there is none."""
+
+    def entries(value: Any, key: str) -> list[Any]:
+        items = value.get(key) if isinstance(value, Mapping) else None
+        return items if isinstance(items, list) else []
+
+    for stage in entries(content, "stages"):
+        state = stage.get("state") if isinstance(stage, Mapping) else None
+        for entry in entries(state, "networks"):
+            if isinstance(entry, Mapping) and "network" in entry:
+                return entry["network"]
     return None
 
 
@@ -110,15 +111,8 @@ def push_to_hub(
     hub = require("huggingface_hub", extra="hub")
     hub.create_repo(repo_id, private=private, exist_ok=True)
     files = [CONTENT, WEIGHTS]
-    return str(
-        hub.upload_folder(
-            repo_id=repo_id,
-            folder_path=os.fspath(path),
-            allow_patterns=files,
-            delete_patterns=files,
-            **options,
-        )
-    )
+    options |= {"allow_patterns": files, "delete_patterns": files}
+    return str(hub.upload_folder(repo_id=repo_id, folder_path=os.fspath(path), **options))
 
 
 def from_pretrained(
@@ -133,7 +127,8 @@ def from_pretrained(
         name (str or PathLike): A folder, or a name on the hub.
         network (type, optional): As of :func:`load`. (default: :obj:`None`)
         device (str, optional): Where to compute. (default: :obj:`"cpu"`)
-        **options (optional): Further arguments of :func:`huggingface_hub.snapshot_download`, *e.g.* :obj:`revision`.
+        **options (optional): Further arguments of :func:`huggingface_hub.snapshot_download`,
+            *e.g.* :obj:`revision`.
 
     Raises:
         ValueError: If the model is damaged, or this version of the package cannot build it.
@@ -141,9 +136,6 @@ def from_pretrained(
     """
     if Path(name).is_dir():
         return load(name, network, device=device)
-    hub = require("huggingface_hub", extra="hub")
-    return load(
-        hub.snapshot_download(os.fspath(name), allow_patterns=[CONTENT, WEIGHTS], **options),
-        network,
-        device=device,
-    )
+    hub, files = require("huggingface_hub", extra="hub"), [CONTENT, WEIGHTS]
+    folder = hub.snapshot_download(os.fspath(name), allow_patterns=files, **options)
+    return load(folder, network, device=device)

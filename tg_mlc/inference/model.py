@@ -28,9 +28,9 @@ from tg_mlc.data.dataset import joined
 from tg_mlc.data.given import MAX_GIVEN, draw_given, has_given, split_given
 from tg_mlc.graphs.hierarchy import propagate
 from tg_mlc.inference.batches import batches_of, makes_batches
-from tg_mlc.inference.decisions import Calibration, Coherence, Decision
+from tg_mlc.inference.decisions import GIVEN_WITH_COVERAGE, Calibration, Coherence, Decision
 from tg_mlc.inference.decisions import GivenLabels as GivenLabelsStage
-from tg_mlc.inference.features import Classifiers, Features, stages_of
+from tg_mlc.inference.features import Classifiers, Features, rows_of, stages_of
 from tg_mlc.inference.flow import Coherent, Flow, Query
 from tg_mlc.inference.folder import check_finite, write_folder
 from tg_mlc.inference.network import describe_settings, label_graph_users, names_in, versions
@@ -50,21 +50,29 @@ StageT = TypeVar("StageT", bound=Stage)
 
 #: Rows at a time, because classifiers need many times the memory of their inputs and scores.
 ROWS = 4096
-_INFINITE = "Expected inputs that the model can compute with (got NaN or infinity for them); are some missing or too large?"
+_INFINITE = (
+    "Expected inputs that the model can compute with (got NaN or infinity for them); "
+    "are some missing or too large?"
+)
 
 
 class Reading(NamedTuple):
     """Raw inputs that were read, each by itself."""
 
-    samples: Any  #: of the inputs that can be read; :obj:`None` if there is none
+    samples: Any  #: the inputs that can be read; :obj:`None` if there is none
     rows: list[int] | None  #: the rows of these; :obj:`None` if they are all
     size: int  #: the number of inputs
-    reasons: dict[int, str]  #: why inputs cannot be read, by rows
+    reasons: dict[int, str]  #: why inputs cannot be read, by row
     warnings: list[str]
 
     @classmethod
+    def empty(cls, size: int = 0) -> Self:
+        """Returns a reading without samples."""
+        return cls(None, None, size, {}, [])
+
+    @classmethod
     def joined(cls, readings: Sequence[Self]) -> Self:
-        """Returns what was read of several lists of inputs, one after another, without their warnings.
+        """Joins readings of several lists of inputs, without their warnings.
 
         Args:
             readings (Sequence[Reading]): Readings of the same model.
@@ -76,8 +84,8 @@ class Reading(NamedTuple):
             return readings[0]
         rows, reasons, first = list[int](), dict[int, str](), 0
         for reading in readings:
-            found = range(reading.size) if reading.rows is None else reading.rows
-            rows += [first + row for row in found]
+            readable = range(reading.size) if reading.rows is None else reading.rows
+            rows += [first + row for row in readable]
             reasons |= {first + row: reason for row, reason in reading.reasons.items()}
             first += reading.size
         parts = [reading.samples for reading in readings if reading.samples is not None]
@@ -90,7 +98,8 @@ class Reading(NamedTuple):
 
 
 class Model:
-    r"""A model of labels: what :func:`tg_mlc.auto`, :func:`tg_mlc.fit` and :func:`tg_mlc.load` return.
+    r"""A model of labels, which :func:`tg_mlc.auto`, :func:`tg_mlc.fit` and :func:`tg_mlc.load`
+    return.
 
     .. code-block:: python
 
@@ -99,7 +108,7 @@ class Model:
         frame = model.predict(["CCO", "c1ccccc1"])
         frame["probability"]["nausea"], frame["decision"]["nausea"]
 
-    A network that was trained in a loop of one's own becomes one, too:
+    A network that was trained in a loop of your own becomes one, too:
 
     .. code-block:: python
 
@@ -111,11 +120,12 @@ class Model:
     Args:
         stages (Sequence[Stage]): The steps, in their order.
         label_names (Sequence[str]): The labels, in the order of columns.
-        facts (dict, optional): Facts about the model: versions, validation metrics, hashes of data and split.
-            (default: :obj:`None`)
+        facts (dict, optional): Facts about the model: versions, validation metrics, hashes of data
+            and split. (default: :obj:`None`)
 
     Attributes:
-        training (Any): Results of the training beside the model, such as held-out scores; :obj:`None` in a loaded one.
+        training (Any): Results of the training, such as held-out scores; :obj:`None` in a loaded
+            model.
     """
 
     training: Any = None
@@ -146,24 +156,23 @@ class Model:
 
         Args:
             network (torch.nn.Module): Returns logits :math:`(B, L)` of a batch; or a
-                :class:`~tg_mlc.training.MultiLabelModule`, which knows all else.
-            label_names (Sequence[str], optional): The labels. (default: :obj:`None`, those of the label graph)
-            objective (Objective, optional): Makes scores of outputs that are no logits. (default: :obj:`None`)
-            preprocessor (Preprocessor, optional): Makes samples of raw inputs. (default: :obj:`None`)
-            tuners (dict, optional): Thresholds or label sets by metric. (default: :obj:`None`)
-            given (GivenLabelStacking, optional): Changes logits where labels are given, in place of the network itself.
-                (default: :obj:`None`)
-            settings (dict, optional): As of :class:`~tg_mlc.inference.networks.Networks`. (default: :obj:`None`)
+                :class:`~tg_mlc.training.MultiLabelModule`, which holds the other arguments.
+            label_names (Sequence[str], optional): The labels.
+                (default: :obj:`None`, those of the label graph)
+            objective (Objective, optional): Makes scores of outputs that are no logits.
+            preprocessor (Preprocessor, optional): Makes samples of raw inputs.
+            tuners (dict, optional): Thresholds or label sets by metric.
+            given (GivenLabelStacking, optional): Changes logits where labels are given, in place of
+                the network itself.
+            settings (dict, optional): As of :class:`~tg_mlc.inference.networks.Networks`.
 
         Raises:
             ValueError: If the labels have no names.
         """
         if hasattr(network, "objective"):
             if label_names is not None:
-                raise ValueError(
-                    f"Expected 'label_names' beside a network, and only there (got {label_names!r:.60} beside a "
-                    f"{type(network).__name__})"
-                )
+                got = f"got {label_names!r:.60} beside a {type(network).__name__}"
+                raise ValueError(f"Expected 'label_names' beside a network, and only there ({got})")
             module: Any = network
             return cls.of(
                 module.model,
@@ -173,18 +182,16 @@ class Model:
                 tuners=module.tuners,
                 settings=module.settings,
             )
-        names = label_names if label_names is not None else names_in(network)
-        names = [str(name) for name in names]
-        for layer in label_graph_users(network):
-            check_same_names(layer.label_graph.get("label_names"), names, "the label graph")
-        graphs = (layer.label_graph for layer in label_graph_users(network))
+        names = list(map(str, names_in(network) if label_names is None else label_names))
+        graphs = [layer.label_graph for layer in label_graph_users(network)]
+        for graph in graphs:
+            check_same_names(graph.get("label_names"), names, "the label graph")
         hierarchy = next((graph for graph in graphs if "parent_index" in graph), None)
-        reads_given = given is None and takes_given_labels(network)
         networks = Networks(
             [network],
             names,
             objective,
-            reads_given=reads_given,
+            reads_given=given is None and takes_given_labels(network),
             settings=[describe_settings(network) if settings is None else settings],
         )
         given_stages = [] if given is None else [GivenLabelsStage(given)]
@@ -193,7 +200,17 @@ class Model:
 
     def stage(self, kind: type[StageT]) -> StageT | None:
         """Returns the stage of a class; :obj:`None` if the model has none."""
-        return next((stage for stage in self.stages if isinstance(stage, kind)), None)
+        for stage in self.stages:
+            if isinstance(stage, kind):
+                return stage
+        return None
+
+    def _needed(self, kind: type[StageT]) -> StageT:
+        stage = self.stage(kind)
+        if stage is None:
+            got = [type(stage).__name__ for stage in self.stages]
+            raise ValueError(f"Expected a model with a stage {kind.__name__} (got {got})")
+        return stage
 
     @property
     def decision(self) -> Decision:
@@ -204,14 +221,6 @@ class Model:
     def features(self) -> Features:
         """The first stage, which reads."""
         return self._needed(Features)
-
-    def _needed(self, kind: type[StageT]) -> StageT:
-        stage = self.stage(kind)
-        if stage is None:
-            raise ValueError(
-                f"Expected a model with a stage {kind.__name__} (got {[type(s).__name__ for s in self.stages]})"
-            )
-        return stage
 
     @property
     def network_stage(self) -> Networks:
@@ -226,13 +235,13 @@ class Model:
     def of_samples(self) -> Self:
         """Returns the same model for samples that have passed :attr:`preparing` already."""
         rest = [stage for stage in self.stages if stage not in self.preparing]
-        # Thresholds of one of both models must not become those of the other.
+        # New thresholds of one model must not become those of the other.
         rest = [copy(stage) if isinstance(stage, Decision) else stage for stage in rest]
         return type(self)([Features(), *rest], self.label_names, self.facts)
 
     @property
     def kind(self) -> InputKind | None:
-        """The kind of input; :obj:`None` for samples of one's own."""
+        """The kind of input; :obj:`None` if the model takes samples alone."""
         return self.features.kind
 
     @property
@@ -258,19 +267,19 @@ class Model:
 
     @property
     def report(self) -> dict[str, Any]:
-        """The choices of :func:`tg_mlc.auto`, the scores that decided them, and how long each part took."""
+        """The choices of :func:`tg_mlc.auto`, the scores behind them, and the time of each part."""
         report: dict[str, Any] = self.facts.get("report", {})
         return report
 
     def read(self, raw: Any, on_error: str = "blank") -> Reading:
-        """Reads raw inputs, each by itself; those that cannot be read are skipped, with their reasons.
+        """Reads raw inputs, each by itself; unreadable ones are skipped, with their reasons.
 
         Args:
             raw, on_error (Any): As of :meth:`predict`.
         """
         check_choice("on_error", on_error, ("blank", "raise"))
-        is_list = isinstance(raw, (list, tuple)) or hasattr(raw, "shape")
-        size = num_rows(raw) if is_list else None
+        is_list = isinstance(raw, (list, tuple))
+        size = num_rows(raw) if is_list or hasattr(raw, "shape") else None
         if size == 0:
             return Reading(None, [], 0, {}, [])
         with collected_warnings() as messages:
@@ -279,42 +288,39 @@ class Model:
                 size = samples.shape[0] if hasattr(samples, "shape") else len(samples)
                 return Reading(samples, None, size, {}, messages)
             except (ValueError, TypeError):
-                if on_error == "raise":
+                if on_error == "raise" or not (is_list or hasattr(raw, "iloc")):
                     raise
-                # Reasons are only asked for now, because looking for them takes as long as reading.
-                is_rows = isinstance(raw, (list, tuple)) or hasattr(raw, "iloc")
-                reasons = self.features.unreadable(raw) if is_rows else {}
+                # To look for reasons takes as long as to read, so it is done only now.
+                reasons = self.features.unreadable(raw)
                 if not reasons:
                     raise
-            messages.clear()  # Only warnings of inputs that can be read are told.
+            messages.clear()  # Warnings are those of readable inputs alone.
             rows = [row for row in range(len(raw)) if row not in reasons]
-            if not rows:
-                return Reading(None, rows, len(raw), reasons, messages)
-            readable = raw.iloc[rows] if hasattr(raw, "iloc") else [raw[row] for row in rows]
-            return Reading(self.features.read(readable), rows, len(raw), reasons, messages)
+            samples = self.features.read(rows_of(raw, rows)) if rows else None
+            return Reading(samples, rows, len(raw), reasons, messages)
 
     def answer(
         self, raw: Any, query: Query | None = None, *, on_error: str = "blank"
     ) -> Prediction:
-        """Returns probabilities and decisions with all that is to be told of them.
+        """Returns probabilities and decisions, with warnings and the reasons of unreadable inputs.
 
         Args:
-            raw (Any): Raw inputs or samples as of :meth:`predict`, or what :meth:`read` returned.
+            raw (Any): Raw inputs or samples as of :meth:`predict`, or the result of :meth:`read`.
             query (Query, optional): The question. (default: :obj:`None`, without options)
             on_error (str, optional): As of :meth:`predict`. (default: :obj:`"blank"`)
         """
-        query = query or Query()
         reading = raw if isinstance(raw, Reading) else self.read(raw, on_error)
         with collected_warnings() as messages:
             flow = self.run(reading, query)
         return self._prediction(reading, flow, messages, on_error)
 
     def answer_given(self, reading: Reading, query: Query) -> Prediction:
-        """Returns the given labels of inputs of which all labels are given, with decisions as of :meth:`answer`.
+        """Returns the given labels of inputs of which all labels are given, with decisions as of
+        :meth:`answer`.
 
         Args:
             reading (Reading): The result of :meth:`read`.
-            query (Query): The question; its given labels are those of all inputs and all labels.
+            query (Query): The question, in which all labels of all inputs are given.
         """
         flow = self.start(reading, replace(query, given=None))
         given = given_labels(self.label_names, query.given, reading.size)
@@ -330,20 +336,19 @@ class Model:
         self, reading: Reading, flow: Flow, messages: Sequence[str], on_error: str = "blank"
     ) -> Prediction:
         """The prediction of all inputs, by the flow of those that can be read."""
-        shape, num_rows_read = (reading.size, len(self.label_names)), flow.size
-        probabilities, decisions = np.full(shape, np.nan), np.zeros(shape, bool)
+        shape = reading.size, len(self.label_names)
+        probabilities, decisions, given = np.full(shape, np.nan), np.zeros(shape, bool), None
         reasons = dict(reading.reasons)
-        rows = np.arange(num_rows_read) if reading.rows is None else np.array(reading.rows, int)
-        if num_rows_read:
-            found = flow.probabilities.numpy()
-            finite = np.isfinite(found).all(axis=1)
+        rows = np.arange(flow.size) if reading.rows is None else np.array(reading.rows, int)
+        if flow.size:
+            values = flow.probabilities.numpy()
+            finite = np.isfinite(values).all(axis=1)
             reasons |= dict.fromkeys(rows[~finite].tolist(), _INFINITE)
             if on_error == "raise" and not finite.all():
                 raise ValueError(f"{_INFINITE} in row {rows[~finite][0]}")
-            probabilities[rows[finite]] = found[finite]
+            probabilities[rows[finite]] = values[finite]
             if flow.decisions is not None:
                 decisions[rows[finite]] = flow.decisions.numpy()[finite] == 1
-        given = None
         if flow.given is not None:
             given = np.full(shape, np.nan)
             given[rows] = flow.given.numpy()
@@ -361,40 +366,41 @@ class Model:
 
     def start(self, reading: Reading, query: Query) -> Flow:
         """Returns the flow of samples that were read, as the first stage that computes takes it."""
-        samples, size = reading.samples, reading.size if reading.rows is None else len(reading.rows)
-        flow = Flow(query, self.label_names, samples, size)
+        rows, samples = reading.rows, reading.samples
+        flow = Flow(query, self.label_names, samples, reading.size if rows is None else len(rows))
         if query.given is not None:
             given = given_labels(self.label_names, query.given, reading.size)
-            if given.shape != (reading.size, len(self.label_names)):
-                raise ValueError(
-                    f"Expected 'given' with a row for each of {reading.size} samples and a column for each of "
-                    f"{len(self.label_names)} labels (got shape {list(given.shape)})"
-                )
+            expected = [reading.size, len(self.label_names)]
+            if list(given.shape) != expected:
+                each = "with a row for each of {} samples and a column for each of {} labels"
+                got = f"(got shape {list(given.shape)})"
+                raise ValueError(f"Expected 'given' {each.format(*expected)} {got}")
             self._check_given(given, query)
-            flow.given = given if reading.rows is None else given[reading.rows]
+            flow.given = given if rows is None else given[rows]
         if has_given(samples):
-            flow.samples, of_samples = split_given(samples)
+            flow.samples, sample_given = split_given(samples)
             if flow.given is None:
-                self._check_given(of_samples, query)
-                flow.given = of_samples
+                self._check_given(sample_given, query)
+                flow.given = sample_given
         for stage in self.stages:
             stage.begin(flow)
         return flow
 
     def _check_given(self, given: Tensor, query: Query) -> None:
-        # The stage that decides refuses them, because no coverage holds for them.
+        # The stage that decides refuses given labels with a coverage.
         if query.coverage is not None:
             return
+        num_labels = given.size(1)
         if given.numel() and not given.isnan().any():
-            raise ValueError(
-                f"Expected labels that are left to predict (got all {given.size(1)} labels given)"
-            )
+            got = f"(got all {num_labels} labels given)"
+            raise ValueError(f"Expected labels that are left to predict {got}")
         if not self.takes_given and not given.isnan().all():
             few = "no part of it learned what given labels say of others"
-            reason = "it has one label" if given.size(1) == 1 else few
+            reason = "it has one label" if num_labels == 1 else few
             raise ValueError(
-                f"Expected no given labels for this model, because {reason} (got some); leave them out, or train a "
-                f"model that takes them, as LaMP(given_labels=True) and tg_mlc.auto do"
+                f"Expected no given labels for this model, because {reason} (got some); leave them "
+                f"out, or train a model that takes them, as LaMP(given_labels=True) and "
+                f"tg_mlc.auto do"
             )
 
     def run(self, raw: Any, query: Query | None = None) -> Flow:
@@ -417,17 +423,19 @@ class Model:
         return flow if len(parts) == 1 else Flow.joined(parts)
 
     def prepare(self, raw: Any, query: Query | None = None) -> Flow:
-        """Runs the stages that do not depend on given labels, so that :meth:`logits` can be asked many times.
+        """Runs the stages that do not depend on given labels, before several calls of
+        :meth:`logits`.
 
         Args:
             raw, query (Any): As of :meth:`answer`.
         """
         reading = raw if isinstance(raw, Reading) else self.read(raw, on_error="raise")
         flow = self.start(reading, query or Query())
-        for stage in self.stages[: self._first_given]:
+        first, stop = self._given_stages
+        for stage in self.stages[:first]:
             stage.apply(flow)
-        if self._first_given < self._num_logit_stages:
-            self.stages[self._first_given].prepare(flow)
+        if first < stop:
+            self.stages[first].prepare(flow)
         return flow
 
     def logits(self, prepared: Flow, given: Tensor | None = None) -> Tensor:
@@ -438,14 +446,14 @@ class Model:
             given (Tensor, optional): Known labels :math:`(N, L)`. (default: :obj:`None`, none)
         """
         flow = replace(prepared, given=given)
-        for stage in self.stages[self._first_given : self._num_logit_stages]:
+        for stage in self.stages[slice(*self._given_stages)]:
             stage.apply(flow)
         if flow.logits is None:
             return torch.logit(flow.probabilities.double(), eps=1e-7)
         return flow.logits.double()
 
     def walk(self, raw: Any, given: Tensor | None = None) -> Iterator[tuple[Stage, Flow, Flow]]:
-        """Yields each stage up to the logits of :meth:`logits`, with the flow before and after the stage.
+        """Yields each stage up to the logits, with the flow before and after the stage.
 
         Args:
             raw (Any): As of :meth:`answer`.
@@ -453,20 +461,20 @@ class Model:
         """
         reading = raw if isinstance(raw, Reading) else self.read(raw, on_error="raise")
         after = replace(self.start(reading, Query(batch_size=max(reading.size, 1))), given=given)
-        for stage in self.stages[: self._num_logit_stages]:
+        for stage in self.stages[: self._given_stages[1]]:
             before, after = after, replace(after)
             stage.apply(after)
             yield stage, before, after
 
     @property
-    def _first_given(self) -> int:
-        places = (place for place, stage in enumerate(self.stages) if stage.takes_given)
-        return min(next(places, self._num_logit_stages), self._num_logit_stages)
-
-    @property
-    def _num_logit_stages(self) -> int:
+    def _given_stages(self) -> tuple[int, int]:
+        """The indices of the first stage that given labels change, and of the one after the stage
+        that computes logits.
+        """
         last = (Calibration, Coherence, Decision)
-        return next(place for place, stage in enumerate(self.stages) if isinstance(stage, last))
+        stop = next(index for index, stage in enumerate(self.stages) if isinstance(stage, last))
+        takes = (index for index, stage in enumerate(self.stages[:stop]) if stage.takes_given)
+        return next(takes, stop), stop
 
     def predict(
         self,
@@ -480,34 +488,37 @@ class Model:
         batch_size: int = 256,
         on_error: Literal["blank", "raise"] = "blank",
     ) -> Any:
-        """Returns a data frame with three columns for each label: its ``"probability"`` (calibrated if
-        ``frame.attrs["calibrated"]``), the ``"decision"`` (whether it applies), and the ``"threshold"`` that the
-        probability reaches then, which is missing where label sets decide. The outer level of columns is what, the
-        inner which label; ``to_dict("records")`` has a dictionary of labels for each of the three, which can be written
-        as JSON.
+        """Returns a data frame with three columns for each label: its ``"probability"`` (calibrated
+        if ``frame.attrs["calibrated"]``), the ``"decision"`` (whether it applies), and the
+        ``"threshold"`` that the probability reaches then, which is missing where label sets decide.
+        The labels are the inner level of the columns; ``to_dict("records")`` has a dictionary of
+        labels for each of the three, which can be written as JSON.
 
         Args:
-            raw (Any): A list, column, matrix or data frame with one raw input per row, or samples. The inputs of a list
-                may be rows by names of columns, as dictionaries.
-            given (Any, optional): Labels that are known already, in any form that :func:`~tg_mlc.data.given_labels`
-                takes, by models that were trained for it. (default: :obj:`None`)
-            metric (str, optional): The metric that decisions are best for. (default: :obj:`"f1_micro"`)
-            coverage (float, optional): The fraction of what applies that label sets have to hold, in expectation over
-                new samples; it decides in place of :obj:`metric` (see :meth:`conformalize`). (default: :obj:`None`)
-            coverage_per (str, optional): :obj:`"label"` covers each label, of the samples to which it applies;
-                :obj:`"sample"` the labels of a sample together. (default: :obj:`"label"`)
-            coherent (bool or LabelGraph, optional): If set to :obj:`True`, predictions respect the hierarchy that the
-                model knows: no label has a larger probability than one above it, none is predicted without those above
-                it, and labels that are given say what holds of those above and below them. A label graph with parents
-                (:func:`~tg_mlc.graphs.tree`) is the hierarchy of a model that knows none. (default: :obj:`None`, where
-                a hierarchy came with the training data)
+            raw (Any): A list, column, matrix or data frame with one raw input per row, or samples.
+                A list may hold rows as dictionaries by names of columns.
+            given (Any, optional): Known labels, in any form of :func:`~tg_mlc.data.given_labels`,
+                for models that were trained for it. (default: :obj:`None`)
+            metric (str, optional): The metric that decisions are best for.
+                (default: :obj:`"f1_micro"`)
+            coverage (float, optional): The fraction of what applies that label sets have to hold,
+                in expectation over new samples; it decides in place of :obj:`metric` (see
+                :meth:`conformalize`). (default: :obj:`None`)
+            coverage_per (str, optional): :obj:`"label"` covers each label, of the samples to which
+                it applies; :obj:`"sample"` the labels of a sample together.
+                (default: :obj:`"label"`)
+            coherent (bool or LabelGraph, optional): If set to :obj:`True`, predictions respect the
+                hierarchy of the model: no label has a larger probability than one above it, none is
+                predicted without those above it, and given labels say what holds of those above and
+                below them. A label graph (:func:`~tg_mlc.graphs.tree`) is the hierarchy of a model
+                without one. (default: :obj:`None`, where a hierarchy came with the training data)
             batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
-            on_error (str, optional): :obj:`"blank"` warns of inputs that cannot be read, whose probabilities and
-                decisions are then missing, and keeps the reasons by rows in ``frame.attrs["unreadable"]``;
-                :obj:`"raise"` refuses them. (default: :obj:`"blank"`)
+            on_error (str, optional): :obj:`"blank"` warns of unreadable inputs, leaves their
+                probabilities and decisions missing, and keeps the reasons by row in
+                ``frame.attrs["unreadable"]``; :obj:`"raise"` raises. (default: :obj:`"blank"`)
 
         Raises:
-            ValueError: If an input is none that the model takes, or no samples allow to promise the coverage.
+            ValueError: If the model cannot take an input, or cannot promise the coverage.
             ImportError: If pandas is not installed (extra ``train``).
         """
         query = Query(given, metric, coverage, coverage_per, coherent, batch_size)
@@ -525,9 +536,10 @@ class Model:
 
         Args:
             probabilities (numpy.ndarray): Probabilities :math:`(N, L)` without NaN.
-            query (Query, optional): The question that they answer. (default: :obj:`None`, without options)
+            query (Query, optional): The question that they answer.
+                (default: :obj:`None`, without options)
         """
-        flow = self.start(Reading(None, None, len(probabilities), {}, []), query or Query())
+        flow = self.start(Reading.empty(len(probabilities)), query or Query())
         flow.probabilities = torch.from_numpy(probabilities)
         self.decision.apply(flow)
         assert flow.decisions is not None
@@ -538,26 +550,28 @@ class Model:
 
         Args:
             raw (Any): As of :meth:`predict`.
-            **query (optional): The arguments :obj:`given`, :obj:`coherent` and :obj:`batch_size` of :meth:`predict`.
+            **query (optional): The arguments :obj:`given`, :obj:`coherent` and :obj:`batch_size` of
+                :meth:`predict`.
 
         Raises:
-            ValueError: If an input is none that the model takes.
+            ValueError: If the model cannot take an input.
         """
         return self.answer(raw, Query(**query), on_error="raise").probabilities
 
     def thresholds(self, metric: str = "f1_micro", **query: Any) -> np.ndarray:
-        """Returns the probability from which each label is predicted, :math:`(L)`: 0.5 where validation samples gave
-        none, NaN where :class:`~tg_mlc.metrics.LabelSets` decide, because they have no threshold.
+        """Returns the probability from which each label is predicted, :math:`(L)`: 0.5 where there
+        were no validation samples, NaN where :class:`~tg_mlc.metrics.LabelSets` decide.
 
         Args:
-            metric (str, optional): The metric that they were chosen for. (default: :obj:`"f1_micro"`)
-            **query (optional): The arguments :obj:`coverage`, :obj:`coverage_per` and :obj:`coherent` of
-                :meth:`predict`.
+            metric (str, optional): The metric that they were chosen for.
+                (default: :obj:`"f1_micro"`)
+            **query (optional): The arguments :obj:`coverage`, :obj:`coverage_per` and
+                :obj:`coherent` of :meth:`predict`.
 
         Raises:
             ValueError: If there are thresholds, but none for this metric.
         """
-        flow = self.start(Reading(None, None, 0, {}, []), Query(metric=metric, **query))
+        flow = self.start(Reading.empty(), Query(metric=metric, **query))
         assert flow.thresholds is not None
         return flow.thresholds
 
@@ -567,24 +581,22 @@ class Model:
         """Yields the data frames of :meth:`predict` for any number of inputs, some rows at a time.
 
         Args:
-            raw (iterable): The inputs one by one, *e.g.* the lines of a file, or a matrix, column or data frame.
+            raw (iterable): The inputs one by one, *e.g.* the lines of a file, or a matrix, column
+                or data frame.
             given (dict, optional): Labels that are known of all inputs. (default: :obj:`None`)
             rows (int, optional): The number of rows of a data frame. (default: :obj:`4096`)
             **options (optional): Further arguments of :meth:`predict`.
 
         Raises:
-            ValueError: If the inputs are one string, or one of them is none that the model takes.
+            ValueError: If the inputs are one string, or the model cannot take one of them.
         """
         check_count("rows", rows)
         if isinstance(raw, (str, bytes)):
-            raise ValueError(
-                f"Expected inputs one by one (got the string {raw[:40]!r}); pass one input as [input]"
-            )
-        if hasattr(raw, "shape"):  # rows of a matrix, or of what knows its columns
-            table = getattr(raw, "iloc", raw)
-            chunks: Iterator[Any] = (
-                table[first : first + rows] for first in range(0, raw.shape[0], rows)
-            )
+            got = f"(got the string {raw[:40]!r}); pass one input as [input]"
+            raise ValueError(f"Expected inputs one by one {got}")
+        if hasattr(raw, "shape"):  # A matrix, or a table that knows its columns.
+            table, starts = getattr(raw, "iloc", raw), range(0, raw.shape[0], rows)
+            chunks: Iterator[Any] = (table[first : first + rows] for first in starts)
         else:
             inputs = iter(raw)
             chunks = iter(lambda: list(islice(inputs, rows)), [])
@@ -595,19 +607,22 @@ class Model:
             first += len(frame)
 
     def evaluate(self, raw: Any, y: Any = None, **query: Any) -> Evaluation:
-        """Returns all metrics, at the thresholds of the model, of the labels that it has to predict.
+        """Returns all metrics, at the thresholds of the model, of the labels that are not given.
 
-        Labels that are given, by :obj:`given` or by the samples' attribute of this name, count as unknown targets:
-        their scores are what was given.
+        Labels that are given, by :obj:`given` or by the attribute of samples, count as unknown
+        targets, because their scores are the given values.
 
         Args:
             raw (Any): As in :meth:`predict`.
-            y (Tensor, numpy.ndarray or DataFrame, optional): Targets :math:`(N, L)`: 0, 1, or NaN for unknown; the
-                columns of a data frame are matched by name. (default: :obj:`None`, those of the samples)
-            **query (optional): The arguments :obj:`given`, :obj:`coherent` and :obj:`batch_size` of :meth:`predict`.
+            y (Tensor, numpy.ndarray or DataFrame, optional): Targets :math:`(N, L)`: 0, 1, or NaN
+                for unknown; the columns of a data frame are matched by name.
+                (default: :obj:`None`, those of the samples)
+            **query (optional): The arguments :obj:`given`, :obj:`coherent` and :obj:`batch_size` of
+                :meth:`predict`.
 
         Raises:
-            ValueError: If a data frame or samples have other labels than the model, or all labels are given.
+            ValueError: If a data frame or samples have other labels than the model, or all labels
+                are given.
         """
         flow, y = self.run(raw, Query(**query)), self._targets(raw, y)
         return self.evaluation(y, flow.probabilities, flow.given, flow.query.coherent)
@@ -620,21 +635,17 @@ class Model:
         Args:
             y (numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
             scores (numpy.ndarray or Tensor): Probabilities :math:`(N, L)`.
-            given (numpy.ndarray or Tensor, optional): Labels that were given, which are not to be predicted.
-                (default: :obj:`None`)
+            given (numpy.ndarray or Tensor, optional): Labels that were given, which are not to be
+                predicted. (default: :obj:`None`)
             coherent (bool or LabelGraph, optional): As of :meth:`predict`. (default: :obj:`None`)
         """
         if given is not None and np.shape(given) == np.shape(y):  # Metrics refuse other shapes.
             y = np.where(np.isnan(np.asarray(given)), y, np.nan)
-        flows = {
-            metric: self._empty(Query(metric=metric, coherent=coherent))
-            for metric in self.decision.tuners
-        }
-        deciders: Any = {metric: self.decision.decider(flow) for metric, flow in flows.items()}
+        deciders: dict[str, Any] = {}
+        for metric in self.decision.tuners:
+            flow = self.start(Reading.empty(), Query(metric=metric, coherent=coherent))
+            deciders[metric] = self.decision.decider(flow)
         return evaluate(y, scores, deciders or self.thresholds(), self.label_names)
-
-    def _empty(self, query: Query) -> Flow:
-        return self.start(Reading(None, None, 0, {}, []), query)
 
     def _targets(self, raw: Any, y: Any) -> np.ndarray:
         """Targets :math:`(N, L)`, those of the samples if there are no others."""
@@ -643,24 +654,20 @@ class Model:
         if isinstance(raw, MultiLabelDataset):
             names = raw.label_names or self.label_names
             if others := sorted({*names} ^ {*self.label_names}):
-                raise ValueError(
-                    f"Expected samples with the labels of the model (got others, or too few: {others[:5]})"
-                )
+                got = f"(got others, or too few: {others[:5]})"
+                raise ValueError(f"Expected samples with the labels of the model {got}")
             return read_matrix(raw.y[:, [names.index(name) for name in self.label_names]], "y")
-        is_list = isinstance(raw, (list, tuple)) and all(isinstance(each, BaseData) for each in raw)
+        is_list = isinstance(raw, (list, tuple)) and all(isinstance(one, BaseData) for one in raw)
         if not (is_list or makes_batches(raw) or isinstance(raw, (Dataset, Subset))):
-            got = f"none beside a {type(raw).__name__}"
-            raise ValueError(
-                f"Expected 'y', because only samples hold their labels (got {got}); pass them: y=..."
-            )
-        found = [(batch.get("y"), batch.num_graphs) for batch in batches_of(raw)]
-        if any(of_batch is None for of_batch, _ in found):
-            raise ValueError(
-                "Expected samples with their labels as 'y' (got some without); add these, or pass 'y'"
-            )
-        return read_matrix(
-            torch.cat([of_batch.view(number, -1) for of_batch, number in found]), "y"
-        )
+            got = f"(got none beside a {type(raw).__name__}); pass them: y=..."
+            raise ValueError(f"Expected 'y', because only samples hold their labels {got}")
+        targets = []
+        for batch in batches_of(raw):
+            if batch.get("y") is None:
+                hint = "(got some without); add these, or pass 'y'"
+                raise ValueError(f"Expected samples with their labels as 'y' {hint}")
+            targets.append(batch.y.view(batch.num_graphs, -1))
+        return read_matrix(torch.cat(targets), "y")
 
     def tune(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Self:
         """Chooses thresholds for every metric by validation samples, as :func:`tg_mlc.fit` does.
@@ -673,11 +680,11 @@ class Model:
         return self
 
     def calibrate(self, raw: Any, y: Any = None, *, batch_size: int = 256, seed: int = 0) -> Self:
-        """Calibrates probabilities of each label by validation samples, those that chose thresholds or others: by
-        temperature scaling, Platt's function or isotonic regression, where held-out folds of the samples prefer one.
-        Samples with given labels have functions of their own, fitted under random masks of these targets.
-        Thresholds change with them, so that decisions without given labels stay; label sets decide by the new
-        probabilities.
+        """Calibrates probabilities of each label by validation samples, those that chose thresholds
+        or others: by temperature scaling, Platt's function or isotonic regression, where held-out
+        folds of the samples prefer one. Samples with given labels have functions of their own,
+        fitted under random masks of these targets. Thresholds change with them, so that decisions
+        without given labels stay; label sets decide by the new probabilities.
 
         Args:
             raw, y, batch_size: As in :meth:`evaluate`.
@@ -687,31 +694,28 @@ class Model:
             ValueError: If the model is calibrated already.
         """
         if self.is_calibrated:
-            raise ValueError(
-                "Expected a model that is not calibrated (got one that is); load or fit it again"
-            )
+            hint = "(got one that is); load or fit it again"
+            raise ValueError(f"Expected a model that is not calibrated {hint}")
         y, query = self._targets(raw, y), Query(coherent=False, batch_size=batch_size)
         if makes_batches(raw):  # Their batches may hold given labels.
             flow = self.run(raw, query)
-            rest = y if flow.given is None else np.where(flow.given.isnan(), y, np.nan)
-            free, masked = LabelCalibration.fit(rest, flow.probabilities, seed), None
+            targets = y if flow.given is None else np.where(flow.given.isnan(), y, np.nan)
+            free, masked = LabelCalibration.fit(targets, flow.probabilities, seed), None
         else:
             flow = self.prepare(raw, query)
             free = LabelCalibration.fit(y, torch.sigmoid(self.logits(flow)), seed)
             masked = self._masked_calibration(flow, y, seed)
         calibration, decision = Calibration(free, masked), self.decision
-        self.stages.insert(self._num_logit_stages, calibration)
-        decision.conformal = None  # Its scores were those before.
-        decision.tuners = {
-            metric: self._calibrated(tuner, calibration)
-            for metric, tuner in decision.tuners.items()
-        }
+        self.stages.insert(self._given_stages[1], calibration)
+        decision.conformal = None  # Its scores were uncalibrated.
+        tuners = decision.tuners.items()
+        decision.tuners = {key: self._calibrated(tuner, calibration) for key, tuner in tuners}
         return self
 
     def _masked_calibration(
         self, prepared: Flow, y: np.ndarray, seed: int
     ) -> LabelCalibration | None:
-        """The calibration under random masks of targets, which a hierarchy spreads as it spreads given labels."""
+        """The calibration under random masks of targets, spread as given labels are."""
         if not self.takes_given or len(self.label_names) == 1:
             return None
         stage, targets = self.stage(GivenLabelsStage), torch.from_numpy(y).float()
@@ -728,16 +732,16 @@ class Model:
         if isinstance(decider, LabelSets):
             return decider
         tuner = copy(decider)
-        thresholds = torch.from_numpy(
-            np.broadcast_to(decider.fitted(), len(self.label_names)).copy()
-        )
-        tuner.thresholds, tuner.per_label = calibration.probabilities(thresholds).numpy(), True
+        thresholds = np.broadcast_to(decider.fitted(), len(self.label_names)).copy()
+        tuner.thresholds = calibration.probabilities(torch.from_numpy(thresholds)).numpy()
+        tuner.per_label = True
         return tuner
 
     def conformalize(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Self:
-        """Keeps the scores of samples that no part of the model was fitted to, so that ``predict(..., coverage=0.9)``
-        can promise what label sets hold, for new samples that are exchangeable with these: drawn from the same source,
-        at random. Samples that chose an epoch, thresholds or weights will not do, because the promise would not hold.
+        """Keeps the scores of samples that no part of the model was fitted to, so that
+        ``predict(..., coverage=0.9)`` can promise what label sets hold, for new samples that are
+        exchangeable with these: drawn from the same source, at random. The promise would not hold
+        by samples that chose an epoch, thresholds or weights.
 
         Args:
             raw, y, batch_size: As in :meth:`evaluate`.
@@ -747,9 +751,7 @@ class Model:
         """
         flow = self.run(raw, Query(batch_size=batch_size))
         if flow.given is not None and not flow.given.isnan().all():
-            raise ValueError(
-                "Expected no 'given' labels with a coverage, which would not hold for them (got some)"
-            )
+            raise ValueError(GIVEN_WITH_COVERAGE)
         self.decision.conformal = ConformalThresholds(self._targets(raw, y), flow.probabilities)
         return self
 
@@ -765,8 +767,11 @@ class Model:
         return find("method", "explain")(self, raw, labels, method, **options)
 
     def export(
-        self, out: str | os.PathLike[str], format: str = "torch-export", **options: Any
-    ) -> Path:  # noqa: A002
+        self,
+        out: str | os.PathLike[str],
+        format: str = "torch-export",  # noqa: A002
+        **options: Any,
+    ) -> Path:
         """Writes the model as a program that runs without this package; see :func:`tg_mlc.export`.
 
         Args:
@@ -784,15 +789,12 @@ class Model:
 
     def content(self) -> dict[str, Any]:
         """Returns all that a folder holds of the model, once a model was made of it as a test."""
-        content = {
-            "label_names": self.label_names,
-            "facts": {"versions": versions(), **self.facts},
-            "stages": [
-                {"stage": type(stage).__name__, "state": stage.state_dict()}
-                for stage in self.stages
-            ],
-        }
-        check_finite(content["stages"])
+        stages = [
+            {"stage": type(stage).__name__, "state": stage.state_dict()} for stage in self.stages
+        ]
+        check_finite(stages)
+        facts = {"versions": versions(), **self.facts}
+        content = {"label_names": self.label_names, "facts": facts, "stages": stages}
         networks = self.stage(Networks)
         own = None if networks is None else networks.own
         remade = Model.from_content(content, None if own is None else type(own))
@@ -808,14 +810,13 @@ class Model:
 
         Args:
             content (dict): The result of :meth:`content`.
-            network (type, optional): The class of a network of one's own. (default: :obj:`None`)
+            network (type, optional): The class of a network of your own. (default: :obj:`None`)
         """
         names, facts = content["label_names"], content["facts"]
         are_names = isinstance(names, list) and all(isinstance(name, str) for name in names)
         if not are_names or len({*names}) != len(names) or not names:
-            raise ValueError(
-                f"'label_names' has to list the names of labels, each once (got {str(names)[:80]})"
-            )
+            got = f"(got {str(names)[:80]})"
+            raise ValueError(f"'label_names' has to list the names of labels, each once {got}")
         if not isinstance(facts, dict):
             raise ValueError(f"'facts' has to be an object (got {str(facts)[:80]})")
         check_finite(content["stages"])
@@ -835,13 +836,15 @@ class Model:
         """Writes a folder that :func:`tg_mlc.load` reads, once the model was made again as a test.
 
         Args:
-            path (str or PathLike): The folder; a model that is there already is replaced as a whole.
-            arguments (dict, optional): Arguments of the constructor of a network of one's own, where neither
-                :func:`~tg_mlc.models.builder` nor attributes of the same names tell them. (default: :obj:`None`)
-            beside (dict, optional): Further content of the folder, as tensors and plain data. (default: :obj:`None`)
+            path (str or PathLike): The folder; an earlier model in it is replaced as a whole.
+            arguments (dict, optional): Arguments of the constructor of a network of your own, where
+                neither :func:`~tg_mlc.models.builder` nor attributes of the same names tell them.
+                (default: :obj:`None`)
+            beside (dict, optional): Further content of the folder, as tensors and plain data.
+                (default: :obj:`None`)
 
         Raises:
-            ValueError: If it cannot be made again; the message names the argument that is not known.
+            ValueError: If it cannot be made again; the message names the missing argument.
         """
         if arguments is not None:
             self.network_stage.arguments = arguments

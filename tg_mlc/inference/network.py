@@ -1,5 +1,5 @@
-"""The one description of a model that checkpoints and folders hold: tensors and plain data, of which it is built again
-without any sample, and by which the weights of another model are refused.
+"""Descriptions of networks in tensors and plain data: networks are built from them without samples,
+and check the settings of weights by them.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from torch import Tensor, nn
 from torch_geometric.data import Data, Dataset, InMemoryDataset
 
 import tg_mlc
+from tg_mlc._names import few, shorten
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.models.builders import Blueprint, blueprint_of, recorded_arguments
 
-_PARTS = ("builder", "options", "samples")  # of a blueprint
+_PARTS = ("builder", "options", "samples")  # The attributes of a blueprint.
 
-# Settings that change no output of a model in evaluation, or that shapes tell already (before lazy layers know them).
+# Settings that change no output of a model in evaluation, or that shapes tell already.
 _IRRELEVANT = {"training", "inplace", "momentum", "device", "backend", "fuse", "checkpointing"}
 _IRRELEVANT_ENDS = ("_initializer", "channels", "features")
-# The entry for the type of a module without state, such as a pooling; no attribute has the name of a keyword.
+# The entry for the type of a module without state, such as a pooling. No attribute is named so.
 _TYPE = "class"
 
 
 @runtime_checkable
 class LabelGraphUser(Protocol):
-    """A module that passes messages between labels, such as :class:`~tg_mlc.nn.LabelMessagePassing`."""
+    """A module that passes messages between labels: :class:`~tg_mlc.nn.LabelMessagePassing`."""
 
     num_labels: int
 
@@ -50,15 +51,16 @@ def label_graph_users(model: nn.Module) -> Iterator[LabelGraphUser]:
 
 
 def describe_model(model: nn.Module, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Returns the builder of a model, if one made it, its label graph, and its settings, if they are to be checked.
-    Take settings by :func:`describe_settings` before the first forward pass, which may change them.
+    """Returns the builder of a model, if one made it, its label graph, and settings to check. Call
+    :func:`describe_settings` before the first forward pass, which may change settings.
     """
     blueprint = blueprint_of(model)
-    return {
-        **({} if blueprint is None else {part: getattr(blueprint, part) for part in _PARTS}),
-        **({} if settings is None else {"settings": settings}),
-        "label_graph": _describe_graph(model),
-    }
+    described = {} if blueprint is None else {part: getattr(blueprint, part) for part in _PARTS}
+    if settings is not None:
+        described["settings"] = settings
+    layer = next(label_graph_users(model), None)
+    graph = None if layer is None else _described(layer.label_graph, layer.num_labels)
+    return {**described, "label_graph": graph}
 
 
 def model_state(
@@ -67,9 +69,9 @@ def model_state(
     label_names: Sequence[str] | None = None,
     arguments: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Returns tensors and plain data, of which :func:`restore_model` makes the model again: what a
-    :func:`~tg_mlc.models.builder` made, or a network of one's own, with arguments of its constructor that are not found
-    otherwise.
+    """Returns the content from which :func:`restore_model` makes a model again: one of a
+    :func:`~tg_mlc.models.builder`, or a network of the user's own, with arguments of its
+    constructor that are not known otherwise.
     """
     described = {**describe_model(model, settings), "state_dict": model.state_dict()}
     if blueprint_of(model) is None:
@@ -80,21 +82,18 @@ def model_state(
 def _describe_network(
     model: nn.Module, label_names: Sequence[str], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The class of a network and the arguments of its constructor: those that were given or recorded, else attributes
-    of the same name, what the labels tell, and defaults.
+    """The class of a network and the arguments of its constructor: those that were given or
+    recorded, else attributes of the same name, what the labels tell, and defaults.
     """
     network = type(model)
     graph = next((layer.label_graph for layer in label_graph_users(model)), None)
     signature, recorded = inspect.signature(network), recorded_arguments(model) or {}
-    kept = {name: value for name, value in vars(model).items() if packed(value) is not None}
-    sizes = dict.fromkeys(("num_labels", "num_classes"), len(label_names))
-    known = {**sizes, "label_names": list(label_names), "label_graph": graph}
-    known = {
-        **{name: value for name, value in known.items() if value is not None},
-        **kept,
-        **recorded,
-        **given,
-    }
+    sizes = {"num_labels": len(label_names), "num_classes": len(label_names)}
+    known: dict[str, Any] = {**sizes, "label_names": list(label_names)}
+    if graph is not None:
+        known["label_graph"] = graph
+    known |= {name: value for name, value in vars(model).items() if packed(value) is not None}
+    known |= {**recorded, **given}
     names = dict.fromkeys([*signature.parameters, *recorded, *given])
     arguments = {name: packed(known[name]) for name in names if name in known}
     got = [
@@ -108,22 +107,22 @@ def _describe_network(
         got.append(str(error))
     if got:
         raise ValueError(
-            f"Expected the arguments of {network.__name__} to be plain data or a LabelGraph, kept as attributes of the "
-            f"same names (got {got[0]}); decorate the class with '@tg_mlc.models.builder', which records arguments, or "
-            f"pass them: save(path, arguments={{...}}); make modules in the constructor"
+            f"Expected the arguments of {network.__name__} to be plain data or a LabelGraph, kept "
+            f"as attributes of the same names (got {got[0]}); decorate the class with "
+            f"'@tg_mlc.models.builder', which records arguments, or pass them: "
+            f"save(path, arguments={{...}}); make modules in the constructor"
         )
     return {"class": network.__qualname__, "module": network.__module__, "arguments": arguments}
 
 
 def packed(value: Any) -> Any:
-    """A value as a folder holds it, in a dictionary that says whether it is a label graph; None for other objects."""
+    """Packs a value for a folder, in a dictionary that says whether it is a label graph; returns
+    :obj:`None` for other objects.
+    """
     if isinstance(value, LabelGraph):
         names = value.get("label_names")
-        described = {
-            **_described(value, value.num_labels),
-            "label_names": None if names is None else list(names),
-        }
-        return {"label_graph": described}
+        names = None if names is None else list(names)
+        return {"label_graph": {**_described(value, value.num_labels), "label_names": names}}
     value = value.item() if isinstance(value, np.generic) else value
     return {"value": value} if _is_plain(value) else None
 
@@ -137,69 +136,39 @@ def _is_plain(value: Any) -> bool:
 
 
 def unpacked(entry: Mapping[str, Any]) -> Any:
-    """The value that :func:`packed` packed; tuples are lists."""
+    """Returns the value that :func:`packed` packed, with lists for tuples."""
     return LabelGraph(**entry["label_graph"]) if "label_graph" in entry else entry["value"]
 
 
 def restore_model(
     state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None = None
 ) -> nn.Module:
-    """Makes a model of what :func:`model_state` returned, ready to predict."""
+    """Makes a model of the result of :func:`model_state`, in evaluation mode."""
+    hint = "make all changes to it in a builder of your own"
     if network is not None:
         maker = f"class '{network.__name__}'"
         arguments = {name: unpacked(value) for name, value in state["network"]["arguments"].items()}
+        names = few([*arguments]) or "none"
+        hint = (
+            f"it was made with the arguments {names} alone: pass 'arguments' to 'save' for others"
+        )
         with torch.random.fork_rng(devices=[]):
             model = network(**arguments)
     else:
-        blueprint, maker = (
-            Blueprint(*(state[part] for part in _PARTS)),
-            f"builder '{state['builder']}'",
-        )
-        model = blueprint.build(restore_graph(state["label_graph"], label_names))
+        maker = f"builder '{state['builder']}'"
+        graph = restore_graph(state["label_graph"], label_names)
+        model = Blueprint(*(state[part] for part in _PARTS)).build(graph)
     try:
         model.load_state_dict(state["state_dict"])
-        # of parts that are None
+        # PyTorch ignores stored parts whose attribute is None.
         if others := model.state_dict().keys() ^ state["state_dict"].keys():
             raise RuntimeError(f"other parts: {sorted(others)[:3]}")
     except RuntimeError as error:
-        reason = " ".join(str(error).split())[:300]
-        hint = "make all changes to it in a builder of your own"
-        if network is not None:
-            hint = f"it was made with the arguments {list(arguments)} alone: pass 'arguments' to 'save' for others"
-        raise ValueError(
-            f"Expected a model as its {maker} makes it (got another one: {reason}); {hint}"
-        ) from None
+        got = f"(got another one: {shorten(' '.join(str(error).split()), 300)})"
+        raise ValueError(f"Expected a model as its {maker} makes it {got}; {hint}") from None
     if "settings" in state:
         check_settings(state["settings"], describe_settings(model))
     return model.eval()
-
-
-def check_same_model(
-    stored: Mapping[str, Any], model: nn.Module, settings: Mapping[str, Any]
-) -> None:
-    """Refuses weights that were trained along another label graph or with other settings: outputs would be wrong."""
-    trained, present = (
-        restore_graph(graph) for graph in (stored["label_graph"], _describe_graph(model))
-    )
-    if trained is None or present is None:
-        if trained is not present:
-            raise ValueError(
-                f"Expected a model with label graph {trained} as in the checkpoint (got {present})"
-            )
-    elif trained.num_labels != present.num_labels or not torch.equal(
-        trained.edge_index, present.edge_index
-    ):
-        raise ValueError(
-            f"Expected the label graph of the checkpoint, {trained} (got {present}); build the model with "
-            f"read_checkpoint(path).label_graph, and change the graph afterwards if you mean to"
-        )
-    check_settings(stored["settings"], settings)
-
-
-def _describe_graph(model: nn.Module) -> dict[str, Any] | None:
-    """The label graph that the first layer with one passes messages along, as tensors and plain data."""
-    layer = next(label_graph_users(model), None)
-    return None if layer is None else _described(layer.label_graph, layer.num_labels)
 
 
 def _described(graph: Data, num_labels: int) -> dict[str, Any]:
@@ -217,51 +186,46 @@ def _described(graph: Data, num_labels: int) -> dict[str, Any]:
 def restore_graph(
     entry: Mapping[str, Any] | None, label_names: list[str] | None = None
 ) -> LabelGraph | None:
-    """The label graph that :func:`describe_model` described."""
+    """Returns the label graph in the result of :func:`describe_model`."""
     return None if entry is None else LabelGraph(**entry, label_names=label_names)
 
 
 def describe_settings(model: nn.Module) -> dict[str, dict[str, str]]:
-    """Returns what changes the outputs of a model but no shape, so that a state dict does not hold it: the public
-    attributes of all modules that are numbers, strings, truth values, None or tuples of these, as texts, and the types
-    of modules without children, parameters and buffers; *e.g.* ``{"labels.label_to_label.0": {"heads": "4"}}``.
+    """Returns what changes the outputs of a model but no shape, so that a state dict does not hold
+    it: the public attributes of all modules that are numbers, strings, truth values, None or tuples
+    of these, as texts, and the types of modules without children, parameters and buffers; *e.g.*
+    ``{"labels.label_to_label.0": {"heads": "4"}}``.
     """
     described = {}
     for name, part in model.named_modules():
-        type_name = type(part).__name__
-        if (
-            type_name in ("Identity", "DropPath")
-            or "Dropout" in type_name
-            or type_name.endswith("Loss")
-        ):  # idle in evaluation
+        kind = type(part).__name__
+        is_idle = kind in ("Identity", "DropPath") or "Dropout" in kind or kind.endswith("Loss")
+        if is_idle:  # In evaluation, these modules do nothing.
             continue
         texts = {key: _text(value) for key, value in vars(part).items() if _is_relevant(key)}
         settings = {key: text for key, text in texts.items() if text is not None}
         if not (part._modules or part._parameters or part._buffers):
-            settings[_TYPE] = type_name
+            settings[_TYPE] = kind
         if settings:
             described[name] = settings
     return described
 
 
 def check_settings(trained: Mapping[str, Any], present: Mapping[str, Any]) -> None:
-    """Refuses weights that were trained with other settings, as far as both sides know them."""
+    """Raises ValueError if a setting that both sides know differs between training and now."""
     changed = []
     for module in dict.fromkeys(chain(trained, present)):
         before, now = trained.get(module, {}), present.get(module, {})
-        for name in dict.fromkeys(chain(before, now)) if before != now else ():
-            if (name == _TYPE or (name in before and name in now)) and before.get(name) != now.get(
-                name
-            ):
-                change = (
-                    f"{name}={now.get(name, 'nothing')} instead of {before.get(name, 'nothing')}"
-                )
+        for name in dict.fromkeys(chain(before, now)):
+            is_known = name == _TYPE or (name in before and name in now)
+            if is_known and before.get(name) != now.get(name):
+                values = now.get(name, "nothing"), before.get(name, "nothing")
+                change = "{}={} instead of {}".format(name, *values)
                 changed.append(f"{module}.{change}".lstrip("."))
     if changed:
-        others = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise ValueError(
             f"Expected a model with the settings that these weights were trained with (got "
-            f"{', '.join(changed[:3])}{others}); build it with them, or take the weights alone with "
+            f"{few(changed, 3)}); build it with them, or take the weights alone with "
             f"model.load_state_dict(read_checkpoint(path).state_dict)"
         )
 
@@ -273,7 +237,7 @@ def _is_relevant(name: str) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    """A text that is equal where values are, up to the rounding in which machines differ; None for objects."""
+    """A text that is equal where values are, up to rounding; None for objects."""
     if value is None or isinstance(value, bool | str):
         return repr(value)
     if isinstance(value, Real):
@@ -283,43 +247,39 @@ def _text(value: Any) -> str | None:
 
 
 def versions() -> dict[str, str]:
-    """The versions of what computes, and of what may have made inputs."""
-    installed = {each.name for each in metadata.distributions()}
+    """Returns the versions of the packages that compute, and of those that may have made inputs."""
+    installed = {distribution.name for distribution in metadata.distributions()}
+    others = [name for name in ("scipy", "scikit-learn", "rdkit") if name in installed]
     return {
         "tg_mlc": tg_mlc.__version__,
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "torch_geometric": torch_geometric.__version__,
         "numpy": np.__version__,
-        **{
-            name: metadata.version(name)
-            for name in ("scipy", "scikit-learn", "rdkit")
-            if name in installed
-        },
+        **{name: metadata.version(name) for name in others},
     }
 
 
 def data_hash(dataset: Dataset) -> str | None:
-    """The SHA-256 of all attributes of the samples of a data set in memory, and of which of them are taken."""
+    """Returns the SHA-256 of a data set in memory: of all attributes and of its rows in them."""
     if not isinstance(dataset, InMemoryDataset):
         return None
     digest = hashlib.sha256(repr(dataset._indices).encode())
     for part in (dataset._data.to_dict(), dataset.slices or {}):
         for name, value in sorted(part.items()):
+            is_tensor = isinstance(value, Tensor)
+            content = value.cpu().numpy().tobytes() if is_tensor else repr(value).encode()
             digest.update(name.encode())
-            digest.update(
-                value.cpu().numpy().tobytes() if isinstance(value, Tensor) else repr(value).encode()
-            )
+            digest.update(content)
     return digest.hexdigest()
 
 
 def names_in(model: nn.Module) -> list[str]:
-    """The labels of a network's label graph."""
+    """Returns the labels of a network's label graph."""
     layer = next(label_graph_users(model), None)
     if layer is None:
-        raise ValueError(
-            f"Expected 'label_names' for a {type(model).__name__} without a label graph (got none)"
-        )
+        name = type(model).__name__
+        raise ValueError(f"Expected 'label_names' for a {name} without a label graph (got none)")
     graph = layer.label_graph
     names = graph.label_names if isinstance(graph, LabelGraph) else None
     return names or [f"label {number}" for number in range(layer.num_labels)]

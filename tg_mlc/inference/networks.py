@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from typing_extensions import Self
 
-from tg_mlc._names import find
+from tg_mlc._names import few, find
 from tg_mlc.inference.batches import batches_of, in_type_of, scores_of
 from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.network import describe_settings, model_state, restore_model
-from tg_mlc.inference.stage import Stage, TensorStage, Values
+from tg_mlc.inference.stage import NetworkClass, Stage, State, TensorStage, Values
 from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.models.builders import blueprint_of
 from tg_mlc.nn.given import given_in
@@ -36,14 +36,15 @@ class Networks(Stage):
             (default: :obj:`None`, which takes it for logits)
         reads_given (bool, optional): Whether the networks get given labels. (default: :obj:`False`)
         settings (dict, optional): The settings of each network before its first call, as of
-            :func:`~tg_mlc.inference.network.describe_settings`. (default: :obj:`None`, those of now)
+            :func:`~tg_mlc.inference.network.describe_settings`.
+            (default: :obj:`None`, the present ones)
 
     Attributes:
         arguments (dict): Arguments of the constructor of a user's own network, where neither
             :func:`~tg_mlc.models.builder` nor attributes tell them.
     """
 
-    #: by which a user's own network is compared with the one made again
+    #: Samples by which a user's own network is compared with the one made again.
     examples: Batch | None = None
 
     def __init__(
@@ -58,7 +59,7 @@ class Networks(Stage):
         self.networks = [network.eval() for network in networks]
         self.label_names = list(label_names)
         #: The network that no builder of the package makes again, if there is one.
-        self.own = next((each for each in self.networks if blueprint_of(each) is None), None)
+        self.own = next((one for one in self.networks if blueprint_of(one) is None), None)
         self.objective = objective
         self.reads_given = reads_given
         self.settings = settings
@@ -77,39 +78,38 @@ class Networks(Stage):
         flow.batches = [*self.batches(replace(flow, given=None))]
 
     def batches(self, flow: Flow) -> Iterator[Batch]:
-        """Yields the samples of a flow in batches as the networks take them, with the labels that are given."""
+        """Yields the samples of a flow in batches as networks take them, with given labels."""
         network, stop = self.networks[0], 0
-        device = next((weight.device for weight in network.parameters()), torch.device("cpu"))
+        weight = next(network.parameters(), torch.empty(0))
         for loaded in flow.batches or batches_of(flow.samples, flow.query.batch_size):
             batch = copy(loaded)
             start, stop = stop, stop + batch.num_graphs
             if self.reads_given and flow.given is not None:
                 batch.given = flow.given[start:stop]
-            yield in_type_of(network, batch.to(device))
+            yield in_type_of(network, batch.to(weight.device))
 
     @torch.inference_mode()
     def apply(self, flow: Flow) -> None:
         batches: Any = self.batches(flow)
         if len(self.networks) > 1:
-            batches = [*batches]  # Making batches takes longer than networks do.
+            batches = [*batches]  # To make batches takes longer than networks do.
         given: list[Tensor] = []
         outputs: list[Tensor] = []
         for network in self.networks:
-            found = []
+            parts = []
             for batch in batches:
-                if (of_batch := given_in(network, batch)) is not None:
-                    given.append(of_batch.cpu())
-                found.append(self.of_batch(network, batch).cpu())
-            outputs.append(torch.cat(found))
+                if (batch_given := given_in(network, batch)) is not None:
+                    given.append(batch_given.cpu())
+                parts.append(self.of_batch(network, batch).cpu())
+            outputs.append(torch.cat(parts))
         if self.examples is None and self.own is not None:
             self.examples = batch
         # Data sets that make batches may put given labels into them.
         if flow.given is None and given:
             flow.given = torch.cat(given)
         if len(outputs) > 1:
-            flow.logits = torch.from_numpy(
-                np.mean([each.double().numpy() for each in outputs], axis=0)
-            )
+            mean = np.mean([logits.double().numpy() for logits in outputs], axis=0)
+            flow.logits = torch.from_numpy(mean)
         elif self.gives_logits:
             flow.logits = outputs[0]
         else:
@@ -117,42 +117,30 @@ class Networks(Stage):
 
     def of_batch(self, network: nn.Module, batch: Batch) -> Tensor:
         """Returns logits :math:`(B, L)`, or scores if there are no logits."""
-        output = (
-            network(batch).float() if self.gives_logits else self.objective.scores(network, batch)
-        )
-        return cast(Tensor, output)
+        if self.gives_logits:
+            return cast(Tensor, network(batch).float())
+        return cast(Tensor, self.objective.scores(network, batch))
 
     def module(self) -> TensorStage:
         return _NetworkModules(self)
 
     def state_dict(self) -> dict[str, Any]:
         settings = self.settings or [describe_settings(network) for network in self.networks]
-        pairs = zip(self.networks, settings, strict=True)
-        states = [
-            model_state(network, each, self.label_names, self.arguments) for network, each in pairs
-        ]
-        objective = self.objective
-        return {
-            "networks": [
-                {**state, "settings": each} for state, each in zip(states, settings, strict=True)
-            ],
-            "objective": None
-            if objective is None
-            else {"class": type(objective).__name__, **vars(objective)},
-            "reads_given": self.reads_given,
-        }
+        networks, objective = [], self.objective
+        for network, entries in zip(self.networks, settings, strict=True):
+            networks.append(model_state(network, entries, self.label_names, self.arguments))
+        if objective is not None:
+            objective = {"class": type(objective).__name__, **vars(objective)}
+        return {"networks": networks, "objective": objective, "reads_given": self.reads_given}
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
-        networks = [restore_model(each, label_names, network) for each in state["networks"]]
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
+        networks = [restore_model(entry, label_names, network) for entry in state["networks"]]
         entry = None if state["objective"] is None else dict(state["objective"])
         objective = None if entry is None else find("objective", entry.pop("class"))(**entry)
-        settings = [each["settings"] for each in state["networks"]]
-        return cls(
-            networks, label_names, objective, reads_given=state["reads_given"], settings=settings
-        )
+        stage = cls(networks, label_names, objective, reads_given=state["reads_given"])
+        stage.settings = [entry["settings"] for entry in state["networks"]]
+        return stage
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds no sample."""
@@ -160,26 +148,26 @@ class Networks(Stage):
 
     @torch.inference_mode()
     def check_remade(self, remade: Self) -> None:
-        """Refuses a user's own network whose constructor makes another one."""
+        """Raises ValueError if the constructor of a user's own network makes another one."""
         if self.own is None:
             return
         name = type(self.own).__name__
         if self.examples is None:
             raise ValueError(
-                f"Expected samples to compare {name} with the network that its constructor makes again (got none); "
-                f"call 'tune', 'evaluate' or 'predict' with some before 'save'"
+                f"Expected samples to compare {name} with the network that its constructor makes "
+                f"again (got none); call 'tune', 'evaluate' or 'predict' with some before 'save'"
             )
-        outputs = []
-        device = next((weight.device for weight in self.own.parameters()), torch.device("cpu"))
-        for network in (self.own, remade.networks[0].to(device)):
-            batch = in_type_of(network, self.examples.to(device).clone())
-            outputs.append(self.of_batch(network, batch))
-        if not torch.allclose(outputs[0], outputs[1], rtol=1e-4, atol=1e-5, equal_nan=True):
-            arguments = list(self.state_dict()["networks"][0]["network"]["arguments"]) or "none"
+        device = next(self.own.parameters(), torch.empty(0)).device
+        pair = self.own, remade.networks[0].to(device)
+        examples = [in_type_of(one, self.examples.to(device).clone()) for one in pair]
+        outputs = [self.of_batch(*each) for each in zip(pair, examples, strict=True)]
+        tolerance: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5, "equal_nan": True}
+        if not torch.allclose(outputs[0], outputs[1], **tolerance):
+            arguments = [*self.state_dict()["networks"][0]["network"]["arguments"]]
             raise ValueError(
-                f"Expected the same outputs of {name} and of the one that its constructor makes again with the "
-                f"arguments {arguments} (got others); pass those that differ from their defaults: "
-                f"save(path, arguments={{...}})"
+                f"Expected the same outputs of {name} and of the one that its constructor makes "
+                f"again with the arguments {few(arguments) or 'none'} (got others); pass those "
+                f"that differ from their defaults: save(path, arguments={{...}})"
             )
 
     def to(self, device: torch.device | str) -> None:
@@ -209,23 +197,21 @@ class _NetworkModules(TensorStage):
         self.stage = stage
 
     def forward(self, values: Values) -> Values:
-        stage = self.stage
-        given = values.get("given")
-        inputs = {name: value for name, value in values.items() if not name.startswith("features_")}
-        inputs = {name: value for name, value in inputs.items() if name not in NO_INPUTS}
-        data = Inputs(**inputs)
+        stage, given = self.stage, values.get("given")
+        names = [name for name in values if name not in NO_INPUTS]
+        names = [name for name in names if not name.startswith("features_")]
+        data = Inputs(**{name: values[name] for name in names})
         if given is not None and stage.reads_given:
             data.given = given
         if not stage.gives_logits:
-            scores = scores_of(
-                stage.objective, self.networks[0], in_type_of(self.networks[0], data)
-            )
-            return {**values, "probability": scores.float()}
+            data = in_type_of(self.networks[0], data)
+            return {
+                **values,
+                "probability": scores_of(stage.objective, self.networks[0], data).float(),
+            }
         outputs = [network(in_type_of(network, data)).float() for network in self.networks]
-        return {
-            **values,
-            "logits": torch.stack(outputs).mean(dim=0) if len(outputs) > 1 else outputs[0],
-        }
+        logits = torch.stack(outputs).mean(dim=0) if len(outputs) > 1 else outputs[0]
+        return {**values, "logits": logits}
 
 
 class Combination(Stage):
@@ -240,10 +226,8 @@ class Combination(Stage):
     def __init__(self, weight: np.ndarray, bias: np.ndarray, names: Sequence[str]) -> None:
         self.weight, self.bias, self.names = np.asarray(weight), np.asarray(bias), list(names)
         if self.weight.shape != (len(self.bias), len(self.names)):
-            expected = [len(self.bias), len(self.names)]
-            raise ValueError(
-                f"Expected weights of shape {expected} (got {list(self.weight.shape)})"
-            )
+            expected, got = [len(self.bias), len(self.names)], list(self.weight.shape)
+            raise ValueError(f"Expected 'weight' of shape {expected} (got {got})")
 
     def columns(self, flow: Flow) -> np.ndarray:
         """Returns the logits of the parts :math:`(N, L, C)`."""
@@ -265,15 +249,12 @@ class Combination(Stage):
         return _CombinationModule(self)
 
     def state_dict(self) -> dict[str, Any]:
-        state: dict[str, Any] = as_tensors(
-            {"weight": self.weight, "bias": self.bias, "names": self.names}
-        )
-        return state
+        state = {"weight": self.weight, "bias": self.bias, "names": self.names}
+        tensors: dict[str, Any] = as_tensors(state)
+        return tensors
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         return cls(state["weight"].numpy(), state["bias"].numpy(), state["names"])
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Prediction: what comes back from a model, of which frames, files, answers of a server and reports are views."""
+"""Prediction: the result of a model, shown as frames, files, answers of a server and reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tg_mlc._optional import require
 
 @dataclass(frozen=True)
 class Prediction:
-    """Probabilities and decisions of a few samples, with what else is to be told of them."""
+    """Probabilities and decisions of a few samples, with warnings and the reasons of errors."""
 
     label_names: list[str]
     #: :math:`(N, L)`, NaN for inputs that cannot be read or computed with
@@ -32,21 +32,19 @@ class Prediction:
         return len(self.probabilities)
 
     def part(self, start: int, stop: int) -> Prediction:
-        """Returns the prediction of the samples from one row on to another, with the warnings of all."""
-        reasons = {
-            row - start: reason for row, reason in self.reasons.items() if start <= row < stop
-        }
-        given = None if self.given is None else self.given[start:stop]
-        probabilities, decisions = self.probabilities[start:stop], self.decisions[start:stop]
-        changes: dict[str, Any] = {
-            "probabilities": probabilities,
-            "decisions": decisions,
-            "given": given,
-        }
-        return replace(self, reasons=reasons, **changes)
+        """Returns the prediction of the rows from start to stop, with the warnings of all."""
+        rows, given = slice(start, stop), self.given
+        reasons = self.reasons.items()
+        return replace(
+            self,
+            probabilities=self.probabilities[rows],
+            decisions=self.decisions[rows],
+            reasons={row - start: text for row, text in reasons if start <= row < stop},
+            given=None if given is None else given[rows],
+        )
 
     def frame(self, index: Any = None) -> Any:
-        """Returns a data frame with the columns ``"probability"``, ``"decision"`` and ``"threshold"`` of each label.
+        """Returns a data frame with ``"probability"``, ``"decision"`` and ``"threshold"`` by label.
 
         Args:
             index (Any, optional): The index of the rows. (default: :obj:`None`, their numbers)
@@ -55,15 +53,14 @@ class Prediction:
             ImportError: If pandas is not installed (extra ``train``).
         """
         pandas = require("pandas", extra="train")
-        decision = pandas.DataFrame(self.decisions, index, self.label_names)
+        axes = {"index": index, "columns": self.label_names}
+        probability = pandas.DataFrame(self.probabilities, **axes)
+        decision = pandas.DataFrame(self.decisions, **axes)
         if self.reasons:
             decision = decision.astype("boolean").mask(np.isnan(self.probabilities))
-        threshold = np.broadcast_to(self.thresholds, self.probabilities.shape)
-        parts = {
-            "probability": pandas.DataFrame(self.probabilities, index, self.label_names),
-            "decision": decision,
-            "threshold": pandas.DataFrame(threshold, index, self.label_names),
-        }
+        thresholds = np.broadcast_to(self.thresholds, self.probabilities.shape)
+        threshold = pandas.DataFrame(thresholds, **axes)
+        parts = {"probability": probability, "decision": decision, "threshold": threshold}
         frame = _frame_class()(pandas.concat(parts, axis=1))
         frame.attrs |= {"unreadable": dict(self.reasons), "calibrated": self.calibrated}
         return frame
@@ -79,7 +76,7 @@ def _frame_class() -> Any:
     """The class of frames, made on use because pandas may be missing."""
     pandas = require("pandas", extra="train")
 
-    class Predictions(require("pandas", extra="train").DataFrame):  # type: ignore[misc]
+    class Predictions(pandas.DataFrame):  # type: ignore[name-defined]
         """A data frame whose records have strings as keys, as JSON needs."""
 
         @property
@@ -92,11 +89,9 @@ def _frame_class() -> Any:
         def to_dict(self, orient: str = "dict", **options: Any) -> Any:
             if orient != "records" or self.columns.nlevels == 1:
                 return super().to_dict(orient, **options)
-            parts = {
-                what: self[what].astype(object)
-                for what in dict.fromkeys(self.columns.get_level_values(0))
-            }
-            records = [part.where(part.notna(), None).to_dict("records") for part in parts.values()]
+            parts = [*dict.fromkeys(self.columns.get_level_values(0))]
+            cells = [self[part].astype(object) for part in parts]
+            records = [part.where(part.notna(), None).to_dict("records") for part in cells]
             return [dict(zip(parts, row, strict=True)) for row in zip(*records, strict=True)]
 
     return Predictions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,8 @@ from tg_mlc.inference.flow import Flow
 
 #: Tensors by name: those that a program takes, and what its stages make of them.
 Values = dict[str, Tensor]
+State = Mapping[str, Any]  #: Tensors and plain data of a stage.
+NetworkClass: TypeAlias = "type[nn.Module] | None"  #: The class of a network of the user's own.
 
 
 class TensorStage(nn.Module):
@@ -25,15 +27,16 @@ class TensorStage(nn.Module):
         return values
 
     def forward(self, values: Values) -> Values:
-        """Returns the tensors as the next stage takes them: ``logits`` or ``probability`` among them."""
+        """Returns the tensors as the next stage takes them, with ``logits`` or ``probability``."""
         return values
 
 
 class Stage(ABC):
     """One step of a model, with what it has learned.
 
-    A new stage is a subclass in a file of its own. It is saved under the name of its class, and every face of a model
-    (Python, command line, server, estimators, exported programs) has it at once.
+    A new stage is a subclass in a file of its own. It is saved under the name of its class, and
+    every face of a model (Python, command line, server, estimators, exported programs) has it at
+    once.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -46,13 +49,13 @@ class Stage(ABC):
         return False
 
     def begin(self, flow: Flow) -> None:  # noqa: B027 - by default, nothing
-        """Checks and prepares a flow whose samples and given labels are known, before any stage computes."""
+        """Checks and prepares a flow of samples and given labels, before any stage computes."""
 
     def prepare(self, flow: Flow) -> None:  # noqa: B027 - by default, nothing
-        """Computes what stays the same whichever labels are given, before :meth:`apply` is called many times."""
+        """Computes what given labels do not change, before several calls of :meth:`apply`."""
 
     def terms(self, flow: Flow) -> dict[str, Tensor] | None:
-        """Returns the terms by name that sum to the logits of the stage; :obj:`None` if it has no such terms.
+        """Returns terms by name that sum to the logits of the stage; :obj:`None` if it has none.
 
         Args:
             flow (Flow): The flow as :meth:`apply` takes it.
@@ -64,18 +67,16 @@ class Stage(ABC):
         """Runs the stage on the flow, in place."""
 
     def module(self) -> TensorStage:
-        """Returns the same computation with tensors alone; a :class:`ValueError` if there is none."""
+        """Returns the same computation with tensors alone; raises ValueError if there is none."""
         return TensorStage()
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """Returns all that it takes to make the stage again, as tensors and plain data."""
+        """Returns the content of the stage as tensors and plain data."""
 
     @classmethod
     @abstractmethod
-    def from_state(
-        cls, state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None
-    ) -> Self:
+    def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         """Makes a stage of its state.
 
         Args:
@@ -85,7 +86,7 @@ class Stage(ABC):
         """
 
     def check_remade(self, remade: Self) -> None:  # noqa: B027 - by default, nothing
-        """Refuses a stage that was made of this one's state and computes something else."""
+        """Raises ValueError if a stage made of this one's state computes something else."""
 
     def to(self, device: torch.device | str) -> None:  # noqa: B027 - by default, nothing
         """Moves the stage to a device."""

@@ -33,7 +33,6 @@ from tg_mlc.inference.checkpoint import (
     restore_tuners,
 )
 from tg_mlc.inference.network import (
-    check_same_model,
     check_settings,
     describe_model,
     describe_settings,
@@ -334,7 +333,7 @@ class MultiLabelModule(LightningModule):
         checkpoint[KEY] = make_entry(described, self.tuners, self.preprocessor)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Takes over thresholds and preprocessor. Raises if graph, settings or names differ."""
+        """Takes over thresholds and preprocessor. Raises if settings or names differ."""
         entry = own_entry(checkpoint)
         stored = checkpoint["hyper_parameters"]["label_names"]
         if stored != self.label_names:
@@ -342,7 +341,7 @@ class MultiLabelModule(LightningModule):
             raise ValueError(
                 f"Expected the label names of the checkpoint, {few(stored)} (got {got})"
             )
-        check_same_model(entry, self.model, self.settings)
+        check_settings(entry["settings"], self.settings)
         objectives = checkpoint["hyper_parameters"]["objective"], self.hparams["objective"]
         check_settings(*({"objective": {"class": described["class"]}} for described in objectives))
         self._scored, self._tuners = None, restore_tuners(entry["thresholds"])
